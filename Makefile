@@ -1,0 +1,65 @@
+# Targets carry their help text behind `##`; `make help` prints them.
+
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+CARGO ?= cargo
+XTASK := $(CARGO) run --quiet --locked --package xtask --
+
+# What the tests run. Nothing else is built for them.
+TEST_TOOLS := etcd kube-apiserver kubectl kube-scheduler kube-controller-manager kwok descheduler prometheus
+
+.PHONY: help
+help: ## List the targets
+	@awk 'BEGIN {FS = ":.*## "} /^[a-zA-Z0-9_-]+:.*## / {printf "  %-16s %s\n", $$1, $$2} /^##@/ {printf "\n%s\n", substr($$0, 5)}' $(MAKEFILE_LIST)
+
+##@ Use
+
+.PHONY: demo
+demo: ## Start a control plane, show the product on it, stay up until Ctrl-C
+	@$(XTASK) demo
+
+.PHONY: cluster
+cluster: ## Start a control plane to play with (FULL=1: with scheduler, controllers, KWOK, Prometheus, descheduler)
+	@$(XTASK) cluster $(if $(FULL),--full)
+
+##@ Develop
+
+.PHONY: test
+test: ## Run everything: format, lints, unit and API-server tests
+	@echo "== format"
+	@$(CARGO) fmt --all --check
+	@echo "== lints"
+	@$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	@echo "== third-party programs"
+	@$(XTASK) tools $(TEST_TOOLS)
+	@echo "== unit and API-server tests"
+	@$(CARGO) test --workspace --locked
+
+.PHONY: build
+build: ## Build the workspace
+	@$(CARGO) build --workspace --locked
+
+.PHONY: fmt
+fmt: ## Format the code
+	@$(CARGO) fmt --all
+
+.PHONY: lint
+lint: ## Lint the code as the tests do
+	@$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+
+.PHONY: generate manifests
+generate: ## Write the files that are generated from code
+	@$(XTASK) generate
+manifests: generate ## The same under its usual name
+
+.PHONY: tools
+tools: ## Build the third-party programs that are missing (TOOLS="etcd kubectl": just these)
+	@$(XTASK) tools $(TOOLS)
+
+.PHONY: bench-cluster
+bench-cluster: ## Measure start-up time and memory of the control plane
+	@$(XTASK) bench-cluster
+
+.PHONY: clean
+clean: ## Remove what was built from this tree (the cache of third-party programs stays)
+	@$(CARGO) clean

@@ -1,0 +1,32 @@
+//! How long the texts and lists of a status may be. The schema enforces these limits, so whoever
+//! writes a status must cut to them first: a status that is refused is a status nobody sees.
+
+/// Characters of a unified diff in `status.items[].diff`.
+pub const DIFF: usize = 262_144;
+
+/// Characters of a message, of an item or of a condition.
+pub const MESSAGE: usize = 32_768;
+
+/// Characters of one entry of `status.notes`.
+pub const NOTE: usize = 2_048;
+
+/// Characters of the value of one input in `status.inputs`.
+pub const INPUT_VALUE: usize = 4_096;
+
+/// Characters of a dotted field path.
+pub const FIELD_PATH: usize = 1_024;
+
+/// Characters of a Kubernetes object name.
+pub const NAME: usize = 253;
+
+/// Items of a plan.
+pub const ITEMS: usize = 64;
+
+/// Field paths in one list of field paths.
+pub const FIELD_PATHS: usize = 256;
+
+/// Entries of a short list in a status: notes, managers, pools, conditions.
+pub const SHORT_LIST: usize = 64;
+
+/// Entries of `status.inputs`.
+pub const INPUTS: usize = 128;

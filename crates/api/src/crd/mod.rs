@@ -1,0 +1,40 @@
+//! The two CustomResourceDefinitions as they are installed, and the files they are committed as.
+//! The derived schemas are tidied first, so that they read and behave like hand-written ones.
+
+mod reference;
+mod tidy;
+mod yaml;
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::CustomResourceExt;
+
+use crate::{VirtPlatformConfig, VirtualMachine};
+
+pub use yaml::yaml;
+
+/// The definition of VirtPlatformConfig.
+pub fn virt_platform_config() -> CustomResourceDefinition {
+    tidy::tidied(VirtPlatformConfig::crd())
+}
+
+/// The definition of VirtualMachine.
+pub fn virtual_machine() -> CustomResourceDefinition {
+    tidy::tidied(VirtualMachine::crd())
+}
+
+/// Both definitions, ready to be installed.
+pub fn crds() -> Vec<CustomResourceDefinition> {
+    vec![virt_platform_config(), virtual_machine()]
+}
+
+/// The generated files: path from the root of the repository, and content.
+pub fn files() -> Vec<(&'static str, String)> {
+    vec![
+        ("config/crd/advisor.kubevirt.io_virtplatformconfigs.yaml", yaml(&virt_platform_config())),
+        ("config/crd/simulation.node-classifier.io_virtualmachines.yaml", yaml(&virtual_machine())),
+        ("docs/api.md", reference::reference(&crds())),
+    ]
+}
+
+#[cfg(test)]
+mod tests;

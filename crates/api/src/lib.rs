@@ -1,0 +1,17 @@
+//! The two custom resources, `VirtPlatformConfig` and the lab's `VirtualMachine`, and the names
+//! that several programs must agree on. Types only: nothing here performs I/O or decides anything,
+//! and whatever the schema can refuse is refused by the API server before any program sees it.
+
+mod schema;
+mod string_enum;
+mod value;
+
+pub mod bounds;
+pub mod crd;
+pub mod names;
+pub mod virt_platform_config;
+pub mod virtual_machine;
+
+pub use value::InvalidValue;
+pub use virt_platform_config::{VirtPlatformConfig, VirtPlatformConfigSpec, VirtPlatformConfigStatus};
+pub use virtual_machine::{VirtualMachine, VirtualMachineSpec, VirtualMachineStatus};

@@ -1,0 +1,42 @@
+//! Names that more than one program writes or looks for. They are part of the user-visible contract:
+//! changing one orphans objects and field ownership in existing clusters.
+
+/// API group of [`VirtPlatformConfig`](crate::VirtPlatformConfig).
+pub const ADVISOR_GROUP: &str = "advisor.kubevirt.io";
+
+/// API group of the lab's [`VirtualMachine`](crate::VirtualMachine).
+pub const SIMULATION_GROUP: &str = "simulation.node-classifier.io";
+
+/// The one version both groups serve and store.
+pub const VERSION: &str = "v1alpha1";
+
+/// Field manager of every server-side apply the operator sends. Ownership of the managed fields hangs
+/// on this text, so it must be the same in the dry run that is reviewed and in the apply that follows.
+pub const FIELD_MANAGER: &str = "virt-advisor-operator";
+
+/// Annotation with one sentence on what the profile does.
+pub const DESCRIPTION_ANNOTATION: &str = "advisor.kubevirt.io/description";
+
+/// Annotation with the disruption an administrator should expect from the profile.
+pub const IMPACT_SUMMARY_ANNOTATION: &str = "advisor.kubevirt.io/impact-summary";
+
+/// Annotation, `"true"` on objects that the operator created to advertise a profile.
+pub const AUTO_CREATED_ANNOTATION: &str = "advisor.kubevirt.io/auto-created";
+
+/// Label that groups profiles by what they tune, for example `scheduling` or `density`.
+pub const CATEGORY_LABEL: &str = "advisor.kubevirt.io/category";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{VirtPlatformConfig, VirtualMachine};
+    use kube::Resource;
+
+    #[test]
+    fn the_derived_kinds_use_the_shared_group_names() {
+        assert_eq!(VirtPlatformConfig::group(&()), ADVISOR_GROUP);
+        assert_eq!(VirtualMachine::group(&()), SIMULATION_GROUP);
+        assert_eq!(VirtPlatformConfig::version(&()), VERSION);
+        assert_eq!(VirtualMachine::version(&()), VERSION);
+    }
+}

@@ -1,0 +1,62 @@
+//! Values that travel as text: quantities, ratios and durations. The API types keep the text as the
+//! user wrote it and these functions read it, so that one unreadable stored value never makes a whole
+//! object, let alone a whole list, unreadable. They accept exactly what the CEL rules accept.
+
+mod duration;
+mod int_or_text;
+mod quantity;
+mod ratio;
+
+pub(crate) use duration::{DURATION_PATTERN, parse_duration};
+pub(crate) use int_or_text::IntOrText;
+pub(crate) use quantity::{NANOS_PER_UNIT, QUANTITY_PATTERN, parse_nanos};
+pub(crate) use ratio::{RATIO_PATTERN, parse_ratio};
+
+pub(crate) const CPU_RULE: &str = "must be a positive amount of CPU such as 2, 500m or 1.5";
+pub(crate) const MEMORY_RULE: &str = "must be a positive amount of memory such as 4Gi, 512Mi or 1Ti";
+pub(crate) const RATIO_RULE: &str = "must be a ratio from 0 to 1 such as 0.5";
+pub(crate) const DURATION_RULE: &str = "must be a positive duration such as 30m, 2h or 1h30m";
+
+/// A text that cannot be read as what its field stands for.
+///
+/// The API server refuses such texts with the same words; one can still be met in an object that was
+/// stored before the current schema was installed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidValue {
+    /// Not a positive amount of CPU.
+    #[error("{0:?} {rule}", rule = CPU_RULE)]
+    Cpu(String),
+    /// Not a positive amount of memory.
+    #[error("{0:?} {rule}", rule = MEMORY_RULE)]
+    Memory(String),
+    /// Not a number from 0 to 1.
+    #[error("{0:?} {rule}", rule = RATIO_RULE)]
+    Ratio(String),
+    /// Not a positive duration.
+    #[error("{0:?} {rule}", rule = DURATION_RULE)]
+    Duration(String),
+}
+
+impl InvalidValue {
+    /// The word for conditions, events and metrics; stable, unlike the message.
+    pub const fn reason(&self) -> &'static str {
+        match self {
+            Self::Cpu(_) => "InvalidCPU",
+            Self::Memory(_) => "InvalidMemory",
+            Self::Ratio(_) => "InvalidRatio",
+            Self::Duration(_) => "InvalidDuration",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_show_the_text_and_a_good_value() {
+        let error = InvalidValue::Cpu("two".into());
+        assert_eq!(error.to_string(), "\"two\" must be a positive amount of CPU such as 2, 500m or 1.5");
+        assert_eq!(error.reason(), "InvalidCPU");
+    }
+}

@@ -1,0 +1,228 @@
+//! One item of a plan: a change to one object that belongs to somebody else.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::Severity;
+use crate::bounds;
+use crate::string_enum::string_enum;
+
+string_enum! {
+    /// How far an item got.
+    #[derive(Default)]
+    pub enum ItemState {
+        /// Not applied.
+        #[default]
+        Pending = "Pending",
+        /// Being applied, or applied and not yet in effect.
+        InProgress = "InProgress",
+        /// In effect.
+        Completed = "Completed",
+        /// Not applied because of an error, or not in effect in time.
+        Failed = "Failed",
+    }
+}
+
+string_enum! {
+    /// What is done to the target.
+    #[derive(Default)]
+    pub enum Operation {
+        /// Create it or set fields of it.
+        #[default]
+        Apply = "Apply",
+        /// Delete it or take fields out of it.
+        Delete = "Delete",
+    }
+}
+
+impl Operation {
+    // Absent means Apply, and plans without a removal then read as they always did.
+    fn is_apply(&self) -> bool {
+        *self == Self::Apply
+    }
+}
+
+/// A change to one object.
+#[derive(JsonSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Item {
+    /// Name of the change, unique within the plan.
+    #[schemars(length(min = 1, max = bounds::NAME))]
+    pub name: String,
+
+    /// The object that is changed.
+    pub target_ref: TargetRef,
+
+    /// What is done to the target. Absent means Apply.
+    ///
+    /// - Apply: the object is created, or fields of it are set.
+    /// - Delete: the object is deleted or, if others own parts of it, the fields in removes are taken out.
+    #[serde(default, skip_serializing_if = "Operation::is_apply")]
+    pub operation: Operation,
+
+    /// How much the change disturbs, as in status.impactSeverity. It is fixed when the plan is drawn up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub impact_severity: Option<Severity>,
+
+    /// What stands behind impactSeverity.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub impact_detail: Option<ImpactDetail>,
+
+    /// The change as a unified diff between the live object and the result of a server-side dry run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = bounds::DIFF))]
+    pub diff: Option<String>,
+
+    /// The fields of the target as they are sent with server-side apply.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "crate::schema::any_object")]
+    pub desired_state: Option<Map<String, Value>>,
+
+    /// Dotted paths of the fields that this item manages. A change to one of them by somebody else is drift.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(
+        length(max = bounds::FIELD_PATHS),
+        inner(length(max = bounds::FIELD_PATH)),
+        extend("x-kubernetes-list-type" = "atomic")
+    )]
+    pub managed_fields: Vec<String>,
+
+    /// Dotted paths of the fields that this item takes out of the target.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(
+        length(max = bounds::FIELD_PATHS),
+        inner(length(max = bounds::FIELD_PATH)),
+        extend("x-kubernetes-list-type" = "atomic")
+    )]
+    pub removes: Vec<String>,
+
+    /// Who loses fields to this item: these fields are managed by others now, and applying takes them over.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(
+        length(max = bounds::SHORT_LIST),
+        extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["manager"])
+    )]
+    pub takes_over: Vec<TakeOver>,
+
+    /// How far the item got.
+    ///
+    /// - Pending: not applied yet.
+    /// - InProgress: being applied, or applied and not yet in effect.
+    /// - Completed: applied and in effect.
+    /// - Failed: could not be applied, or did not take effect within spec.waitTimeout.
+    #[serde(default)]
+    pub state: ItemState,
+
+    /// The state in words: progress, what is waited for, or what went wrong and what to do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = bounds::MESSAGE))]
+    pub message: Option<String>,
+
+    /// When state last changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_transition_time: Option<Time>,
+
+    /// Since when the effect of the item is awaited; spec.waitTimeout counts from here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting_since: Option<Time>,
+
+    /// SHA-256 of the managed fields as the apply left them. Drift is a difference from this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 128))]
+    pub applied_fingerprint: Option<String>,
+
+    /// Who changed a managed field after it was applied. Absent when nothing drifted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drifted_by: Option<DriftedBy>,
+}
+
+/// The object an item changes.
+#[derive(JsonSchema, Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TargetRef {
+    /// API version of the object, for example machineconfiguration.openshift.io/v1.
+    #[schemars(length(max = 317))]
+    pub api_version: String,
+
+    /// Kind of the object, for example MachineConfig.
+    #[schemars(length(max = 63))]
+    pub kind: String,
+
+    /// Name of the object.
+    #[schemars(length(max = bounds::NAME))]
+    pub name: String,
+
+    /// Namespace of the object. Absent for cluster-scoped objects.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 63))]
+    pub namespace: Option<String>,
+}
+
+/// What a change does to nodes.
+#[derive(JsonSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ImpactDetail {
+    /// Whether nodes reboot.
+    #[serde(default)]
+    pub reboot: bool,
+
+    /// The pools whose nodes are drained and updated one after another.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(
+        length(max = bounds::SHORT_LIST),
+        extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"])
+    )]
+    pub pools: Vec<PoolImpact>,
+}
+
+/// A MachineConfigPool that a change rolls.
+#[derive(JsonSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PoolImpact {
+    /// Name of the MachineConfigPool.
+    #[schemars(length(min = 1, max = bounds::NAME))]
+    pub name: String,
+
+    /// How many nodes the pool has, by its own status.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
+    pub nodes: Option<i32>,
+
+    /// Whether the pool is paused: its nodes are not updated until somebody resumes it.
+    #[serde(default)]
+    pub paused: bool,
+}
+
+/// Fields that change hands.
+#[derive(JsonSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TakeOver {
+    /// The field manager that owns the fields now.
+    #[schemars(length(min = 1, max = 128))]
+    pub manager: String,
+
+    /// Dotted paths of the fields.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(
+        length(max = bounds::FIELD_PATHS),
+        inner(length(max = bounds::FIELD_PATH)),
+        extend("x-kubernetes-list-type" = "atomic")
+    )]
+    pub fields: Vec<String>,
+}
+
+/// Who changed a managed field.
+#[derive(JsonSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DriftedBy {
+    /// The field manager that made the change, or unknown where the object does not tell, as when a field
+    /// was removed.
+    #[schemars(length(max = 128))]
+    pub manager: String,
+
+    /// When the change was made, if known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time: Option<Time>,
+}

@@ -1,0 +1,23 @@
+//! `VirtPlatformConfig`: what an administrator asks of a profile (`spec`) and the plan that the
+//! operator drew up for it (`status`). One object per profile, named after it.
+
+#![allow(unreachable_pub, reason = "KubeSchema repeats each struct inside a function")]
+
+mod item;
+mod node_label_selector;
+mod options;
+mod spec;
+mod status;
+mod wait_timeout;
+
+pub use item::{DriftedBy, ImpactDetail, Item, ItemState, Operation, PoolImpact, TakeOver, TargetRef};
+pub use node_label_selector::{NodeLabelSelector, SelectorOperator, SelectorRequirement};
+pub use options::{
+    DeschedulerMode, DeviationThresholds, KsmConfiguration, LoadAwareOptions, Options, VirtHigherDensityOptions,
+};
+pub use spec::{Action, Approval, FailurePolicy, Profile, VirtPlatformConfig, VirtPlatformConfigSpec};
+pub use status::{Input, Phase, Severity, VirtPlatformConfigStatus};
+pub use wait_timeout::WaitTimeout;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,153 @@
+//! The `status` of a VirtPlatformConfig: the plan, how far it got, and what it was derived from.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Item, Options};
+use crate::bounds;
+use crate::string_enum::string_enum;
+
+string_enum! {
+    /// Where a configuration is in its life. What each phase means is told in the schema, by
+    /// [`VirtPlatformConfigStatus::phase`].
+    pub enum Phase {
+        /// Seen, not looked at yet.
+        Pending = "Pending",
+        /// The plan is being drawn up.
+        Drafting = "Drafting",
+        /// A component or a valid setting is missing.
+        PrerequisiteFailed = "PrerequisiteFailed",
+        /// A person has to decide.
+        ReviewRequired = "ReviewRequired",
+        /// The plan is being applied or is taking effect.
+        InProgress = "InProgress",
+        /// In force.
+        Completed = "Completed",
+        /// Partly in force.
+        CompletedWithErrors = "CompletedWithErrors",
+        /// In force, but this operator would do it differently.
+        CompletedWithUpgrade = "CompletedWithUpgrade",
+        /// Given up.
+        Failed = "Failed",
+        /// Somebody changed what was applied.
+        Drifted = "Drifted",
+        /// Left alone on request.
+        Ignored = "Ignored",
+    }
+}
+
+string_enum! {
+    /// How much a change disturbs. Ordered, so that the impact of a plan is the maximum over its items.
+    #[derive(PartialOrd, Ord)]
+    pub enum Severity {
+        /// Nobody notices.
+        Low = "Low",
+        /// Behavior changes, nodes stay up.
+        Medium = "Medium",
+        /// Nodes reboot.
+        High = "High",
+    }
+}
+
+/// What the operator found out and did.
+#[derive(JsonSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct VirtPlatformConfigStatus {
+    /// Where the configuration is in its life.
+    ///
+    /// - Pending: seen, not examined yet.
+    /// - Drafting: prerequisites are checked and the plan is drawn up.
+    /// - PrerequisiteFailed: something required is not installed or an option is invalid; the message of the
+    ///   condition of the same name says what to do.
+    /// - ReviewRequired: the plan waits for a person to read it and to set `action: Apply`.
+    /// - InProgress: the plan is being applied, or its effect is awaited, for example node reboots.
+    /// - Completed: everything is applied and in sync.
+    /// - CompletedWithErrors: some items failed, the others are applied.
+    /// - CompletedWithUpgrade: everything is applied, and this version of the operator has a better plan.
+    /// - Failed: applying was given up; a new generation of the spec starts over.
+    /// - Drifted: a managed object no longer is as it was applied.
+    /// - Ignored: left alone because of `action: Ignore`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phase: Option<Phase>,
+
+    /// The strongest impact of any item of the plan.
+    ///
+    /// - Low: nothing is disturbed.
+    /// - Medium: components change their behavior, for example virtual machines are migrated; no reboots.
+    /// - High: nodes reboot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub impact_severity: Option<Severity>,
+
+    /// The metadata.generation that this status reflects.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
+    pub observed_generation: Option<i64>,
+
+    /// SHA-256 of the live values of all managed fields when the plan was drawn up or, after it was applied,
+    /// of the values that the apply left behind.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 128))]
+    pub source_snapshot_hash: Option<String>,
+
+    /// Version of the operator that drew up the plan.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 128))]
+    pub operator_version: Option<String>,
+
+    /// SHA-256 of the plan: what would be written, over which live values, from which inputs and with which
+    /// impact. Copy it to spec.approval.planDigest to approve this plan and no other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 128))]
+    pub plan_digest: Option<String>,
+
+    /// The spec.options that the plan was drawn up with. Absent when there were none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub applied_options: Option<Options>,
+
+    /// Settings of other objects that the plan was derived from. When one of them changes, the plan is drawn
+    /// up again and has to be reviewed again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = bounds::INPUTS), extend("x-kubernetes-list-type" = "atomic"))]
+    pub inputs: Vec<Input>,
+
+    /// Remarks on the plan, for example why a setting needs no change.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(
+        length(max = bounds::SHORT_LIST),
+        inner(length(max = bounds::NOTE)),
+        extend("x-kubernetes-list-type" = "atomic")
+    )]
+    pub notes: Vec<String>,
+
+    /// The plan: the changes to other objects, in the order in which they are applied.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(
+        length(max = bounds::ITEMS),
+        extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"])
+    )]
+    pub items: Vec<Item>,
+
+    /// One condition per aspect; the type of each is the name of a phase.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(schema_with = "crate::schema::conditions")]
+    pub conditions: Vec<Condition>,
+}
+
+/// A setting elsewhere that the plan depends on.
+#[derive(JsonSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Input {
+    /// The object that was read, as kind/name, for example HyperConverged/kubevirt-hyperconverged.
+    #[schemars(length(max = 512))]
+    pub source: String,
+
+    /// The field that was read, as a dotted path.
+    #[schemars(length(max = bounds::FIELD_PATH))]
+    pub path: String,
+
+    /// The value that was found, written as JSON. Absent when the field was not set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = bounds::INPUT_VALUE))]
+    pub value: Option<String>,
+}

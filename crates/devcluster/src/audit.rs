@@ -1,0 +1,232 @@
+//! The API server's audit log as an oracle: every request, by whom, to what, with what outcome.
+//!
+//! The server writes a request's line before the answer is complete, but not always before the client has read it.
+//! Every question therefore sends a request of its own first and waits for its line: whatever was answered before is
+//! then in the log.
+
+use std::{
+    fmt,
+    fs::File,
+    io::{self, BufRead, BufReader, Seek, SeekFrom},
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicU64, Ordering},
+    time::{Duration, Instant},
+};
+
+use kube::Client;
+use serde::Deserialize;
+
+use crate::error::{Context, Error, Result};
+
+const LIMIT: Duration = Duration::from_secs(10);
+const FENCE: &str = "devcluster-audit-fence";
+
+/// A place in the log, to ask what came after it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Mark(u64);
+
+/// One answered request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Request {
+    /// Who made it. For an impersonated request, the one who was impersonated.
+    pub user: String,
+    /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`.
+    pub verb: String,
+    /// API group, empty for the core one.
+    pub group: String,
+    /// Plural name; empty for requests that are not about a resource, such as `/readyz`.
+    pub resource: String,
+    pub subresource: String,
+    pub namespace: String,
+    pub name: String,
+    pub uri: String,
+    pub user_agent: String,
+    pub code: u16,
+    pub dry_run: bool,
+    pub field_manager: Option<String>,
+}
+
+impl Request {
+    /// Whether it changed what is stored, or would have if it had not been refused. Dry runs do not.
+    pub fn is_write(&self) -> bool {
+        !self.dry_run && matches!(&*self.verb, "create" | "update" | "patch" | "delete" | "deletecollection")
+    }
+
+    pub fn succeeded(&self) -> bool {
+        (200..300).contains(&self.code)
+    }
+}
+
+/// `patch virtplatformconfigs.advisor.kubevirt.io/status load-aware-rebalancing by jane: 200`
+impl fmt::Display for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ", self.verb)?;
+        if self.resource.is_empty() {
+            f.write_str(&self.uri)?;
+        } else {
+            let part = |separator: &str, text: &str| match text {
+                "" => String::new(),
+                text => format!("{separator}{text}"),
+            };
+            let Request { resource, group, subresource, namespace, name, .. } = self;
+            let (group, subresource) = (part(".", group), part("/", subresource));
+            let (namespace, name) = (part(" ", namespace), part(if namespace.is_empty() { " " } else { "/" }, name));
+            write!(f, "{resource}{group}{subresource}{namespace}{name}")?;
+        }
+        let dry_run = if self.dry_run { " (dry run)" } else { "" };
+        write!(f, "{dry_run} by {}: {}", self.user, self.code)
+    }
+}
+
+#[derive(Debug)]
+pub struct AuditLog {
+    path: PathBuf,
+}
+
+impl AuditLog {
+    pub(crate) fn new(path: PathBuf) -> Self {
+        AuditLog { path }
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The place after everything that has been answered so far.
+    pub async fn mark(&self, client: &Client) -> Result<Mark> {
+        let length = std::fs::metadata(&self.path).context(|| format!("reading {}", self.path.display()))?.len();
+        self.fence(client, Mark(length)).await
+    }
+
+    /// Everything answered since `mark`, in the order in which it was answered.
+    pub async fn since(&self, mark: Mark, client: &Client) -> Result<Vec<Request>> {
+        self.fence(client, mark).await?;
+        let (requests, _) = self.read(mark)?;
+        Ok(requests.into_iter().filter(|request| !request.uri.contains(FENCE)).collect())
+    }
+
+    /// What was written since `mark`, or tried to be, by anybody but the API server itself.
+    pub async fn writes_since(&self, mark: Mark, client: &Client) -> Result<Vec<Request>> {
+        let all = self.since(mark, client).await?;
+        let by_others = |request: &Request| request.is_write() && request.user != "system:apiserver";
+        Ok(all.into_iter().filter(by_others).collect())
+    }
+
+    /// Returns the place after a request made now.
+    async fn fence(&self, client: &Client, from: Mark) -> Result<Mark> {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let token = format!("{FENCE}={}.", COUNT.fetch_add(1, Ordering::Relaxed));
+        let request =
+            http::Request::get(format!("/livez/ping?{token}")).body(Vec::new()).map_err(kube::Error::HttpError);
+        let doing = || "asking the API server for a line in its audit log".to_owned();
+        client.request_text(request.context(doing)?).await.context(doing)?;
+
+        let start = Instant::now();
+        loop {
+            let (requests, end) = self.read(from)?;
+            if requests.iter().any(|request| request.uri.contains(&token)) {
+                return Ok(end);
+            }
+            if start.elapsed() > LIMIT {
+                return Err(Error::AuditLags { waited: LIMIT });
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    /// The complete lines after `from`, and where they end.
+    fn read(&self, from: Mark) -> Result<(Vec<Request>, Mark)> {
+        let read = || -> io::Result<_> {
+            let mut file = BufReader::new(File::open(&self.path)?);
+            file.seek(SeekFrom::Start(from.0))?;
+            let (mut requests, mut end, mut line) = (Vec::new(), from.0, String::new());
+            while file.read_line(&mut line)? > 0 && line.ends_with('\n') {
+                requests.extend(parse(&line));
+                end += line.len() as u64;
+                line.clear();
+            }
+            Ok((requests, Mark(end)))
+        };
+        read().context(|| format!("reading the audit log {}", self.path.display()))
+    }
+}
+
+/// The fields of an audit.k8s.io/v1 Event that we use.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[derive(Default)]
+struct Event {
+    #[serde(rename = "requestURI")]
+    request_uri: String,
+    verb: String,
+    user: User,
+    impersonated_user: Option<User>,
+    user_agent: String,
+    object_ref: ObjectRef,
+    response_status: ResponseStatus,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct User {
+    username: String,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct ObjectRef {
+    api_group: String,
+    resource: String,
+    subresource: String,
+    namespace: String,
+    name: String,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct ResponseStatus {
+    code: u16,
+}
+
+fn parse(line: &str) -> Option<Request> {
+    let event: Event = serde_json::from_str(line).ok()?;
+    let query = event.request_uri.split_once('?').map_or("", |(_, query)| query);
+    let parameter = |name: &str| query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
+    Some(Request {
+        user: event.impersonated_user.unwrap_or(event.user).username,
+        verb: event.verb,
+        group: event.object_ref.api_group,
+        resource: event.object_ref.resource,
+        subresource: event.object_ref.subresource,
+        namespace: event.object_ref.namespace,
+        name: event.object_ref.name,
+        user_agent: event.user_agent,
+        code: event.response_status.code,
+        dry_run: parameter("dryRun").is_some(),
+        field_manager: parameter("fieldManager").map(str::to_owned),
+        uri: event.request_uri,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LINE: &str = r#"{"kind":"Event","verb":"patch","requestURI":"/apis/advisor.kubevirt.io/v1alpha1/virtplatformconfigs/x/status?fieldManager=me&dryRun=All","user":{"username":"admin"},"impersonatedUser":{"username":"jane"},"objectRef":{"resource":"virtplatformconfigs","apiGroup":"advisor.kubevirt.io","name":"x","subresource":"status"},"responseStatus":{"code":200}}"#;
+
+    #[test]
+    fn a_line_tells_who_did_what_to_which_object() {
+        let request = parse(LINE).unwrap();
+        assert_eq!(
+            request.to_string(),
+            "patch virtplatformconfigs.advisor.kubevirt.io/status x (dry run) by jane: 200"
+        );
+        assert_eq!(request.field_manager.as_deref(), Some("me"));
+        assert!(!request.is_write(), "a dry run writes nothing");
+    }
+
+    #[test]
+    fn an_unreadable_line_is_passed_over() {
+        assert_eq!(parse("{\"kind\":"), None);
+    }
+}

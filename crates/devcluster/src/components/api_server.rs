@@ -1,0 +1,53 @@
+//! kube-apiserver: RBAC on, audit log on, certificates of our own.
+
+use super::{Plan, Site};
+use crate::{error::Result, ports::Port};
+
+/// Every request, once it is answered, without bodies: who did what to which object. Watches when they start.
+const AUDIT_POLICY: &str = "\
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+- level: Metadata
+  omitManagedFields: true
+";
+
+pub(crate) const AUDIT_LOG: &str = "audit.log";
+
+pub(crate) fn plan(site: &Site, etcd: &str, port: Port) -> Result<Plan> {
+    let policy = site.write("audit-policy.yaml", AUDIT_POLICY)?;
+    let mut args = site.serving_flags(&port);
+    args.extend([
+        format!("--etcd-servers={etcd}"),
+        "--advertise-address=127.0.0.1".into(),
+        format!("--client-ca-file={}", site.path("ca.crt")),
+        "--authorization-mode=RBAC".into(),
+        "--service-cluster-ip-range=10.0.0.0/24".into(),
+        "--service-account-issuer=https://kubernetes.default.svc".into(),
+        format!("--service-account-key-file={}", site.path("tokens.pub")),
+        format!("--service-account-signing-key-file={}", site.path("tokens.key")),
+        format!("--audit-policy-file={policy}"),
+        format!("--audit-log-path={}", site.path(AUDIT_LOG)),
+        // The log is an oracle: it must neither be rotated away nor written after the answer was sent.
+        "--audit-log-maxsize=4096".into(),
+        "--audit-log-mode=blocking".into(),
+        // Nobody creates the default service accounts unless that controller was asked for, and pods would be refused.
+        "--disable-admission-plugins=ServiceAccount".into(),
+        // There is no node network, so there are no endpoints of the API server to keep.
+        "--endpoint-reconciler-type=none".into(),
+        // Loopback, one tenant: the limits on requests in flight would only add noise to measurements.
+        "--enable-priority-and-fairness=false".into(),
+        "--max-requests-inflight=0".into(),
+        "--max-mutating-requests-inflight=0".into(),
+        // Pods with privileged specs are accepted: nothing runs them.
+        "--allow-privileged=true".into(),
+        // A test that stops the server wants it gone, not drained.
+        "--shutdown-delay-duration=0".into(),
+        "--shutdown-send-retry-after=false".into(),
+        // kubectl logs of nodes go over this; there are none, and the certificate look-ups fail in the log otherwise.
+        "--kubelet-preferred-address-types=InternalIP".into(),
+        "--v=1".into(),
+    ]);
+    Ok(Plan { args, url: format!("https://{}", port.address()), ready: "/readyz", port })
+}

@@ -1,0 +1,121 @@
+//! The parts of a cluster, one per file: its command line with the reason for every unusual flag, and how to tell that
+//! it is ready.
+
+pub(crate) mod api_server;
+pub(crate) mod controller_manager;
+mod descheduler;
+pub(crate) mod etcd;
+mod kwok;
+mod prometheus;
+pub(crate) mod scheduler;
+
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+};
+
+pub use descheduler::Descheduler;
+pub use kwok::Kwok;
+pub use prometheus::Prometheus;
+
+use crate::{
+    error::{Context, Result},
+    kubeconfig,
+    pki::{Pair, Pki},
+    ports::Port,
+    process::Invocation,
+    tools::Program,
+};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Component {
+    Etcd,
+    ApiServer,
+    Scheduler,
+    ControllerManager,
+    Kwok,
+    Prometheus,
+    Descheduler,
+}
+
+impl Component {
+    pub fn program(self) -> Program {
+        match self {
+            Component::Etcd => Program::Etcd,
+            Component::ApiServer => Program::KubeApiserver,
+            Component::Scheduler => Program::KubeScheduler,
+            Component::ControllerManager => Program::KubeControllerManager,
+            Component::Kwok => Program::Kwok,
+            Component::Prometheus => Program::Prometheus,
+            Component::Descheduler => Program::Descheduler,
+        }
+    }
+
+    pub fn name(self) -> &'static str {
+        self.program().name()
+    }
+}
+
+impl fmt::Display for Component {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// What every component is told: where the cluster lives, who signs its certificates, where the API server listens.
+#[derive(Debug)]
+pub(crate) struct Site {
+    pub(crate) folder: PathBuf,
+    pub(crate) pki: Pki,
+    pub(crate) api_server: String,
+}
+
+/// How to run a component and how to ask it whether it is ready.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub(crate) args: Vec<String>,
+    pub(crate) url: String,
+    pub(crate) ready: &'static str,
+    pub(crate) port: Port,
+}
+
+impl Site {
+    pub(crate) fn path(&self, name: &str) -> String {
+        self.folder.join(name).display().to_string()
+    }
+
+    pub(crate) fn write(&self, name: &str, text: &str) -> Result<String> {
+        let path = self.folder.join(name);
+        std::fs::write(&path, text).context(|| format!("writing {}", path.display()))?;
+        Ok(path.display().to_string())
+    }
+
+    /// A kubeconfig for a component under a name of its own, so that the audit log tells who wrote.
+    pub(crate) fn kubeconfig(&self, user: &str, group: &str) -> Result<String> {
+        let pair: Pair = self.pki.client(user, group)?;
+        let path = self.folder.join(format!("{}.kubeconfig", user.trim_start_matches("system:")));
+        kubeconfig::write(&kubeconfig::with_certificate(&self.api_server, &self.pki.ca_pem(), &pair), &path)?;
+        Ok(path.display().to_string())
+    }
+
+    /// The flags by which Kubernetes' own programs serve HTTPS: on our port, with our certificate, health for everybody.
+    fn serving_flags(&self, port: &Port) -> Vec<String> {
+        vec![
+            "--bind-address=127.0.0.1".into(),
+            format!("--secure-port={}", port.number()),
+            format!("--tls-cert-file={}", self.path("server.crt")),
+            format!("--tls-private-key-file={}", self.path("server.key")),
+        ]
+    }
+
+    pub(crate) fn invocation(&self, component: Component, program: &Path, args: Vec<String>) -> Invocation {
+        let name = component.name();
+        Invocation {
+            name,
+            program: program.to_owned(),
+            args,
+            folder: self.folder.clone(),
+            log: self.folder.join(format!("{name}.log")),
+        }
+    }
+}

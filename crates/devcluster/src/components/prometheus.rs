@@ -1,0 +1,38 @@
+//! Prometheus: API only, with a configuration and rule files of the caller's.
+
+use super::{Plan, Site};
+use crate::{error::Result, ports::Port};
+
+#[derive(Debug, Clone)]
+pub struct Prometheus {
+    /// `prometheus.yml`. Rule files named in it are looked for beside it.
+    pub config: String,
+    /// File name and text of each rule file.
+    pub rules: Vec<(String, String)>,
+}
+
+impl Default for Prometheus {
+    /// Scrapes nothing.
+    fn default() -> Self {
+        Prometheus { config: "global: {scrape_interval: 15s}\n".into(), rules: Vec::new() }
+    }
+}
+
+impl Prometheus {
+    pub(crate) fn plan(&self, site: &Site, port: Port) -> Result<Plan> {
+        for (name, text) in &self.rules {
+            site.write(name, text)?;
+        }
+        let args = vec![
+            format!("--config.file={}", site.write("prometheus.yml", &self.config)?),
+            format!("--storage.tsdb.path={}", site.path("prometheus")),
+            format!("--web.listen-address={}", port.address()),
+            // `POST /-/reload` lets rules change without a restart.
+            "--web.enable-lifecycle".into(),
+            // A lock file would stop a restart after kill -9.
+            "--storage.tsdb.no-lockfile".into(),
+            "--log.level=warn".into(),
+        ];
+        Ok(Plan { args, url: format!("http://{}", port.address()), ready: "/-/ready", port })
+    }
+}

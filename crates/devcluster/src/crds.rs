@@ -1,0 +1,77 @@
+//! Installing CustomResourceDefinitions and waiting until their kinds are really served.
+
+use std::time::{Duration, Instant};
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::{
+    Api, Client, ResourceExt,
+    api::{DynamicObject, ListParams, Patch, PatchParams},
+    discovery::{ApiResource, Scope},
+};
+
+use crate::{
+    Access,
+    error::{Context, Error, Result},
+};
+
+const LIMIT: Duration = Duration::from_secs(30);
+const POLL: Duration = Duration::from_millis(20);
+
+impl Access {
+    /// Applies `crds` and returns when every served version of each can be listed.
+    pub async fn install_crds(&self, crds: &[CustomResourceDefinition]) -> Result<()> {
+        let client = self.client().await?;
+        let api: Api<CustomResourceDefinition> = Api::all(client.clone());
+        let params = PatchParams::apply("devcluster").force();
+        for crd in crds {
+            let name = crd.name_any();
+            api.patch(&name, &params, &Patch::Apply(crd))
+                .await
+                .context(|| format!("installing CustomResourceDefinition {name}"))?;
+        }
+        for crd in crds {
+            wait_established(&api, &crd.name_any()).await?;
+            wait_served(&client, crd).await?;
+        }
+        Ok(())
+    }
+}
+
+async fn wait_established(api: &Api<CustomResourceDefinition>, name: &str) -> Result<()> {
+    let start = Instant::now();
+    loop {
+        let crd = api.get(name).await.context(|| format!("reading CustomResourceDefinition {name}"))?;
+        let conditions = crd.status.and_then(|status| status.conditions).unwrap_or_default();
+        let is = |kind: &str| conditions.iter().any(|condition| condition.type_ == kind && condition.status == "True");
+        if is("Established") && is("NamesAccepted") {
+            return Ok(());
+        }
+        if start.elapsed() > LIMIT {
+            return Err(Error::NotEstablished { name: name.to_owned(), waited: LIMIT });
+        }
+        tokio::time::sleep(POLL).await;
+    }
+}
+
+/// An established kind answers 404 for another moment.
+async fn wait_served(client: &Client, crd: &CustomResourceDefinition) -> Result<()> {
+    let names = &crd.spec.names;
+    for version in crd.spec.versions.iter().filter(|version| version.served) {
+        let resource = ApiResource {
+            group: crd.spec.group.clone(),
+            version: version.name.clone(),
+            api_version: format!("{}/{}", crd.spec.group, version.name),
+            kind: names.kind.clone(),
+            plural: names.plural.clone(),
+        };
+        let api: Api<DynamicObject> = Api::dynamic(client.clone(), &resource, &Scope::Cluster);
+        let start = Instant::now();
+        while let Err(source) = api.list_metadata(&ListParams::default().limit(1)).await {
+            if start.elapsed() > LIMIT {
+                return Err(Error::Api { doing: format!("listing {}", names.plural), source: Box::new(source) });
+            }
+            tokio::time::sleep(POLL).await;
+        }
+    }
+    Ok(())
+}

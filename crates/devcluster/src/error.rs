@@ -1,0 +1,92 @@
+//! Everything that can go wrong between "start a cluster" and "here is your client", in words for a person.
+
+use std::{io, path::PathBuf, process::ExitStatus, time::Duration};
+
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    #[error("{variable} is {}: {problem}", .path.display())]
+    BadAsset { variable: String, path: PathBuf, problem: &'static str },
+
+    #[error(
+        "{program} is needed and not built yet, and Go was not found.\n\
+         Do one of these, then try again:\n  \
+           - install Go {go} or newer (https://go.dev/dl), and `make tools` builds it\n  \
+           - set {variable} to an existing {program}\n  \
+           - set KUBEBUILDER_ASSETS to a folder that holds it"
+    )]
+    GoMissing { program: &'static str, variable: String, go: &'static str },
+
+    #[error("building {program} failed ({status}); the compiler said:\n{output}")]
+    Build { program: &'static str, status: ExitStatus, output: String },
+
+    #[error("{program} ended ({status}) before it was ready; its log is {}\n{tail}", .log.display())]
+    Exited { program: &'static str, status: ExitStatus, log: PathBuf, tail: String },
+
+    #[error("{program} was not ready after {} s: {last}; its log is {}\n{tail}", .waited.as_secs(), .log.display())]
+    NotReady { program: &'static str, waited: Duration, last: String, log: PathBuf, tail: String },
+
+    #[error("this cluster was started without {0}; ask the builder for it")]
+    NotStarted(&'static str),
+
+    #[error("CustomResourceDefinition {name} is not established after {} s", .waited.as_secs())]
+    NotEstablished { name: String, waited: Duration },
+
+    #[error("the audit log did not show a request that was answered {} s ago", .waited.as_secs())]
+    AuditLags { waited: Duration },
+
+    #[error("{doing}: {source}")]
+    Io { doing: String, source: io::Error },
+
+    #[error("making certificates: {0}")]
+    Pki(#[from] rcgen::Error),
+
+    #[error("reading the kubeconfig: {0}")]
+    Kubeconfig(#[from] kube::config::KubeconfigError),
+
+    #[error("{doing}: {source}")]
+    Api { doing: String, source: Box<kube::Error> },
+
+    #[error("{doing}: {source}")]
+    Yaml { doing: String, source: Box<dyn std::error::Error + Send + Sync> },
+}
+
+impl Error {
+    /// A stable word for the kind of failure.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Error::BadAsset { .. } => "BadAsset",
+            Error::GoMissing { .. } => "GoMissing",
+            Error::Build { .. } => "BuildFailed",
+            Error::Exited { .. } => "ProgramExited",
+            Error::NotReady { .. } => "ProgramNotReady",
+            Error::NotStarted(_) => "ComponentNotStarted",
+            Error::NotEstablished { .. } => "CrdNotEstablished",
+            Error::AuditLags { .. } => "AuditLags",
+            Error::Io { .. } => "Io",
+            Error::Pki(_) => "Pki",
+            Error::Kubeconfig(_) => "Kubeconfig",
+            Error::Api { .. } => "ApiRequestFailed",
+            Error::Yaml { .. } => "InvalidYaml",
+        }
+    }
+}
+
+/// Says what was being done when an error came, at the place that knows.
+pub(crate) trait Context<T> {
+    fn context(self, doing: impl FnOnce() -> String) -> Result<T>;
+}
+
+impl<T> Context<T> for io::Result<T> {
+    fn context(self, doing: impl FnOnce() -> String) -> Result<T> {
+        self.map_err(|source| Error::Io { doing: doing(), source })
+    }
+}
+
+impl<T> Context<T> for kube::Result<T> {
+    fn context(self, doing: impl FnOnce() -> String) -> Result<T> {
+        self.map_err(|source| Error::Api { doing: doing(), source: Box::new(source) })
+    }
+}

@@ -1,0 +1,68 @@
+//! Kubeconfig values and files: one cluster, one user, one context.
+
+use std::{fs::OpenOptions, io::Write, os::unix::fs::OpenOptionsExt, path::Path};
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use kube::config::{AuthInfo, Cluster, Context as KubeContext, Kubeconfig, NamedAuthInfo, NamedCluster, NamedContext};
+
+use crate::{
+    error::{Context, Error, Result},
+    pki::Pair,
+};
+
+const NAME: &str = "devcluster";
+
+/// A kubeconfig that needs no other file: certificates and keys are inside.
+pub(crate) fn with_certificate(server: &str, ca: &str, pair: &Pair) -> Kubeconfig {
+    let auth = AuthInfo {
+        client_certificate_data: Some(BASE64_STANDARD.encode(&pair.certificate)),
+        client_key_data: Some(BASE64_STANDARD.encode(&pair.key).into()),
+        ..AuthInfo::default()
+    };
+    let cluster = Cluster {
+        server: Some(server.to_owned()),
+        certificate_authority_data: Some(BASE64_STANDARD.encode(ca)),
+        ..Cluster::default()
+    };
+    Kubeconfig {
+        api_version: Some("v1".into()),
+        kind: Some("Config".into()),
+        clusters: vec![NamedCluster { name: NAME.into(), cluster: Some(cluster), ..Default::default() }],
+        auth_infos: vec![NamedAuthInfo { name: NAME.into(), auth_info: Some(auth), ..Default::default() }],
+        contexts: vec![NamedContext {
+            name: NAME.into(),
+            context: Some(KubeContext {
+                cluster: NAME.into(),
+                user: Some(NAME.into()),
+                namespace: Some("default".into()),
+                ..Default::default()
+            }),
+            ..Default::default()
+        }],
+        current_context: Some(NAME.into()),
+        ..Kubeconfig::default()
+    }
+}
+
+/// The same cluster, somebody else: `change` edits what the current context's user presents.
+pub(crate) fn with_auth(base: &Kubeconfig, change: impl FnOnce(AuthInfo) -> AuthInfo) -> Kubeconfig {
+    let mut config = base.clone();
+    let current = config.contexts.iter().find(|context| Some(&context.name) == config.current_context.as_ref());
+    let user = current.and_then(|context| context.context.as_ref()?.user.clone());
+    if let Some(named) = config.auth_infos.iter_mut().find(|named| Some(&named.name) == user.as_ref()) {
+        named.auth_info = Some(change(named.auth_info.take().unwrap_or_default()));
+    }
+    config
+}
+
+/// Writes the file readable by its owner only: it holds a key or a token.
+pub(crate) fn write(config: &Kubeconfig, path: &Path) -> Result<()> {
+    let doing = || format!("writing {}", path.display());
+    let text =
+        serde_saphyr::to_string(config).map_err(|source| Error::Yaml { doing: doing(), source: Box::new(source) })?;
+    let write = || {
+        let mut file = OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(path)?;
+        file.write_all(text.as_bytes())
+    };
+    write().context(doing)
+}

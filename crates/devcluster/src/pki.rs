@@ -1,0 +1,82 @@
+//! The cluster's own certificates: one CA, a server certificate for loopback, and a client certificate per component.
+
+use std::path::{Path, PathBuf};
+
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair,
+    KeyUsagePurpose, PKCS_ECDSA_P256_SHA256,
+};
+
+use crate::error::{Context, Result};
+
+pub(crate) struct Pki {
+    folder: PathBuf,
+    ca: CertifiedIssuer<'static, KeyPair>,
+}
+
+/// A certificate with its key, as PEM.
+#[derive(Debug, Clone)]
+pub(crate) struct Pair {
+    pub(crate) certificate: String,
+    pub(crate) key: String,
+}
+
+impl Pki {
+    /// Makes the CA, the serving certificate and the key that signs service account tokens, as files in `folder`.
+    pub(crate) fn create(folder: &Path) -> Result<Self> {
+        let mut params = CertificateParams::default();
+        params.distinguished_name.push(DnType::CommonName, "devcluster");
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
+        let ca = CertifiedIssuer::self_signed(params, KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?)?;
+        let pki = Pki { folder: folder.to_owned(), ca };
+
+        let server = pki.server()?;
+        let tokens = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?;
+        pki.write("ca.crt", &pki.ca_pem())?;
+        pki.write("server.crt", &server.certificate)?;
+        pki.write("server.key", &server.key)?;
+        pki.write("tokens.key", &tokens.serialize_pem())?;
+        pki.write("tokens.pub", &tokens.public_key_pem())?;
+        Ok(pki)
+    }
+
+    pub(crate) fn ca_pem(&self) -> String {
+        self.ca.pem()
+    }
+
+    /// A client certificate; Kubernetes reads the common name as the user and the organization as a group.
+    pub(crate) fn client(&self, user: &str, group: &str) -> Result<Pair> {
+        let mut params = CertificateParams::default();
+        params.distinguished_name.push(DnType::CommonName, user);
+        params.distinguished_name.push(DnType::OrganizationName, group);
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        self.sign(params)
+    }
+
+    fn server(&self) -> Result<Pair> {
+        let names = ["127.0.0.1", "localhost", "kubernetes.default.svc", "10.0.0.1"];
+        let mut params = CertificateParams::new(names.map(String::from))?;
+        params.distinguished_name.push(DnType::CommonName, "devcluster-server");
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        self.sign(params)
+    }
+
+    fn sign(&self, mut params: CertificateParams) -> Result<Pair> {
+        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?;
+        let certificate = params.signed_by(&key, &self.ca)?.pem();
+        Ok(Pair { certificate, key: key.serialize_pem() })
+    }
+
+    fn write(&self, name: &str, text: &str) -> Result<()> {
+        let path = self.folder.join(name);
+        std::fs::write(&path, text).context(|| format!("writing {}", path.display()))
+    }
+}
+
+impl std::fmt::Debug for Pki {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Pki in {}", self.folder.display())
+    }
+}

@@ -1,0 +1,60 @@
+//! Free ports without a race: a port stays ours from the moment it is chosen until the cluster is dropped.
+//!
+//! The reservation is a socket that is bound with SO_REUSEADDR and never listens. The kernel gives its port to nobody
+//! who asks for a free one, yet a program that asks for this very port with SO_REUSEADDR, as every Go program does, may
+//! listen there. It also keeps the port ours while the program is being restarted.
+
+use std::{
+    io,
+    net::{Ipv4Addr, SocketAddr},
+};
+
+use socket2::{Domain, Protocol, Socket, Type};
+
+use crate::error::{Context, Result};
+
+#[derive(Debug)]
+pub(crate) struct Port {
+    number: u16,
+    _reservation: Socket,
+}
+
+impl Port {
+    pub(crate) fn reserve() -> Result<Self> {
+        let reserve = || -> io::Result<Port> {
+            let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP))?;
+            socket.set_reuse_address(true)?;
+            socket.bind(&SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into())?;
+            let number = socket.local_addr()?.as_socket().map_or(0, |address| address.port());
+            Ok(Port { number, _reservation: socket })
+        };
+        reserve().context(|| "reserving a free port on 127.0.0.1".into())
+    }
+
+    pub(crate) fn number(&self) -> u16 {
+        self.number
+    }
+
+    pub(crate) fn address(&self) -> String {
+        format!("127.0.0.1:{}", self.number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn a_reserved_port_can_be_listened_on_by_the_one_who_knows_it_and_by_nobody_else() {
+        let port = Port::reserve().unwrap();
+        let others: Vec<_> = (0..1000).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
+        assert!(others.iter().all(|other| other.local_addr().unwrap().port() != port.number()));
+
+        let program = TcpListener::bind(port.address()).unwrap();
+        assert!(TcpListener::bind(port.address()).is_err(), "two programs listen on one port");
+        drop(program);
+        TcpListener::bind(port.address()).expect("a restarted program gets its port back");
+    }
+}

@@ -1,0 +1,87 @@
+//! The third-party programs: where they are found, and how they are built from the pinned Go modules when they are not.
+//!
+//! Looked for in this order: `TEST_ASSET_<PROGRAM>`, `KUBEBUILDER_ASSETS`, our cache. Never on the `PATH`: whatever is
+//! there is of some other version.
+
+mod build;
+mod program;
+
+use std::{
+    env, io,
+    io::Write,
+    path::{Path, PathBuf},
+};
+
+pub use program::Program;
+
+use crate::error::{Error, Result};
+
+/// The path of `program`, built first if it has to be.
+pub fn ensure(program: Program) -> Result<PathBuf> {
+    ensure_all(&[program]).map(|mut paths| paths.remove(0))
+}
+
+/// The paths of `programs`, in their order. What is missing is built, with progress on standard error.
+pub fn ensure_all(programs: &[Program]) -> Result<Vec<PathBuf>> {
+    let found = programs.iter().map(|&program| find(program)).collect::<Result<Vec<_>>>()?;
+    let missing = found.iter().filter(|path| path.is_none()).count();
+    if missing > 0 {
+        say(format_args!(
+            "{missing} of {} programs are not built yet; this happens once and takes minutes",
+            programs.len()
+        ));
+    }
+    let mut position = 0;
+    let build = |(&program, found): (&Program, Option<PathBuf>)| match found {
+        Some(path) => Ok(path),
+        None => {
+            position += 1;
+            build::build(program, &cache_path(program), &format!("{position} of {missing}"))
+        }
+    };
+    programs.iter().zip(found).map(build).collect()
+}
+
+/// Where `program` is, if it need not be built.
+pub fn find(program: Program) -> Result<Option<PathBuf>> {
+    let variable = program.variable();
+    if let Some(path) = env::var_os(&variable).filter(|value| !value.is_empty()).map(PathBuf::from) {
+        return match path.is_file() {
+            true => Ok(Some(path)),
+            false => Err(Error::BadAsset { variable, path, problem: "there is no such file" }),
+        };
+    }
+    if let Some(folder) = env::var_os("KUBEBUILDER_ASSETS").filter(|value| !value.is_empty()).map(PathBuf::from) {
+        if !folder.is_dir() {
+            return Err(Error::BadAsset {
+                variable: "KUBEBUILDER_ASSETS".into(),
+                path: folder,
+                problem: "there is no such folder",
+            });
+        }
+        // envtest's folder holds three programs; the others still come from the cache.
+        let path = folder.join(program.name());
+        if path.is_file() {
+            return Ok(Some(path));
+        }
+    }
+    Ok(Some(cache_path(program)).filter(|path| path.is_file()))
+}
+
+/// `$VIRT_ADVISOR_CACHE`, else the user's cache folder.
+pub fn cache() -> PathBuf {
+    let var = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    var("VIRT_ADVISOR_CACHE")
+        .or_else(|| var("XDG_CACHE_HOME").map(|folder| folder.join("virt-advisor")))
+        .or_else(|| var("HOME").map(|home| home.join(".cache/virt-advisor")))
+        .unwrap_or_else(|| env::temp_dir().join("virt-advisor-cache"))
+}
+
+fn cache_path(program: Program) -> PathBuf {
+    cache().join(Path::new("tools")).join(program.family().name()).join(program.family().key()).join(program.name())
+}
+
+/// Straight to standard error: test runners capture what goes through the print macros.
+fn say(message: std::fmt::Arguments<'_>) {
+    let _ = writeln!(io::stderr(), "tools: {message}");
+}

@@ -1,0 +1,17 @@
+//! Writes what is generated from code, where its readers look for it.
+
+use anyhow::Context;
+
+pub(crate) fn run() -> anyhow::Result<()> {
+    for (path, text) in api::crd::files() {
+        let file = crate::root().join(path);
+        let verb = match std::fs::read_to_string(&file) {
+            Ok(current) if current == text => "unchanged",
+            Ok(_) => "configured",
+            Err(_) => "created",
+        };
+        std::fs::write(&file, text).with_context(|| format!("writing {path}"))?;
+        println!("{path} {verb}");
+    }
+    Ok(())
+}

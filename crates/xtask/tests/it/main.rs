@@ -1,0 +1,6 @@
+//! The commands as people run them.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod cluster;
+mod tools;
