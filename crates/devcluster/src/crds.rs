@@ -15,6 +15,7 @@ use crate::{
 };
 
 const LIMIT: Duration = Duration::from_secs(30);
+const REPUBLISH_LIMIT: Duration = Duration::from_secs(3);
 const POLL: Duration = Duration::from_millis(20);
 
 impl Access {
@@ -23,18 +24,46 @@ impl Access {
         let client = self.client().await?;
         let api: Api<CustomResourceDefinition> = Api::all(client.clone());
         let params = PatchParams::apply("devcluster").force();
+        let mut changed = Vec::new();
         for crd in crds {
             let name = crd.name_any();
-            api.patch(&name, &params, &Patch::Apply(crd))
-                .await
-                .context(|| format!("installing CustomResourceDefinition {name}"))?;
+            let doing = || format!("installing CustomResourceDefinition {name}");
+            let schemas = published(&client, crd).await?;
+            let before = api.get_opt(&name).await.context(doing)?;
+            let after = api.patch(&name, &params, &Patch::Apply(crd)).await.context(doing)?;
+            if before.is_some_and(|before| before.metadata.generation != after.metadata.generation) {
+                changed.push((crd, schemas));
+            }
         }
         for crd in crds {
             wait_established(&api, &crd.name_any()).await?;
             wait_served(&client, crd).await?;
         }
+        for (crd, before) in changed {
+            wait_republished(&client, crd, &before).await?;
+        }
         Ok(())
     }
+}
+
+/// The hashes of the schemas that the API server publishes for a group.
+async fn published(client: &Client, crd: &CustomResourceDefinition) -> Result<Vec<String>> {
+    let doing = || "reading the published schemas".to_owned();
+    let request = http::Request::get("/openapi/v3").body(Vec::new()).map_err(kube::Error::HttpError).context(doing)?;
+    let index: serde_json::Value = client.request(request).await.context(doing)?;
+    let prefix = format!("apis/{}/", crd.spec.group);
+    let paths = index["paths"].as_object().into_iter().flatten();
+    Ok(paths.filter(|(path, _)| path.starts_with(&prefix)).map(|(_, link)| link.to_string()).collect())
+}
+
+/// A changed schema is in force a moment after it was accepted, and published a moment after that. Changes that the schema
+/// does not show, such as printer columns, are not waited for long.
+async fn wait_republished(client: &Client, crd: &CustomResourceDefinition, before: &[String]) -> Result<()> {
+    let start = Instant::now();
+    while published(client, crd).await? == before && start.elapsed() < REPUBLISH_LIMIT {
+        tokio::time::sleep(POLL).await;
+    }
+    Ok(())
 }
 
 async fn wait_established(api: &Api<CustomResourceDefinition>, name: &str) -> Result<()> {

@@ -1,9 +1,14 @@
 //! Kubeconfig values and files: one cluster, one user, one context.
 
-use std::{fs::OpenOptions, io::Write, os::unix::fs::OpenOptionsExt, path::Path};
+use std::{
+    io::{self, Write},
+    path::Path,
+};
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use kube::config::{AuthInfo, Cluster, Context as KubeContext, Kubeconfig, NamedAuthInfo, NamedCluster, NamedContext};
+
+use tempfile::NamedTempFile;
 
 use crate::{
     error::{Context, Error, Result},
@@ -55,14 +60,17 @@ pub(crate) fn with_auth(base: &Kubeconfig, change: impl FnOnce(AuthInfo) -> Auth
     config
 }
 
-/// Writes the file readable by its owner only: it holds a key or a token.
+/// Writes the file readable by its owner only: it holds a key or a token. Aside first, because somebody may be reading it.
 pub(crate) fn write(config: &Kubeconfig, path: &Path) -> Result<()> {
     let doing = || format!("writing {}", path.display());
     let text =
         serde_saphyr::to_string(config).map_err(|source| Error::Yaml { doing: doing(), source: Box::new(source) })?;
-    let write = || {
-        let mut file = OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(path)?;
-        file.write_all(text.as_bytes())
+    let write = || -> io::Result<()> {
+        let folder = path.parent().unwrap_or(Path::new("."));
+        let mut aside = NamedTempFile::new_in(folder)?;
+        aside.write_all(text.as_bytes())?;
+        aside.persist(path)?;
+        Ok(())
     };
     write().context(doing)
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// The Rust side of `x-kubernetes-int-or-string`. Unlike the type of that name in Kubernetes, the
 /// integer has 64 bits: memory in plain bytes does not fit in 32.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "must be an integer or a text")]
 pub(crate) enum IntOrText {
     Int(i64),
     Text(String),

@@ -45,8 +45,6 @@ pub(crate) fn plan(site: &Site, etcd: &str, port: Port) -> Result<Plan> {
         // A test that stops the server wants it gone, not drained.
         "--shutdown-delay-duration=0".into(),
         "--shutdown-send-retry-after=false".into(),
-        // kubectl logs of nodes go over this; there are none, and the certificate look-ups fail in the log otherwise.
-        "--kubelet-preferred-address-types=InternalIP".into(),
         "--v=1".into(),
     ]);
     Ok(Plan { args, url: format!("https://{}", port.address()), ready: "/readyz", port })

@@ -1,0 +1,60 @@
+//! A cluster of our own with a few objects of both kinds on show, every field filled in once. Tests look at them and
+//! send dry runs; only `example-profile`'s plan may be written.
+
+use std::fmt::Debug;
+
+use devcluster::{Access, Cluster};
+use kube::{
+    Api, Resource, ResourceExt,
+    api::{Patch, PatchParams, PostParams},
+};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::{Value, json};
+use tokio::sync::OnceCell;
+use virt_advisor_api::{VirtPlatformConfig, VirtualMachine, crd};
+
+use crate::{server::Server, table::from_yaml};
+
+pub(crate) const CONFIGS: [&str; 3] = [
+    include_str!("exhibits/load-aware-rebalancing.yaml"),
+    include_str!("exhibits/virt-higher-density.yaml"),
+    include_str!("exhibits/example-profile.yaml"),
+];
+pub(crate) const MACHINES: [&str; 2] = [include_str!("exhibits/busy-vm.yaml"), include_str!("exhibits/new-vm.yaml")];
+
+/// The cluster with everything on show.
+pub(crate) async fn open() -> &'static Access {
+    static CLUSTER: OnceCell<Cluster> = OnceCell::const_new();
+    CLUSTER.get_or_init(set_up).await.access()
+}
+
+pub(crate) async fn server() -> Server {
+    Server(open().await.client().await.unwrap())
+}
+
+async fn set_up() -> Cluster {
+    let cluster = Cluster::builder().start().await.unwrap_or_else(|error| panic!("{error}"));
+    cluster.access().install_crds(&crd::crds()).await.unwrap();
+    let client = cluster.access().client().await.unwrap();
+    for yaml in CONFIGS {
+        put_on_show(&Api::<VirtPlatformConfig>::all(client.clone()), yaml).await;
+    }
+    for yaml in MACHINES {
+        put_on_show(&Api::<VirtualMachine>::default_namespaced(client.clone()), yaml).await;
+    }
+    cluster
+}
+
+/// Creates the object and then writes its status, through the types all the way.
+async fn put_on_show<K>(api: &Api<K>, yaml: &str)
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + Serialize + DeserializeOwned,
+{
+    let object: K = serde_json::from_value(from_yaml(yaml)).unwrap();
+    let created = api.create(&PostParams::default(), &object).await.unwrap();
+    let status_of = |object: &K| serde_json::to_value(object).unwrap()["status"].take();
+    assert_eq!(status_of(&created), Value::Null, "a status cannot be created with {}", object.name_any());
+    let status = json!({ "status": status_of(&object) });
+    let params = PatchParams::default().validation_strict();
+    api.patch_status(&object.name_any(), &params, &Patch::Merge(status)).await.unwrap();
+}
