@@ -32,8 +32,10 @@ test: ## Run everything: format, lints, unit and API-server tests
 	@$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	@echo "== third-party programs"
 	@$(XTASK) tools $(TEST_TOOLS)
+	@echo "== examples in the documentation"
+	@$(CARGO) test --workspace --locked --doc
 	@echo "== unit and API-server tests"
-	@$(CARGO) test --workspace --locked
+	@$(CARGO) test --workspace --locked --lib --bins --tests
 
 .PHONY: build
 build: ## Build the workspace
@@ -59,6 +61,10 @@ tools: ## Build the third-party programs that are missing (TOOLS="etcd kubectl":
 .PHONY: bench-cluster
 bench-cluster: ## Measure start-up time and memory of the control plane
 	@$(XTASK) bench-cluster
+
+.PHONY: bench-plan
+bench-plan: ## Measure what a plan costs, as a ratio to the API calls it cannot avoid (optimized build)
+	@$(CARGO) run --quiet --locked --release --package xtask -- bench-plan
 
 .PHONY: clean
 clean: ## Remove what was built from this tree (the cache of third-party programs stays)

@@ -56,12 +56,20 @@ impl fmt::Display for Identity {
 pub struct Access {
     admin: Kubeconfig,
     folder: PathBuf,
+    proxy: Proxy,
+}
+
+/// Whether requests go through the proxy that the environment names. To loopback they never do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Proxy {
+    Never,
+    AsConfigured,
 }
 
 impl Access {
     /// `folder` takes the kubeconfig files that are asked for.
-    pub(crate) fn new(admin: Kubeconfig, folder: &Path) -> Self {
-        Access { admin, folder: folder.to_owned() }
+    pub(crate) fn new(admin: Kubeconfig, folder: &Path, proxy: Proxy) -> Self {
+        Access { admin, folder: folder.to_owned(), proxy }
     }
 
     /// A client for the administrator. Make one per test: a client does not survive the runtime it was made on.
@@ -79,6 +87,9 @@ impl Access {
         let kubeconfig = self.kubeconfig_value(who).await?;
         let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
         config.default_retry = false;
+        if self.proxy == Proxy::Never {
+            config.proxy_url = None;
+        }
         Ok(config)
     }
 

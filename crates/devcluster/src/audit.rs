@@ -158,6 +158,7 @@ impl AuditLog {
 struct Event {
     #[serde(rename = "requestURI")]
     request_uri: String,
+    stage: String,
     verb: String,
     user: User,
     impersonated_user: Option<User>,
@@ -190,6 +191,10 @@ struct ResponseStatus {
 
 fn parse(line: &str) -> Option<Request> {
     let event: Event = serde_json::from_str(line).ok()?;
+    // A watch has two lines, one when it starts and one when it ends.
+    if event.verb == "watch" && event.stage == "ResponseComplete" && event.response_status.code == 200 {
+        return None;
+    }
     let query = event.request_uri.split_once('?').map_or("", |(_, query)| query);
     let parameter = |name: &str| query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
     Some(Request {

@@ -2,7 +2,9 @@
 
 use std::{
     collections::BTreeMap,
+    fs::Permissions,
     io,
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, OnceLock, PoisonError},
     time::Duration,
@@ -17,6 +19,7 @@ use tempfile::TempDir;
 
 use crate::{
     Access, AuditLog,
+    access::Proxy,
     components::{
         Component, Descheduler, Kwok, Plan, Prometheus, Site, api_server, controller_manager, etcd, scheduler,
     },
@@ -104,9 +107,7 @@ impl Builder {
     }
 
     fn prepare(&self, programs: &BTreeMap<Component, PathBuf>) -> Result<Cluster> {
-        let folder = tempfile::Builder::new().prefix("devcluster-").tempdir();
-        let folder = folder.context(|| "creating a temporary folder".into())?;
-        leash::remove_at_death(folder.path()).context(|| "starting the keeper".into())?;
+        let folder = private_folder()?;
 
         let (etcd_port, peer_port, api_port) = (Port::reserve()?, Port::reserve()?, Port::reserve()?);
         let etcd_url = format!("http://{}", etcd_port.address());
@@ -117,7 +118,7 @@ impl Builder {
         };
         let admin = site.pki.client("admin", "system:masters")?;
         let admin = kubeconfig::with_certificate(&site.api_server, &site.pki.ca_pem(), &admin);
-        let access = Access::new(admin, folder.path());
+        let access = Access::new(admin, folder.path(), Proxy::Never);
 
         let mut plans = vec![
             (Component::Etcd, etcd::plan(&site, etcd_port, &peer_port)?),
@@ -322,6 +323,14 @@ impl Drop for Cluster {
             leash::keep(folder.path());
         }
     }
+}
+
+/// A folder that only its owner may look into, for it will hold keys. It goes when we go.
+pub(crate) fn private_folder() -> Result<TempDir> {
+    let folder = tempfile::Builder::new().prefix("devcluster-").permissions(Permissions::from_mode(0o700)).tempdir();
+    let folder = folder.context(|| "creating a temporary folder".into())?;
+    leash::remove_at_death(folder.path()).context(|| "starting the keeper".into())?;
+    Ok(folder)
 }
 
 /// A client for one component's own server, which the cluster's CA vouches for.

@@ -95,9 +95,9 @@ async fn wait_served(client: &Client, crd: &CustomResourceDefinition) -> Result<
         };
         let api: Api<DynamicObject> = Api::dynamic(client.clone(), &resource, &Scope::Cluster);
         let start = Instant::now();
-        while let Err(source) = api.list_metadata(&ListParams::default().limit(1)).await {
+        while let Err(cause) = api.list_metadata(&ListParams::default().limit(1)).await {
             if start.elapsed() > LIMIT {
-                return Err(Error::Api { doing: format!("listing {}", names.plural), source: Box::new(source) });
+                return Err(Error::Api { doing: format!("listing {}", names.plural), cause: Box::new(cause) });
             }
             tokio::time::sleep(POLL).await;
         }

@@ -28,7 +28,7 @@ pub enum Error {
     #[error("{program} was not ready after {} s: {last}; its log is {}\n{tail}", .waited.as_secs(), .log.display())]
     NotReady { program: &'static str, waited: Duration, last: String, log: PathBuf, tail: String },
 
-    #[error("this cluster was started without {0}; ask the builder for it")]
+    #[error("this cluster does not run {0}: it was not asked for, or it was stopped")]
     NotStarted(&'static str),
 
     #[error("CustomResourceDefinition {name} is not established after {} s", .waited.as_secs())]
@@ -37,8 +37,8 @@ pub enum Error {
     #[error("the audit log did not show a request that was answered {} s ago", .waited.as_secs())]
     AuditLags { waited: Duration },
 
-    #[error("{doing}: {source}")]
-    Io { doing: String, source: io::Error },
+    #[error("{doing}: {cause}")]
+    Io { doing: String, cause: io::Error },
 
     #[error("making certificates: {0}")]
     Pki(#[from] rcgen::Error),
@@ -46,11 +46,11 @@ pub enum Error {
     #[error("reading the kubeconfig: {0}")]
     Kubeconfig(#[from] kube::config::KubeconfigError),
 
-    #[error("{doing}: {source}")]
-    Api { doing: String, source: Box<kube::Error> },
+    #[error("{doing}: {cause}")]
+    Api { doing: String, cause: Box<kube::Error> },
 
-    #[error("{doing}: {source}")]
-    Yaml { doing: String, source: Box<dyn std::error::Error + Send + Sync> },
+    #[error("{doing}: {cause}")]
+    Yaml { doing: String, cause: Box<dyn std::error::Error + Send + Sync> },
 }
 
 impl Error {
@@ -81,12 +81,12 @@ pub(crate) trait Context<T> {
 
 impl<T> Context<T> for io::Result<T> {
     fn context(self, doing: impl FnOnce() -> String) -> Result<T> {
-        self.map_err(|source| Error::Io { doing: doing(), source })
+        self.map_err(|cause| Error::Io { doing: doing(), cause })
     }
 }
 
 impl<T> Context<T> for kube::Result<T> {
     fn context(self, doing: impl FnOnce() -> String) -> Result<T> {
-        self.map_err(|source| Error::Api { doing: doing(), source: Box::new(source) })
+        self.map_err(|cause| Error::Api { doing: doing(), cause: Box::new(cause) })
     }
 }

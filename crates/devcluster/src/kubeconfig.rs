@@ -64,7 +64,7 @@ pub(crate) fn with_auth(base: &Kubeconfig, change: impl FnOnce(AuthInfo) -> Auth
 pub(crate) fn write(config: &Kubeconfig, path: &Path) -> Result<()> {
     let doing = || format!("writing {}", path.display());
     let text =
-        serde_saphyr::to_string(config).map_err(|source| Error::Yaml { doing: doing(), source: Box::new(source) })?;
+        serde_saphyr::to_string(config).map_err(|cause| Error::Yaml { doing: doing(), cause: Box::new(cause) })?;
     let write = || -> io::Result<()> {
         let folder = path.parent().unwrap_or(Path::new("."));
         let mut aside = NamedTempFile::new_in(folder)?;

@@ -5,10 +5,7 @@ use std::env;
 use kube::config::Kubeconfig;
 use tokio::sync::OnceCell;
 
-use crate::{
-    Access, Cluster,
-    error::{Context, Result},
-};
+use crate::{Access, Cluster, access::Proxy, cluster::private_folder, error::Result};
 
 /// etcd and kube-apiserver of our own, shared by the tests of this process.
 pub async fn own() -> Result<&'static Cluster> {
@@ -28,8 +25,6 @@ pub async fn target() -> Result<&'static Access> {
 }
 
 async fn existing() -> Result<Access> {
-    let folder = tempfile::Builder::new().prefix("devcluster-").tempdir();
-    let folder = folder.context(|| "creating a temporary folder".into())?.keep();
-    crate::leash::remove_at_death(&folder).context(|| "starting the keeper".into())?;
-    Ok(Access::new(Kubeconfig::read()?, &folder))
+    let folder = private_folder()?.keep();
+    Ok(Access::new(Kubeconfig::read()?, &folder, Proxy::AsConfigured))
 }

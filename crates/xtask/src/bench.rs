@@ -40,7 +40,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         let each: Vec<String> = runs.iter().map(|run| format!("{:7.2}", value(run))).collect();
         println!("{what:<34} {:7.2} {unit:<4} {}", median(value), each.join(" "));
     };
-    println!("{:<34} {:>7}      {}", "", "median", "each run");
+    println!("{:<34} {:>7}      each run", "", "median");
     row("etcd ready after", "s", |run| run.etcd_ready.as_secs_f64());
     row("kube-apiserver answers after", "s", |run| run.api_answers.as_secs_f64());
     row("kube-apiserver ready after", "s", |run| run.api_ready.as_secs_f64());

@@ -3,7 +3,7 @@
 use anyhow::Context;
 
 pub(crate) fn run() -> anyhow::Result<()> {
-    for (path, text) in api::crd::files() {
+    for (path, text) in api::crd::files().into_iter().chain([advisor::machine::table::page()]) {
         let file = crate::root().join(path);
         let verb = match std::fs::read_to_string(&file) {
             Ok(current) if current == text => "unchanged",

@@ -1,6 +1,7 @@
 //! The project's own commands, for contributors. `make help` lists them under the names people use.
 
 mod bench;
+mod bench_plan;
 mod cluster;
 mod demo;
 mod generate;
@@ -23,6 +24,8 @@ enum Command {
     Demo,
     /// Measure how long a control plane takes to start and how much memory it needs
     BenchCluster(bench::Args),
+    /// Measure what a plan costs, and that it does not grow with the cluster
+    BenchPlan,
 }
 
 fn main() -> ExitCode {
@@ -34,6 +37,7 @@ fn main() -> ExitCode {
             Command::Cluster(args) => runtime.block_on(cluster::run(&args)),
             Command::Demo => runtime.block_on(demo::run()),
             Command::BenchCluster(args) => runtime.block_on(bench::run(&args)),
+            Command::BenchPlan => runtime.block_on(bench_plan::run()),
         }
     };
     match run() {

@@ -83,7 +83,7 @@ string_enum! {
     )
 )]
 #[serde(rename_all = "camelCase")]
-// S1 and S2 speak of the profile, S3 and S4 of the member; all four texts are established and kept.
+// The first two speak of the profile, the others of the member; users know all four texts.
 #[x_kube(validation = Rule::new("self.profile != 'load-aware-rebalancing' || !has(self.options) || !has(self.options.virtHigherDensity)")
     .message("When profile is 'load-aware-rebalancing', only options.loadAware may be set")
     .reason(Reason::FieldValueForbidden)

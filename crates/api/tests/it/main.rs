@@ -1,7 +1,7 @@
 //! Both kinds on a real API server: what it accepts, what it says about the rest, and what users see.
 //!
-//! The tables only send dry runs, so they also run on somebody's cluster (`USE_EXISTING_CLUSTER=true`). Whatever is
-//! really written is written to clusters of our own.
+//! The tables only send dry runs, so they also run on somebody's cluster (`USE_EXISTING_CLUSTER=true`). Nothing is
+//! written there but the two definitions; whatever else is written is written to clusters of our own.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

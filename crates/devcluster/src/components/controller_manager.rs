@@ -7,21 +7,13 @@ pub(crate) fn plan(site: &Site, controllers: &[String], port: Port) -> Result<Pl
     // Its own role covers only what it does as a whole; its controllers' rights belong to service accounts that do not
     // exist here. Hence the group, and a name that tells its writes from the administrator's.
     let kubeconfig = site.kubeconfig("system:kube-controller-manager", "system:masters")?;
-    let mut args = site.serving_flags(&port);
+    let mut args = site.control_flags(&port, &kubeconfig);
     args.extend([
-        format!("--kubeconfig={kubeconfig}"),
-        format!("--authentication-kubeconfig={kubeconfig}"),
-        format!("--authorization-kubeconfig={kubeconfig}"),
-        "--authentication-tolerate-lookup-failure=true".into(),
-        "--authorization-always-allow-paths=/healthz,/livez,/readyz,/metrics".into(),
         // A list without `*` starts these and no others.
         format!("--controllers={}", controllers.join(",")),
         "--use-service-account-credentials=false".into(),
         format!("--service-account-private-key-file={}", site.path("tokens.key")),
         format!("--root-ca-file={}", site.path("ca.crt")),
-        "--leader-elect=false".into(),
-        "--kube-api-qps=1000".into(),
-        "--kube-api-burst=2000".into(),
     ]);
     Ok(Plan { args, url: format!("https://{}", port.address()), ready: "/healthz", port })
 }

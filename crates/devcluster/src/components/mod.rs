@@ -108,6 +108,24 @@ impl Site {
         ]
     }
 
+    /// What kube-scheduler and kube-controller-manager have in common: one instance each, talking to our API server.
+    fn control_flags(&self, port: &Port, kubeconfig: &str) -> Vec<String> {
+        let mut flags = self.serving_flags(port);
+        flags.extend([
+            format!("--kubeconfig={kubeconfig}"),
+            format!("--authentication-kubeconfig={kubeconfig}"),
+            format!("--authorization-kubeconfig={kubeconfig}"),
+            "--authentication-tolerate-lookup-failure=true".into(),
+            "--authorization-always-allow-paths=/healthz,/livez,/readyz,/metrics".into(),
+            // One instance: an election would only delay the first pod.
+            "--leader-elect=false".into(),
+            // The default of some dozens of requests per second is for shared API servers.
+            "--kube-api-qps=1000".into(),
+            "--kube-api-burst=2000".into(),
+        ]);
+        flags
+    }
+
     pub(crate) fn invocation(&self, component: Component, program: &Path, args: Vec<String>) -> Invocation {
         let name = component.name();
         Invocation {

@@ -97,7 +97,7 @@ async fn a_deployment_runs_on_kwok_nodes_with_real_scheduler_controllers_prometh
 async fn a_component_that_was_not_asked_for_is_a_clear_error() {
     let cluster = devcluster::own().await.unwrap();
     let error = cluster.pid(Component::Kwok).unwrap_err();
-    assert_eq!(error.to_string(), "this cluster was started without kwok; ask the builder for it");
+    assert_eq!(error.to_string(), "this cluster does not run kwok: it was not asked for, or it was stopped");
 }
 
 #[tokio::test]

@@ -10,7 +10,7 @@ use k8s_openapi::{
 };
 use kube::{
     Api,
-    api::{ListParams, Patch, PatchParams, PostParams},
+    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
 };
 
 async fn who_am_i(client: kube::Client) -> (String, Vec<String>) {
@@ -44,6 +44,7 @@ async fn a_service_account_presents_a_token_that_the_api_server_issued() {
         who_am_i(access.client_for(&Identity::service_account("default", "robot")).await.unwrap()).await;
     assert_eq!(name, "system:serviceaccount:default:robot");
     assert!(groups.contains(&"system:serviceaccounts:default".to_owned()), "{groups:?}");
+    accounts.delete("robot", &DeleteParams::default()).await.unwrap();
 }
 
 #[tokio::test]

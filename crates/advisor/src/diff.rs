@@ -1,0 +1,53 @@
+//! Unified diffs between an object as it is and as it would be.
+
+#[cfg(test)]
+mod tests;
+
+use serde_json::Value;
+use similar::TextDiff;
+
+use crate::render;
+
+const CONTEXT: usize = 3;
+
+/// The diff that is kept in the status: the objects as they are stored, secrets masked.
+pub fn diff(kind: &str, name: &str, before: Option<&Value>, after: Option<&Value>) -> String {
+    unified(kind, name, before, after, |object| object)
+}
+
+/// The same for people: payloads of Ignition files in clear.
+pub fn readable(kind: &str, name: &str, before: Option<&Value>, after: Option<&Value>) -> String {
+    unified(kind, name, before, after, |object| render::decoded(&object))
+}
+
+/// Whether the two differ in anything that a diff would show.
+pub fn differ(before: Option<&Value>, after: Option<&Value>) -> bool {
+    before.map(render::sanitized) != after.map(render::sanitized)
+}
+
+fn unified(
+    kind: &str,
+    name: &str,
+    before: Option<&Value>,
+    after: Option<&Value>,
+    view: impl Fn(Value) -> Value,
+) -> String {
+    let header = |object: Option<&Value>| match object {
+        Some(_) => format!("{name} ({kind})"),
+        None => "/dev/null".to_owned(),
+    };
+    let (from, to) = (header(before), header(after));
+    if !differ(before, after) {
+        return format!("--- {from}\n+++ {to}\n(no changes)\n");
+    }
+    let (before, after) = render::masked(before.map(render::sanitized), after.map(render::sanitized));
+    let yaml = |object: &Option<Value>, view: &dyn Fn(Value) -> Value| render::yaml(object.clone().map(view).as_ref());
+    let (mut old, mut new) = (yaml(&before, &view), yaml(&after, &view));
+    if old == new {
+        // The view hides what differs, as when the same text is only encoded in another way.
+        (old, new) = (yaml(&before, &|object| object), yaml(&after, &|object| object));
+    }
+    let diff = TextDiff::from_lines(&old, &new).unified_diff().context_radius(CONTEXT).header(&from, &to).to_string();
+    // An empty line of context is written as such: kubectl shows texts with blanks at the end of a line escaped.
+    diff.split_inclusive('\n').map(|line| if line == " \n" { "\n" } else { line }).collect()
+}

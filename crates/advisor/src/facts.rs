@@ -1,0 +1,178 @@
+//! What a profile wants to know of a cluster, and what was found. Fetching is somebody else's business.
+//!
+//! An answer always means that the API server answered: an object that could not be read is an error before any plan is
+//! drawn up, and never looks like an absent one.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::{Kind, ObjectRef};
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Query {
+    Object(ObjectRef),
+    /// All objects of a kind. Only for kinds of which clusters have a handful.
+    List(&'static Kind),
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Answer {
+    /// The API server does not serve the kind in any version that we know.
+    KindMissing,
+    /// The kind is served, and there is no such object.
+    Absent {
+        version: &'static str,
+    },
+    Object {
+        version: &'static str,
+        object: Value,
+    },
+    List {
+        version: &'static str,
+        items: Vec<Value>,
+    },
+}
+
+/// Everything found so far.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Facts {
+    answers: BTreeMap<Query, Answer>,
+}
+
+impl Facts {
+    pub fn insert(&mut self, query: Query, answer: Answer) {
+        self.answers.insert(query, answer);
+    }
+
+    /// Builds facts in one go, for tests and examples.
+    pub fn of(answers: impl IntoIterator<Item = (Query, Answer)>) -> Self {
+        Facts { answers: answers.into_iter().collect() }
+    }
+
+    /// Which of the queries have not been answered yet.
+    pub fn unanswered(&self, queries: Vec<Query>) -> Vec<Query> {
+        queries.into_iter().filter(|query| !self.answers.contains_key(query)).collect()
+    }
+
+    pub fn answer(&self, query: &Query) -> Option<&Answer> {
+        self.answers.get(query)
+    }
+
+    pub fn object(&self, reference: &ObjectRef) -> Option<&Value> {
+        match self.answer(&Query::Object(reference.clone()))? {
+            Answer::Object { object, .. } => Some(object),
+            _ => None,
+        }
+    }
+
+    /// Whether it has been asked for and is known not to be there.
+    pub fn is_absent(&self, reference: &ObjectRef) -> bool {
+        let answer = self.answer(&Query::Object(reference.clone()));
+        matches!(answer, Some(Answer::Absent { .. } | Answer::KindMissing))
+    }
+
+    pub fn list(&self, kind: &'static Kind) -> &[Value] {
+        match self.answer(&Query::List(kind)) {
+            Some(Answer::List { items, .. }) => items,
+            _ => &[],
+        }
+    }
+
+    /// The version in which a kind answered. None when it is not served, or nobody asked.
+    pub fn version(&self, kind: &'static Kind) -> Option<&'static str> {
+        self.answers.iter().find_map(|(query, answer)| match (query, answer) {
+            (Query::Object(ObjectRef { kind: asked, .. }) | Query::List(asked), answer) if *asked == kind => {
+                match answer {
+                    Answer::KindMissing => None,
+                    Answer::Absent { version } | Answer::Object { version, .. } | Answer::List { version, .. } => {
+                        Some(*version)
+                    }
+                }
+            }
+            _ => None,
+        })
+    }
+
+    /// Whether the API server said that it does not serve the kind.
+    pub fn is_missing(&self, kind: &'static Kind) -> bool {
+        let of_kind = |query: &Query| match query {
+            Query::Object(reference) => reference.kind == kind,
+            Query::List(asked) => *asked == kind,
+        };
+        self.answers.iter().any(|(query, answer)| of_kind(query) && *answer == Answer::KindMissing)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::kind::{CONFIG_MAP, HYPER_CONVERGED, MACHINE_CONFIG_POOL};
+
+    fn reference(name: &str) -> ObjectRef {
+        ObjectRef::namespaced(&CONFIG_MAP, "here", name)
+    }
+
+    fn facts() -> Facts {
+        Facts::of([
+            (Query::Object(reference("found")), Answer::Object { version: "v1", object: json!({"data": {}}) }),
+            (Query::Object(reference("absent")), Answer::Absent { version: "v1" }),
+            (Query::Object(ObjectRef::cluster(&HYPER_CONVERGED, "a")), Answer::KindMissing),
+            (Query::List(&MACHINE_CONFIG_POOL), Answer::List { version: "v1", items: vec![json!(1), json!(2)] }),
+        ])
+    }
+
+    #[test]
+    fn absent_is_what_was_asked_for_and_is_not_there() {
+        let facts = facts();
+        assert_eq!(facts.object(&reference("found")), Some(&json!({"data": {}})));
+        assert_eq!(facts.object(&reference("absent")), None);
+        assert!(facts.is_absent(&reference("absent")));
+        assert!(
+            facts.is_absent(&ObjectRef::cluster(&HYPER_CONVERGED, "a")),
+            "a kind that is not served has no objects"
+        );
+        assert!(!facts.is_absent(&reference("found")));
+        assert!(!facts.is_absent(&reference("never asked")), "what was not asked for may well be there");
+        assert!(
+            !facts.is_absent(&ObjectRef::namespaced(&CONFIG_MAP, "there", "absent")),
+            "elsewhere is another object"
+        );
+    }
+
+    #[test]
+    fn only_what_is_not_answered_is_asked() {
+        let facts = facts();
+        let (known, new) = (Query::Object(reference("absent")), Query::Object(reference("new")));
+        assert_eq!(facts.unanswered(vec![known, new.clone(), Query::List(&MACHINE_CONFIG_POOL)]), [new]);
+    }
+
+    #[test]
+    fn a_kind_is_missing_only_when_the_server_said_so() {
+        let facts = facts();
+        assert!(facts.is_missing(&HYPER_CONVERGED));
+        assert!(!facts.is_missing(&CONFIG_MAP));
+        assert!(!Facts::default().is_missing(&CONFIG_MAP));
+        let list = Facts::of([(Query::List(&MACHINE_CONFIG_POOL), Answer::KindMissing)]);
+        assert!(list.is_missing(&MACHINE_CONFIG_POOL));
+    }
+
+    #[test]
+    fn the_version_is_that_of_any_answer() {
+        let facts = facts();
+        assert_eq!(facts.version(&CONFIG_MAP), Some("v1"));
+        assert_eq!(facts.version(&MACHINE_CONFIG_POOL), Some("v1"));
+        assert_eq!(facts.version(&HYPER_CONVERGED), None);
+        let absent = Answer::Absent { version: "v1beta1" };
+        let absent = Facts::of([(Query::Object(ObjectRef::cluster(&HYPER_CONVERGED, "a")), absent)]);
+        assert_eq!(absent.version(&HYPER_CONVERGED), Some("v1beta1"), "even of an object that is not there");
+    }
+
+    #[test]
+    fn a_list_is_empty_unless_it_was_answered() {
+        assert_eq!(facts().list(&MACHINE_CONFIG_POOL), [json!(1), json!(2)]);
+        assert!(facts().list(&CONFIG_MAP).is_empty());
+    }
+}

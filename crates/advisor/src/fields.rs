@@ -1,0 +1,246 @@
+//! Field ownership as Kubernetes records it (`metadata.managedFields`), and the values that fields have in an object.
+
+use std::{collections::BTreeSet, fmt};
+
+use serde_json::{Map, Value};
+
+/// One step from an object to a field.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Step {
+    /// A member of a map.
+    Field(String),
+    /// The entry of a list whose key fields have these values.
+    Key(Map<String, Value>),
+    /// The entry of a set that has this value.
+    Value(Value),
+    /// An entry of a list by its place.
+    Index(usize),
+}
+
+/// The way from the root of an object to a field.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Path(Vec<Step>);
+
+impl Path {
+    /// A path of plain members, as `spec.kernelArguments`.
+    pub fn dotted(text: &str) -> Self {
+        Path(text.split('.').map(|name| Step::Field(name.to_owned())).collect())
+    }
+
+    fn child(&self, step: Step) -> Self {
+        Path(self.0.iter().cloned().chain([step]).collect())
+    }
+
+    /// Whether the field lies at or below another one.
+    pub fn is_within(&self, other: &Path) -> bool {
+        self.0.starts_with(&other.0)
+    }
+
+    pub fn find<'a>(&self, object: &'a Value) -> Option<&'a Value> {
+        self.0.iter().try_fold(object, |value, step| match step {
+            Step::Field(name) => value.get(name),
+            Step::Key(key) => {
+                let entry = |entry: &&Value| key.iter().all(|(name, value)| entry.get(name) == Some(value));
+                value.as_array()?.iter().find(entry)
+            }
+            Step::Value(wanted) => value.as_array()?.iter().find(|entry| *entry == wanted),
+            Step::Index(index) => value.get(index),
+        })
+    }
+
+    /// Takes the field out of an object; maps that become empty stay.
+    pub fn remove(&self, object: &mut Value) {
+        let Some((Step::Field(name), parents)) = self.0.split_last() else { return };
+        let pointer: String = parents.iter().map(|step| format!("/{}", pointer_part(step))).collect();
+        if let Some(parent) = object.pointer_mut(&pointer).and_then(Value::as_object_mut) {
+            parent.remove(name);
+        }
+    }
+
+    /// The field as a JSON pointer. Only for paths of plain members.
+    pub fn pointer(&self) -> String {
+        self.0.iter().map(|step| format!("/{}", pointer_part(step))).collect()
+    }
+}
+
+fn pointer_part(step: &Step) -> String {
+    match step {
+        Step::Field(name) => name.replace('~', "~0").replace('/', "~1"),
+        Step::Index(index) => index.to_string(),
+        Step::Key(_) | Step::Value(_) => "-".to_owned(),
+    }
+}
+
+/// `spec.template.containers[name="web"].image`
+impl fmt::Display for Path {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (position, step) in self.0.iter().enumerate() {
+            match step {
+                Step::Field(name) if name.contains(['.', '/']) => write!(f, "[{name:?}]")?,
+                Step::Field(name) => write!(f, "{}{name}", if position > 0 { "." } else { "" })?,
+                Step::Key(key) => {
+                    let pairs: Vec<_> = key.iter().map(|(name, value)| format!("{name}={value}")).collect();
+                    write!(f, "[{}]", pairs.join(","))?;
+                }
+                Step::Value(value) => write!(f, "[={value}]")?,
+                Step::Index(index) => write!(f, "[{index}]")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// One entry of `metadata.managedFields`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Manager {
+    pub name: String,
+    /// `Apply` for server-side apply, `Update` for everything else.
+    pub operation: String,
+    pub subresource: String,
+    pub time: Option<String>,
+    /// The outermost fields that the manager owns as a whole.
+    pub leaves: Vec<Path>,
+}
+
+/// Who owns which fields of an object.
+pub fn managers(object: &Value) -> Vec<Manager> {
+    let entries = object.pointer("/metadata/managedFields").and_then(Value::as_array);
+    let text = |entry: &Value, name: &str| entry[name].as_str().unwrap_or_default().to_owned();
+    let manager = |entry: &Value| Manager {
+        name: text(entry, "manager"),
+        operation: text(entry, "operation"),
+        subresource: text(entry, "subresource"),
+        time: entry["time"].as_str().map(str::to_owned),
+        leaves: leaves(&entry["fieldsV1"]),
+    };
+    entries.into_iter().flatten().map(manager).collect()
+}
+
+/// The leaves that a field manager owns by server-side apply.
+pub fn applied_by(object: &Value, manager: &str) -> Vec<Path> {
+    let ours = |entry: &Manager| entry.name == manager && entry.operation == "Apply" && entry.subresource.is_empty();
+    managers(object).into_iter().filter(ours).flat_map(|entry| entry.leaves).collect()
+}
+
+/// Flattens a `fieldsV1` tree. Atomic lists and maps, and empty ones, are leaves: nothing is below them.
+fn leaves(tree: &Value) -> Vec<Path> {
+    let mut found = Vec::new();
+    collect(tree, &Path::default(), &mut found);
+    found
+}
+
+fn collect(tree: &Value, path: &Path, found: &mut Vec<Path>) {
+    let children: Vec<_> =
+        tree.as_object().into_iter().flatten().filter_map(|(key, below)| Some((step(key)?, below))).collect();
+    if children.is_empty() && !path.0.is_empty() {
+        found.push(path.clone());
+    }
+    for (step, below) in children {
+        collect(below, &path.child(step), found);
+    }
+}
+
+/// Reads one key of a `fieldsV1` tree; `.` stands for the entry itself and leads nowhere.
+fn step(key: &str) -> Option<Step> {
+    let (kind, rest) = key.split_once(':')?;
+    match kind {
+        "f" => Some(Step::Field(rest.to_owned())),
+        "k" => serde_json::from_str(rest).ok().map(Step::Key),
+        "v" => serde_json::from_str(rest).ok().map(Step::Value),
+        "i" => rest.parse().ok().map(Step::Index),
+        _ => None,
+    }
+}
+
+/// The leaves of a value itself, as server-side apply would record them for a kind without a schema: lists are atomic.
+pub fn leaves_of(object: &Value) -> BTreeSet<String> {
+    fn walk(value: &Value, path: &Path, found: &mut BTreeSet<String>) {
+        match value.as_object().filter(|map| !map.is_empty()) {
+            Some(map) => {
+                map.iter().for_each(|(name, below)| walk(below, &path.child(Step::Field(name.clone())), found))
+            }
+            None => {
+                found.insert(path.to_string());
+            }
+        }
+    }
+    let mut found = BTreeSet::new();
+    walk(object, &Path::default(), &mut found);
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn object() -> Value {
+        json!({
+            "metadata": {
+                "labels": {"machineconfiguration.openshift.io/role": "worker"},
+                "managedFields": [
+                    {"manager": "us", "operation": "Apply", "time": "2026-01-01T00:00:00Z", "fieldsV1": {
+                        "f:metadata": {"f:labels": {"f:machineconfiguration.openshift.io/role": {}}},
+                        "f:spec": {
+                            "f:empty": {},
+                            "f:list": {},
+                            "f:ports": {r#"k:{"port":80}"#: {".": {}, "f:name": {}, "f:port": {}}},
+                            "f:set": {r#"v:"a""#: {}},
+                        },
+                    }},
+                    {"manager": "us", "operation": "Update", "fieldsV1": {"f:spec": {"f:other": {}}}},
+                    {"manager": "us", "operation": "Apply", "subresource": "status", "fieldsV1": {"f:status": {}}},
+                ],
+            },
+            "spec": {
+                "empty": {}, "list": [1, 2], "other": 1, "set": ["a", "b"],
+                "ports": [{"port": 443, "name": "https"}, {"port": 80, "name": "http"}],
+            },
+        })
+    }
+
+    #[test]
+    fn leaves_are_what_the_manager_applied_and_are_found_in_the_object() {
+        let object = object();
+        let found: Vec<_> = applied_by(&object, "us")
+            .iter()
+            .map(|path| (path.to_string(), path.find(&object).cloned().unwrap_or_default()))
+            .collect();
+        assert_eq!(
+            found,
+            [
+                (r#"metadata.labels["machineconfiguration.openshift.io/role"]"#.to_owned(), json!("worker")),
+                ("spec.empty".to_owned(), json!({})),
+                ("spec.list".to_owned(), json!([1, 2])),
+                ("spec.ports[port=80].name".to_owned(), json!("http")),
+                ("spec.ports[port=80].port".to_owned(), json!(80)),
+                ("spec.set[=\"a\"]".to_owned(), json!("a")),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_path_lies_within_its_parents_and_itself_only() {
+        let path = Path::dotted("spec.evictionLimits.node");
+        for (parent, within) in [
+            ("spec", true),
+            ("spec.evictionLimits", true),
+            ("spec.evictionLimits.node", true),
+            ("spec.evictionLimits.nodes", false),
+            ("spec.eviction", false),
+            ("metadata", false),
+        ] {
+            assert_eq!(path.is_within(&Path::dotted(parent)), within, "{parent}");
+        }
+    }
+
+    #[test]
+    fn a_removed_field_is_gone_and_its_neighbors_stay() {
+        let mut object = json!({"spec": {"ksmConfiguration": {"nodeLabelSelector": {}}, "infra": {}}});
+        Path::dotted("spec.ksmConfiguration").remove(&mut object);
+        assert_eq!(object, json!({"spec": {"infra": {}}}));
+        Path::dotted("spec.absent.deeper").remove(&mut object);
+        assert_eq!(object, json!({"spec": {"infra": {}}}));
+    }
+}

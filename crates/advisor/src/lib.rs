@@ -1,0 +1,39 @@
+//! The domain of the advisor: from a profile, its options and facts about a cluster to a plan that a person can read and
+//! trust. Values in, values out; nothing here talks to anybody.
+
+// The tests share a stand-in for a cluster with the integration tests, which know this crate by its name.
+#[cfg(test)]
+extern crate self as advisor;
+#[cfg(test)]
+#[path = "../tests/world/mod.rs"]
+mod world;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/dev/writing-a-profile.md")]
+#[derive(Debug)]
+pub struct WritingAProfile;
+
+pub mod diff;
+pub mod facts;
+pub mod fields;
+pub mod fingerprint;
+pub mod hyper_converged;
+pub mod impact;
+pub mod intent;
+pub mod kind;
+pub mod machine;
+pub mod machine_config;
+pub mod ownership;
+pub mod plan;
+pub mod pools;
+pub mod profile;
+pub mod profiles;
+pub mod render;
+pub mod rollout;
+pub mod schema;
+
+pub use facts::{Answer, Facts, Query};
+pub use intent::{Change, Draft, Intent};
+pub use kind::{Kind, ObjectRef};
+pub use plan::{Outcome, Plan, PlannedItem, Preview, Refusal, Verb};
+pub use profile::{About, InvalidOptions, Planner, Profile, Requirement};

@@ -1,0 +1,106 @@
+//! Whose an object is, read from what Kubernetes itself records and not from a mark of ours.
+
+use api::names::FIELD_MANAGER;
+use serde_json::Value;
+
+use crate::fields::{self, Manager, Path};
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ownership {
+    /// We made it, and nobody else set anything of substance: it may be deleted.
+    Ours,
+    /// We set fields of it, and so did these managers: only our fields may be taken back.
+    Shared { with: Vec<String> },
+    /// We set nothing of it: it is left alone.
+    Foreign { of: Vec<String> },
+}
+
+/// An object is ours when no other manager owns anything but labels, annotations and status.
+pub fn ownership(object: &Value) -> Ownership {
+    let managers = fields::managers(object);
+    let ours = managers.iter().any(|manager| manager.name == FIELD_MANAGER && manager.operation == "Apply");
+    let mut others: Vec<String> = Vec::new();
+    for manager in managers.iter().filter(|manager| manager.name != FIELD_MANAGER && owns_substance(manager)) {
+        // A manager has one entry for each way in which it wrote.
+        if !others.contains(&manager.name) {
+            others.push(manager.name.clone());
+        }
+    }
+    match (ours, others.is_empty()) {
+        (true, true) => Ownership::Ours,
+        (true, false) => Ownership::Shared { with: others },
+        (false, _) => Ownership::Foreign { of: others },
+    }
+}
+
+/// Owners as people read them.
+pub fn names(owners: &[String]) -> String {
+    if owners.is_empty() { "somebody else".to_owned() } else { owners.join(", ") }
+}
+
+/// Whether we set something within `field` that nobody else has set too, so that giving it up removes it.
+pub fn owns_alone(object: &Value, field: &str) -> bool {
+    let others: Vec<Manager> =
+        fields::managers(object).into_iter().filter(|manager| manager.name != FIELD_MANAGER).collect();
+    let shared = |leaf: &Path| others.iter().any(|manager| manager.leaves.contains(leaf));
+    let field = Path::dotted(field);
+    fields::applied_by(object, FIELD_MANAGER).iter().any(|leaf| leaf.is_within(&field) && !shared(leaf))
+}
+
+fn owns_substance(manager: &Manager) -> bool {
+    let trifles = ["metadata.labels", "metadata.annotations", "status"].map(Path::dotted);
+    manager.leaves.iter().any(|leaf| !trifles.iter().any(|trifle| leaf.is_within(trifle)))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn owned(managers: &[(&str, &str, Value)]) -> Ownership {
+        let entry = |(name, operation, fields): &(&str, &str, Value)| json!({"manager": name, "operation": operation, "fieldsV1": fields});
+        ownership(&json!({"metadata": {"managedFields": managers.iter().map(entry).collect::<Vec<_>>()}}))
+    }
+
+    #[test]
+    fn an_object_is_ours_shared_or_foreign_by_who_set_what() {
+        let spec = || json!({"f:spec": {"f:kernelArguments": {}}});
+        let labels = || json!({"f:metadata": {"f:labels": {"f:a": {}}, "f:annotations": {"f:b": {}}}});
+        let us = FIELD_MANAGER;
+        let cases = [
+            ("we alone", vec![(us, "Apply", spec())], Ownership::Ours),
+            ("somebody labeled it", vec![(us, "Apply", spec()), ("kubectl", "Update", labels())], Ownership::Ours),
+            (
+                "a controller wrote its status",
+                vec![(us, "Apply", spec()), ("controller", "Update", json!({"f:status": {"f:phase": {}}}))],
+                Ownership::Ours,
+            ),
+            (
+                "somebody set a field",
+                vec![(us, "Apply", spec()), ("kubectl-edit", "Update", spec())],
+                Ownership::Shared { with: vec!["kubectl-edit".into()] },
+            ),
+            (
+                "somebody is listed with nothing",
+                vec![(us, "Apply", spec()), ("kubectl", "Update", json!({}))],
+                Ownership::Ours,
+            ),
+            (
+                "two set fields, one of them in two ways",
+                vec![("a", "Apply", spec()), ("b", "Update", spec()), (us, "Apply", spec()), ("a", "Update", spec())],
+                Ownership::Shared { with: vec!["a".into(), "b".into()] },
+            ),
+            ("somebody made it", vec![("argocd", "Apply", spec())], Ownership::Foreign { of: vec!["argocd".into()] }),
+            ("nobody recorded anything", vec![], Ownership::Foreign { of: vec![] }),
+            (
+                "we only updated it, which is not how we write",
+                vec![(us, "Update", spec())],
+                Ownership::Foreign { of: vec![] },
+            ),
+        ];
+        for (case, managers, expected) in cases {
+            assert_eq!(owned(&managers), expected, "{case}");
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! The plan: what the API server would make of each intent, what that disturbs, and the digest that an approval names.
+
+#[cfg(test)]
+mod tests;
+
+use api::{
+    names::FIELD_MANAGER,
+    virt_platform_config::{Input, Item, ItemState, Operation, Severity, TakeOver},
+};
+use serde_json::{Value, json};
+
+use crate::{
+    About, Change, Draft, Facts, Intent, ObjectRef, diff,
+    fields::{self, Path},
+    fingerprint::{fingerprint, sha256},
+    impact,
+};
+
+/// What a dry run of one intent showed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Preview {
+    /// The target as it is.
+    pub live: Option<Value>,
+    pub outcome: Outcome,
+    /// Whose fields would change hands.
+    pub takes_over: Vec<TakeOver>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Outcome {
+    /// The target as it would be.
+    Object(Value),
+    /// The target would be gone.
+    Gone,
+    /// The API server would not have it.
+    Refused(Refusal),
+}
+
+/// Why a change cannot be previewed, and therefore not be made as things stand.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    #[error(
+        "{target} cannot be created: namespace {namespace} does not exist. Create it, or install the component that owns it"
+    )]
+    NamespaceMissing { target: String, namespace: String },
+    #[error("{target} was refused by an admission webhook: {message}")]
+    Webhook { target: String, message: String },
+    #[error("{target} cannot be previewed: {message}. The webhook must declare sideEffects None or NoneOnDryRun")]
+    NoDryRun { target: String, message: String },
+    #[error(
+        "{target} has no such field in the version that is installed: {message}. Upgrade the component that owns it"
+    )]
+    UnknownField { target: String, message: String },
+    #[error("{target} was refused as invalid: {message}")]
+    Invalid { target: String, message: String },
+    #[error("{target} may not be changed: {message}. Grant this right to whoever applies the plan")]
+    Forbidden { target: String, message: String },
+}
+
+impl Refusal {
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Refusal::NamespaceMissing { .. } => "NamespaceMissing",
+            Refusal::Webhook { .. } => "WebhookRefused",
+            Refusal::NoDryRun { .. } => "DryRunUnsupported",
+            Refusal::UnknownField { .. } => "UnknownField",
+            Refusal::Invalid { .. } => "Invalid",
+            Refusal::Forbidden { .. } => "Forbidden",
+        }
+    }
+}
+
+/// What would be done to a target, in Flux's words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verb {
+    Created,
+    Configured,
+    Unchanged,
+    Deleted,
+    Refused,
+}
+
+impl Verb {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Verb::Created => "created",
+            Verb::Configured => "configured",
+            Verb::Unchanged => "unchanged",
+            Verb::Deleted => "deleted",
+            Verb::Refused => "refused",
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    pub profile: &'static str,
+    pub items: Vec<PlannedItem>,
+    pub inputs: Vec<Input>,
+    pub notes: Vec<String>,
+    /// The strongest impact of any item.
+    pub severity: Severity,
+    /// Changes when anything changes that a reviewer has read.
+    pub digest: String,
+    /// Over the live values of everything managed.
+    pub snapshot: String,
+}
+
+/// One item, with what the status does not keep.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PlannedItem {
+    /// As it goes into the status.
+    pub item: Item,
+    pub target: ObjectRef,
+    /// The version of the target's kind that is used.
+    pub version: &'static str,
+    pub verb: Verb,
+    pub why: &'static str,
+    /// The diff for people.
+    pub readable_diff: String,
+    /// Over the live values of the managed leaves.
+    pub fingerprint: String,
+    /// The leaves that are watched for drift.
+    pub leaves: Vec<Path>,
+    pub refusal: Option<Refusal>,
+}
+
+impl Plan {
+    /// Puts together what a profile intends and what the API server said to it.
+    pub fn assemble(about: &'static About, draft: Draft, previews: Vec<Preview>, facts: &Facts) -> Plan {
+        let mut inputs: Vec<Input> = Vec::new();
+        let mut items = Vec::new();
+        for (intent, preview) in draft.intents.into_iter().zip(previews) {
+            let new = intent.inputs.iter().filter(|input| !inputs.contains(input)).cloned().collect::<Vec<_>>();
+            inputs.extend(new);
+            items.push(PlannedItem::new(intent, preview, facts));
+        }
+        let severity = items.iter().filter_map(|planned| planned.item.impact_severity).max().unwrap_or(Severity::Low);
+        let fingerprints: Vec<_> = items.iter().map(|planned| (&planned.item.name, &planned.fingerprint)).collect();
+        let snapshot = sha256(&json!(fingerprints));
+        let digest = sha256(&json!({
+            "profile": about.name,
+            "items": items.iter().map(PlannedItem::reviewed).collect::<Vec<_>>(),
+            "inputs": inputs,
+        }));
+        Plan { profile: about.name, items, inputs, notes: draft.notes, severity, digest, snapshot }
+    }
+
+    pub fn has_changes(&self) -> bool {
+        self.items.iter().any(|planned| planned.verb != Verb::Unchanged)
+    }
+
+    pub fn refusals(&self) -> impl Iterator<Item = &Refusal> {
+        self.items.iter().filter_map(|planned| planned.refusal.as_ref())
+    }
+}
+
+impl PlannedItem {
+    fn new(intent: Intent, preview: Preview, facts: &Facts) -> Self {
+        let Preview { live, outcome, takes_over } = preview;
+        let (kind, name) = (intent.target.kind.kind, intent.target.name.clone());
+        let name = name.as_str();
+        let live = live.as_ref();
+        let (after, refusal) = match outcome {
+            Outcome::Object(object) => (Some(object), None),
+            Outcome::Gone => (None, None),
+            Outcome::Refused(refusal) => (live.cloned(), Some(refusal)),
+        };
+        let after = after.as_ref();
+        let changes = diff::differ(live, after);
+        let verb = match (&refusal, live.is_some(), after.is_some()) {
+            (Some(_), ..) => Verb::Refused,
+            (None, false, true) => Verb::Created,
+            (None, true, false) => Verb::Deleted,
+            (None, ..) if changes => Verb::Configured,
+            (None, ..) => Verb::Unchanged,
+        };
+        let impact = match refusal {
+            Some(_) => impact::unknown(intent.weight),
+            None => impact::impact(intent.weight, live, after, changes, facts),
+        };
+        let leaves = leaves(&intent, live, after);
+        let fingerprint = fingerprint(live, &leaves);
+        let (operation, desired_state, removes) = match intent.change {
+            Change::Delete => (Operation::Delete, None, Vec::new()),
+            Change::Apply { fields, remove } => {
+                (Operation::Apply, fields.as_object().cloned(), remove.iter().map(Path::to_string).collect())
+            }
+        };
+        let shown = refusal.is_none();
+        let item = Item {
+            name: intent.name.to_owned(),
+            target_ref: intent.target.target(intent.version),
+            operation,
+            impact_severity: Some(impact.severity),
+            impact_detail: impact.detail,
+            diff: shown.then(|| diff::diff(kind, name, live, after)),
+            desired_state,
+            managed_fields: intent.managed.iter().map(|&path| path.to_owned()).collect(),
+            removes,
+            takes_over,
+            state: if shown { ItemState::Pending } else { ItemState::Failed },
+            message: Some(refusal.as_ref().map_or(intent.message, Refusal::to_string)),
+            ..Item::default()
+        };
+        let readable_diff = if shown { diff::readable(kind, name, live, after) } else { String::new() };
+        PlannedItem {
+            item,
+            target: intent.target,
+            version: intent.version,
+            verb,
+            why: intent.why,
+            readable_diff,
+            fingerprint,
+            leaves,
+            refusal,
+        }
+    }
+
+    /// What a reviewer has read and approves. Node counts are not part of it: a pool that grows voids no approval.
+    fn reviewed(&self) -> Value {
+        let Item {
+            name,
+            target_ref,
+            operation,
+            desired_state,
+            removes,
+            takes_over,
+            impact_severity,
+            impact_detail,
+            ..
+        } = &self.item;
+        let pools = impact_detail.iter().flat_map(|detail| &detail.pools).map(|pool| (&pool.name, pool.paused));
+        json!({
+            "name": name,
+            "target": target_ref,
+            "operation": operation,
+            "desired": desired_state,
+            "removes": removes,
+            "takesOver": takes_over,
+            "severity": impact_severity,
+            "reboot": impact_detail.as_ref().map(|detail| detail.reboot),
+            "pools": pools.collect::<Vec<_>>(),
+            "live": self.fingerprint,
+            "refusal": self.refusal.as_ref().map(Refusal::reason),
+        })
+    }
+}
+
+/// The leaves that we manage: those that we own now or would own, as far as they lie in what the intent declares or are
+/// labels, and those that the intent takes out.
+fn leaves(intent: &Intent, live: Option<&Value>, after: Option<&Value>) -> Vec<Path> {
+    let mut declared: Vec<Path> = intent.managed.iter().map(|path| Path::dotted(path)).collect();
+    declared.push(Path::dotted("metadata.labels"));
+    let owned = [live, after].into_iter().flatten().flat_map(|object| fields::applied_by(object, FIELD_MANAGER));
+    let mut leaves: Vec<Path> = Vec::new();
+    for leaf in owned.filter(|leaf| declared.iter().any(|path| leaf.is_within(path))) {
+        if !leaves.contains(&leaf) {
+            leaves.push(leaf);
+        }
+    }
+    if let Change::Apply { remove, .. } = &intent.change {
+        leaves.extend(remove.iter().cloned());
+    }
+    leaves
+}

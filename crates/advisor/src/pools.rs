@@ -1,0 +1,124 @@
+//! MachineConfigPools: which machine configs reach which nodes.
+
+use serde_json::Value;
+
+use crate::{Facts, ObjectRef, Query, kind};
+
+/// A view of one pool.
+#[derive(Debug, Clone, Copy)]
+pub struct Pool<'a>(&'a Value);
+
+impl<'a> Pool<'a> {
+    pub fn object(&self) -> &'a Value {
+        self.0
+    }
+
+    pub fn name(&self) -> &'a str {
+        self.0.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// How many nodes it has, by its own count.
+    pub fn nodes(&self) -> Option<i32> {
+        self.0.pointer("/status/machineCount").and_then(Value::as_i64).and_then(|count| i32::try_from(count).ok())
+    }
+
+    pub fn is_paused(&self) -> bool {
+        self.0.pointer("/spec/paused").and_then(Value::as_bool).unwrap_or(false)
+    }
+
+    /// The rendered config that all of its nodes run.
+    pub fn rendered(&self) -> Option<&'a str> {
+        self.0.pointer("/status/configuration/name").and_then(Value::as_str).filter(|name| !name.is_empty())
+    }
+
+    /// Whether a machine config went into what its nodes run.
+    pub fn is_rendered_from(&self, config: &str) -> bool {
+        let sources = self.0.pointer("/status/configuration/source").and_then(Value::as_array);
+        sources.into_iter().flatten().any(|source| source["name"] == config)
+    }
+
+    /// Whether it takes a machine config with these labels. An empty selector takes none.
+    fn selects(&self, labels: &Value) -> bool {
+        self.0.pointer("/spec/machineConfigSelector").is_some_and(|selector| matches(selector, labels))
+    }
+}
+
+/// The pools that a machine config with these labels reaches, which may be more than the one its role names.
+pub fn reached<'a>(facts: &'a Facts, labels: &Value) -> Vec<Pool<'a>> {
+    facts.list(&kind::MACHINE_CONFIG_POOL).iter().map(Pool).filter(|pool| pool.selects(labels)).collect()
+}
+
+/// The rendered configs of pools, wanted to know what their nodes run.
+pub fn rendered_configs<'a>(pools: &'a [Pool<'a>]) -> impl Iterator<Item = ObjectRef> + 'a {
+    pools.iter().filter_map(Pool::rendered).map(|name| ObjectRef::cluster(&kind::MACHINE_CONFIG, name))
+}
+
+pub fn all() -> Query {
+    Query::List(&kind::MACHINE_CONFIG_POOL)
+}
+
+fn matches(selector: &Value, labels: &Value) -> bool {
+    let exact = selector["matchLabels"].as_object();
+    let expressions = selector["matchExpressions"].as_array();
+    let terms = exact.map_or(0, serde_json::Map::len) + expressions.map_or(0, Vec::len);
+    terms > 0
+        && exact.into_iter().flatten().all(|(key, value)| labels.get(key) == Some(value))
+        && expressions.into_iter().flatten().all(|expression| holds(expression, labels))
+}
+
+fn holds(expression: &Value, labels: &Value) -> bool {
+    let label = expression["key"].as_str().and_then(|key| labels.get(key));
+    let listed = |label: &Value| expression["values"].as_array().is_some_and(|values| values.contains(label));
+    match expression["operator"].as_str() {
+        Some("In") => label.is_some_and(listed),
+        Some("NotIn") => !label.is_some_and(listed),
+        Some("Exists") => label.is_some(),
+        Some("DoesNotExist") => label.is_none(),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_selector_selects_as_kubernetes_does_and_an_empty_one_selects_nothing() {
+        let role = "machineconfiguration.openshift.io/role";
+        let worker = json!({role: "worker"});
+        let cases = [
+            (json!({"matchLabels": {role: "worker"}}), true),
+            (json!({"matchLabels": {role: "master"}}), false),
+            (json!({"matchExpressions": [{"key": role, "operator": "In", "values": ["worker", "infra"]}]}), true),
+            (json!({"matchExpressions": [{"key": role, "operator": "In", "values": ["infra"]}]}), false),
+            (json!({"matchExpressions": [{"key": role, "operator": "NotIn", "values": ["infra"]}]}), true),
+            (json!({"matchExpressions": [{"key": "other", "operator": "NotIn", "values": ["a"]}]}), true),
+            (json!({"matchExpressions": [{"key": role, "operator": "Exists"}]}), true),
+            (json!({"matchExpressions": [{"key": role, "operator": "DoesNotExist"}]}), false),
+            (json!({"matchExpressions": [{"key": role, "operator": "Near"}]}), false),
+            (json!({"matchLabels": {role: "worker"}, "matchExpressions": [{"key": "x", "operator": "Exists"}]}), false),
+            (json!({}), false),
+            (json!({"matchLabels": {}, "matchExpressions": []}), false),
+        ];
+        for (selector, selects) in cases {
+            assert_eq!(matches(&selector, &worker), selects, "{selector}");
+        }
+    }
+
+    #[test]
+    fn a_pool_tells_what_its_nodes_run() {
+        let object = json!({
+            "metadata": {"name": "worker"},
+            "spec": {"configuration": {"name": "rendered-2", "source": [{"name": "99-new"}]}},
+            "status": {"configuration": {"name": "rendered-1", "source": [{"name": "00-worker"}, {"name": "99-a"}]}},
+        });
+        let pool = Pool(&object);
+        assert_eq!((pool.rendered(), pool.nodes(), pool.is_paused()), (Some("rendered-1"), None, false));
+        let of = |name| pool.is_rendered_from(name);
+        assert_eq!([of("99-a"), of("99-new"), of("99")], [true, false, false], "what is to come does not count");
+        let fresh = json!({"status": {"configuration": {"name": ""}}});
+        assert_eq!((Pool(&fresh).rendered(), Pool(&fresh).is_rendered_from("99-a")), (None, false));
+    }
+}

@@ -1,0 +1,152 @@
+//! The contract of a profile: what it is, what it requires, what it wants to know, and the plan it draws from that.
+//!
+//! A [`Profile`] resolves the options of a user into a [`Planner`] once; from then on options are valid and complete.
+
+use std::fmt::Debug;
+
+use api::virt_platform_config::{Options, Severity};
+
+use crate::{Draft, Facts, Kind, ObjectRef, Query};
+
+/// What is the same for all users of a profile.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct About {
+    pub name: &'static str,
+    pub description: &'static str,
+    pub category: &'static str,
+    pub impact_summary: &'static str,
+    /// The impact to expect before there is a plan.
+    pub impact: Severity,
+    /// Whether the operator offers the profile by creating an ignored object for it.
+    pub advertised: bool,
+    /// The member of `spec.options` that belongs to the profile.
+    pub options_member: Option<&'static str>,
+    /// Where it is documented, from the root of the repository.
+    pub documentation: &'static str,
+}
+
+pub trait Profile: Debug + Sync {
+    fn about(&self) -> &'static About;
+
+    /// Checks the options and fills in the defaults.
+    fn resolve(&self, options: Option<&Options>) -> Result<Box<dyn Planner>, InvalidOptions>;
+}
+
+/// A profile with its options resolved.
+pub trait Planner: Debug + Send + Sync {
+    /// What must be there for the plan to make sense. Every kind and object named here must also be wanted.
+    fn requirements(&self, facts: &Facts) -> Vec<Requirement>;
+
+    /// What the plan depends on, given what is known so far. Asked again with every round of answers, until all that is
+    /// wanted is known.
+    fn wants(&self, facts: &Facts) -> Vec<Query>;
+
+    /// The changes to make. Called when the requirements are met and everything wanted is known.
+    fn plan(&self, facts: &Facts) -> Draft;
+}
+
+/// Options that the API server let pass (an older schema, say) and that make no sense.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("spec.options.{field} is {value}: {rule}")]
+pub struct InvalidOptions {
+    pub field: &'static str,
+    pub value: String,
+    pub rule: String,
+}
+
+impl InvalidOptions {
+    pub fn reason(&self) -> &'static str {
+        "InvalidOptions"
+    }
+
+    /// Checks that a number lies within the limits of the schema.
+    pub(crate) fn unless_within(
+        field: &'static str,
+        value: i32,
+        limits: std::ops::RangeInclusive<i32>,
+    ) -> Result<i32, Self> {
+        if limits.contains(&value) {
+            return Ok(value);
+        }
+        let rule = format!("must be from {} to {}", limits.start(), limits.end());
+        Err(InvalidOptions { field, value: value.to_string(), rule })
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Requirement {
+    /// The kind must be served.
+    Kind { kind: &'static Kind, hint: &'static str },
+    /// The object must exist; it is not ours to create.
+    Object { reference: ObjectRef, hint: &'static str },
+}
+
+/// What is missing, as a message for people. None when nothing is.
+pub fn missing(requirements: &[Requirement], facts: &Facts) -> Option<String> {
+    let lines: String = requirements.iter().filter_map(|requirement| missing_line(requirement, facts)).collect();
+    (!lines.is_empty()).then(|| format!("Missing required dependencies:\n{lines}"))
+}
+
+fn missing_line(requirement: &Requirement, facts: &Facts) -> Option<String> {
+    match requirement {
+        Requirement::Kind { kind, hint } => facts.is_missing(kind).then(|| {
+            let version = kind.versions.first().copied().unwrap_or_default();
+            format!("  - {} ({}.{version}): {hint}\n", kind.kind, kind.group)
+        }),
+        Requirement::Object { reference, hint } => (!facts.is_missing(reference.kind) && facts.is_absent(reference))
+            .then(|| format!("  - {reference}: {hint}\n")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        Answer,
+        kind::{CONFIG_MAP, KUBE_DESCHEDULER},
+    };
+
+    #[test]
+    fn numbers_are_checked_at_both_ends() {
+        for (value, fits) in [(59, false), (60, true), (100, true), (101, false)] {
+            assert_eq!(InvalidOptions::unless_within("a.b", value, 60..=100).is_ok(), fits, "{value}");
+        }
+        let error = InvalidOptions::unless_within("a.b", 7, 60..=100).unwrap_err();
+        assert_eq!(error.to_string(), "spec.options.a.b is 7: must be from 60 to 100");
+        assert_eq!(error.reason(), "InvalidOptions");
+    }
+
+    #[test]
+    fn what_is_missing_is_told_with_what_to_do() {
+        let reference = || ObjectRef::namespaced(&CONFIG_MAP, "here", "it");
+        let kind = Requirement::Kind { kind: &KUBE_DESCHEDULER, hint: "Install it" };
+        let object = Requirement::Object { reference: reference(), hint: "Create it" };
+        let descheduler = || Query::Object(ObjectRef::cluster(&KUBE_DESCHEDULER, "cluster"));
+        let config_map = || Query::Object(reference());
+        let absent = || Answer::Absent { version: "v1" };
+        let found = || Answer::Object { version: "v1", object: serde_json::json!({}) };
+        let kind_line = "  - KubeDescheduler (operator.openshift.io.v1): Install it\n";
+        let object_line = "  - ConfigMap here/it: Create it\n";
+        let cases = [
+            ("all there", vec![(descheduler(), found()), (config_map(), found())], String::new()),
+            ("a kind needs no object", vec![(descheduler(), absent()), (config_map(), found())], String::new()),
+            ("not asked yet", vec![], String::new()),
+            ("no such kind", vec![(descheduler(), Answer::KindMissing), (config_map(), found())], kind_line.to_owned()),
+            ("no such object", vec![(descheduler(), absent()), (config_map(), absent())], object_line.to_owned()),
+            (
+                "neither",
+                vec![(descheduler(), Answer::KindMissing), (config_map(), absent())],
+                format!("{kind_line}{object_line}"),
+            ),
+            (
+                "an object of an unknown kind is told by whoever requires the kind",
+                vec![(descheduler(), found()), (config_map(), Answer::KindMissing)],
+                String::new(),
+            ),
+        ];
+        for (case, answers, lines) in cases {
+            let expected = (!lines.is_empty()).then(|| format!("Missing required dependencies:\n{lines}"));
+            assert_eq!(missing(&[kind.clone(), object.clone()], &Facts::of(answers)), expected, "{case}");
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! HyperConverged: how much memory virtual machines see, and where identical pages are merged.
+
+use api::virt_platform_config::Input;
+use serde_json::{Value, json};
+
+use super::Options;
+use crate::{Change, Facts, Intent, fields::Path, hyper_converged, intent::Weight, kind::HYPER_CONVERGED};
+
+const RATIO: &str = "higherWorkloadDensity.memoryOvercommitPercentage";
+const KSM: &str = "ksmConfiguration";
+const KSM_SELECTOR: &str = "ksmConfiguration.nodeLabelSelector";
+
+pub(super) fn plan(options: &Options, facts: &Facts) -> Intent {
+    let version = facts.version(&HYPER_CONVERGED).unwrap_or("v1beta1");
+    let target = hyper_converged::reference(facts);
+
+    let mut fields = json!({
+        "apiVersion": HYPER_CONVERGED.api_version(version),
+        "kind": HYPER_CONVERGED.kind,
+        "metadata": {"name": target.name, "namespace": target.namespace},
+    });
+    set(&mut fields, &hyper_converged::path(version, RATIO), options.ratio.into());
+    let mut message = format!(
+        "HyperConverged '{}' will be configured with memoryOvercommitPercentage={}",
+        target.name, options.ratio
+    );
+    let mut managed = vec![managed_ratio(version)];
+    let mut remove = Vec::new();
+    match &options.ksm {
+        Some(selector) => {
+            set(&mut fields, &hyper_converged::path(version, KSM), json!({"nodeLabelSelector": selector}));
+            managed.push(managed_ksm(version));
+            message += " and KSM enabled";
+        }
+        // Without a selector it is off. Leaving the field out would not turn it off if somebody else set it, now or later.
+        None => {
+            let selector = Path::dotted(&hyper_converged::path(version, KSM_SELECTOR));
+            let live = facts.object(&target);
+            if live.and_then(|live| selector.find(live)).is_some_and(|selector| !selector.is_null()) {
+                message += " and KSM disabled";
+            }
+            remove.push(selector);
+        }
+    }
+    Intent {
+        name: "configure-higher-density",
+        target,
+        version,
+        change: Change::Apply { fields, remove },
+        managed,
+        message,
+        why: "overcommitted memory and merged pages let more virtual machines share a node",
+        inputs: inputs(options, facts),
+        weight: Weight::Platform,
+    }
+}
+
+/// The settings that we manage at our own defaults are inputs too: whoever changes them elsewhere has a reason that a
+/// person should hear. What the user fixed in the options is theirs.
+fn inputs(options: &Options, facts: &Facts) -> Vec<Input> {
+    let ratio = (!options.ratio_is_fixed).then(|| hyper_converged::input(facts, RATIO).1);
+    let ksm = (!options.ksm_is_fixed).then(|| hyper_converged::input(facts, KSM).1);
+    ratio.into_iter().chain(ksm).collect()
+}
+
+/// The managed fields as people see them, in the version that is served.
+fn managed_ratio(version: &str) -> &'static str {
+    match version {
+        "v1beta1" => "spec.higherWorkloadDensity.memoryOvercommitPercentage",
+        _ => "spec.virtualization.higherWorkloadDensity.memoryOvercommitPercentage",
+    }
+}
+
+fn managed_ksm(version: &str) -> &'static str {
+    match version {
+        "v1beta1" => "spec.ksmConfiguration",
+        _ => "spec.virtualization.ksmConfiguration",
+    }
+}
+
+/// Sets a field by its dotted path, with the maps on the way.
+fn set(object: &mut Value, path: &str, value: Value) {
+    let slot = path.split('.').fold(object, |object, name| &mut object[name]);
+    *slot = value;
+}

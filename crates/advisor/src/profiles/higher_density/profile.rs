@@ -1,0 +1,64 @@
+//! What the profile requires, wants and plans.
+
+use api::virt_platform_config::{Options as AllOptions, Severity};
+
+use super::{Options, density, swap};
+use crate::{About, Draft, Facts, InvalidOptions, Planner, Profile, Query, Requirement, hyper_converged, kind};
+
+#[derive(Debug)]
+pub struct HigherDensity;
+
+static ABOUT: About = About {
+    name: "virt-higher-density",
+    description: "Enables higher VM density through swap and other optimizations",
+    category: "density",
+    impact_summary: "Enables swap for kubelet to allow memory overcommit and higher VM density. \
+                     Requires nodes with swap partition labeled CNV_SWAP.",
+    impact: Severity::High,
+    advertised: true,
+    options_member: Some("virtHigherDensity"),
+    documentation: "crates/advisor/src/profiles/higher_density/README.md",
+};
+
+impl Profile for HigherDensity {
+    fn about(&self) -> &'static About {
+        &ABOUT
+    }
+
+    fn resolve(&self, options: Option<&AllOptions>) -> Result<Box<dyn Planner>, InvalidOptions> {
+        let options = options.and_then(|options| options.virt_higher_density.as_ref());
+        Ok(Box::new(Options::resolve(options)?))
+    }
+}
+
+impl Planner for Options {
+    fn requirements(&self, facts: &Facts) -> Vec<Requirement> {
+        let mut requirements = Vec::new();
+        if self.swap {
+            requirements.push(Requirement::Kind {
+                kind: &kind::MACHINE_CONFIG,
+                hint: "MachineConfig CRD is required for swap configuration (available on OpenShift)",
+            });
+        }
+        requirements
+            .push(Requirement::Kind { kind: &kind::HYPER_CONVERGED, hint: "Install OpenShift Virtualization via OLM" });
+        // Applying to an object that is not there would create it, and with it a whole virtualization platform.
+        requirements.push(Requirement::Object {
+            reference: hyper_converged::reference(facts),
+            hint: "Create it to deploy OpenShift Virtualization",
+        });
+        requirements
+    }
+
+    fn wants(&self, facts: &Facts) -> Vec<Query> {
+        let mut queries = vec![hyper_converged::wants(facts)];
+        queries.extend(swap::wants(self.swap, facts));
+        queries
+    }
+
+    fn plan(&self, facts: &Facts) -> Draft {
+        let mut draft = swap::plan(self.swap, facts);
+        draft.intents.push(density::plan(self, facts));
+        draft
+    }
+}

@@ -1,0 +1,138 @@
+//! The descheduler's configuration: which profile it runs, how often, and how many virtual machines it may move at once.
+
+use api::{names::FIELD_MANAGER, virt_platform_config::Input};
+use serde_json::{Value, json};
+
+use super::Options;
+use crate::{
+    Change, Facts, Intent, ObjectRef, Query, fields, hyper_converged, intent::Weight, kind::KUBE_DESCHEDULER, schema,
+};
+
+const GA: &str = "KubeVirtRelieveAndMigrate";
+const DEV: &str = "DevKubeVirtRelieveAndMigrate";
+const FALLBACK: &str = "LongLifecycle";
+
+/// Profiles of the administrator's that go with ours.
+const PRESERVED: [&str; 2] = ["AffinityAndTaints", "SoftTopologyAndDuplicates"];
+
+fn target() -> ObjectRef {
+    ObjectRef::namespaced(&KUBE_DESCHEDULER, "openshift-kube-descheduler-operator", "cluster")
+}
+
+pub(super) fn wants() -> Vec<Query> {
+    vec![Query::Object(target()), Query::Object(ObjectRef::definition(&KUBE_DESCHEDULER))]
+}
+
+pub(super) fn plan(options: &Options, facts: &Facts) -> Intent {
+    let version = facts.version(&KUBE_DESCHEDULER).unwrap_or("v1");
+    let live = facts.object(&target());
+    let schema = schema::spec(facts, &KUBE_DESCHEDULER, version);
+    let profile = choose_profile(schema);
+
+    let mut spec = json!({
+        "deschedulingIntervalSeconds": options.interval_seconds,
+        "mode": options.mode,
+        "profiles": profiles(live, profile),
+    });
+    let mut managed = vec!["spec.deschedulingIntervalSeconds", "spec.mode", "spec.profiles"];
+    let mut inputs = Vec::new();
+    if profile != FALLBACK {
+        let (limits, derived_from) = limits(options, facts, has(schema, "evictionLimits.node"));
+        spec["profileCustomizations"] = customizations(options, schema);
+        spec["evictionLimits"] = limits;
+        managed.extend(["spec.profileCustomizations", "spec.evictionLimits"]);
+        inputs = derived_from;
+    }
+    if let Some(state) = management_state(live) {
+        spec["managementState"] = state;
+    }
+    Intent {
+        name: "enable-load-aware-descheduling",
+        target: target(),
+        version,
+        change: Change::Apply {
+            fields: json!({
+                "apiVersion": KUBE_DESCHEDULER.api_version(version),
+                "kind": KUBE_DESCHEDULER.kind,
+                "metadata": {"name": target().name, "namespace": target().namespace},
+                "spec": spec,
+            }),
+            remove: Vec::new(),
+        },
+        managed,
+        message: format!("KubeDescheduler 'cluster' will be configured with profile '{profile}'"),
+        why: "the descheduler moves virtual machines away from busy nodes, as many at a time as may migrate",
+        inputs,
+        weight: Weight::Component,
+    }
+}
+
+/// The best profile that the installed version knows. Without a schema to look at, the current one.
+fn choose_profile(schema: Option<&Value>) -> &'static str {
+    let known = |name: &&str| schema.is_some_and(|schema| schema::list_allows(schema, "profiles", name));
+    [GA, DEV, FALLBACK].into_iter().find(known).unwrap_or(GA)
+}
+
+fn has(schema: Option<&Value>, path: &str) -> bool {
+    schema.is_some_and(|schema| schema::field(schema, path).is_some())
+}
+
+/// What the profile needs beyond its name, as far as the installed version knows it.
+fn customizations(options: &Options, schema: Option<&Value>) -> Value {
+    let wanted = [
+        ("devDeviationThresholds", json!(options.thresholds)),
+        ("devEnableEvictionsInBackground", json!(true)),
+        ("devEnableSoftTainter", json!(true)),
+    ];
+    let known = |name: &str| schema.is_none() || has(schema, &format!("profileCustomizations.{name}"));
+    let known = wanted.into_iter().filter(|(name, _)| known(name)).map(|(name, value)| (name.to_owned(), value));
+    Value::Object(known.collect())
+}
+
+/// Ours last, after those of the administrator's that go with it, each once: the operator refuses duplicates.
+fn profiles(live: Option<&Value>, ours: &str) -> Vec<String> {
+    let existing = live.and_then(|live| live.pointer("/spec/profiles")).and_then(Value::as_array);
+    let mut profiles: Vec<String> = Vec::new();
+    for name in existing.into_iter().flatten().filter_map(Value::as_str).filter(|name| PRESERVED.contains(name)) {
+        if !profiles.iter().any(|known| known == name) {
+            profiles.push(name.to_owned());
+        }
+    }
+    profiles.push(ours.to_owned());
+    profiles
+}
+
+/// Set when we create the object, because its own operator cannot update one without it; later kept as long as it is
+/// ours, because leaving it out would remove it. An administrator's value is never touched.
+fn management_state(live: Option<&Value>) -> Option<Value> {
+    let Some(live) = live else { return Some("Managed".into()) };
+    let path = fields::Path::dotted("spec.managementState");
+    let ours = fields::applied_by(live, FIELD_MANAGER).contains(&path);
+    path.find(live).filter(|_| ours).cloned()
+}
+
+/// Each limit on its own: fixed by the user, or derived from what may migrate at the same time.
+fn limits(options: &Options, facts: &Facts, has_node_limit: bool) -> (Value, Vec<Input>) {
+    let mut inputs = Vec::new();
+    let mut limit = |fixed: Option<i32>, setting: &str, default: i64| match fixed {
+        Some(fixed) => i64::from(fixed),
+        None => {
+            let (value, input) = hyper_converged::input(facts, setting);
+            inputs.push(input);
+            scaled(value.as_ref().and_then(Value::as_i64).filter(|value| *value > 0).unwrap_or(default))
+        }
+    };
+    let mut limits = json!({
+        "total": limit(options.limit_total, "liveMigrationConfig.parallelMigrationsPerCluster", 5),
+    });
+    if has_node_limit {
+        let node = limit(options.limit_node, "liveMigrationConfig.parallelOutboundMigrationsPerNode", 2);
+        limits["node"] = node.into();
+    }
+    (limits, inputs)
+}
+
+/// Above ten, four fifths: migrations that people start need room too.
+pub(super) fn scaled(value: i64) -> i64 {
+    if value < 10 { value } else { value - (value - 6) / 5 }
+}

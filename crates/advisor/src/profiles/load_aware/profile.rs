@@ -1,0 +1,60 @@
+//! What the profile requires, wants and plans.
+
+use api::virt_platform_config::{Options as AllOptions, Severity};
+
+use super::{Options, descheduler, psi};
+use crate::{About, Draft, Facts, InvalidOptions, Planner, Profile, Query, Requirement, hyper_converged, kind};
+
+#[derive(Debug)]
+pub struct LoadAware;
+
+static ABOUT: About = About {
+    name: "load-aware-rebalancing",
+    description: "Enables load-aware VM rebalancing and PSI metrics for intelligent scheduling",
+    category: "scheduling",
+    impact_summary: "Medium - May require node reboots if PSI metrics are enabled",
+    impact: Severity::High,
+    advertised: true,
+    options_member: Some("loadAware"),
+    documentation: "crates/advisor/src/profiles/load_aware/README.md",
+};
+
+impl Profile for LoadAware {
+    fn about(&self) -> &'static About {
+        &ABOUT
+    }
+
+    fn resolve(&self, options: Option<&AllOptions>) -> Result<Box<dyn Planner>, InvalidOptions> {
+        let options = options.and_then(|options| options.load_aware.as_ref());
+        Ok(Box::new(Options::resolve(options)?))
+    }
+}
+
+impl Planner for Options {
+    fn requirements(&self, _: &Facts) -> Vec<Requirement> {
+        let descheduler = Requirement::Kind {
+            kind: &kind::KUBE_DESCHEDULER,
+            hint: "Please install the Descheduler Operator via OLM",
+        };
+        let machine_config = Requirement::Kind {
+            kind: &kind::MACHINE_CONFIG,
+            hint: "MachineConfig CRD is required for PSI metrics configuration (typically available on OpenShift)",
+        };
+        if self.psi { vec![descheduler, machine_config] } else { vec![descheduler] }
+    }
+
+    fn wants(&self, facts: &Facts) -> Vec<Query> {
+        let mut queries = descheduler::wants();
+        if self.limit_total.is_none() || self.limit_node.is_none() {
+            queries.push(hyper_converged::wants(facts));
+        }
+        queries.extend(psi::wants(self.psi, facts));
+        queries
+    }
+
+    fn plan(&self, facts: &Facts) -> Draft {
+        let mut draft = psi::plan(self.psi, facts);
+        draft.intents.push(descheduler::plan(self, facts));
+        draft
+    }
+}

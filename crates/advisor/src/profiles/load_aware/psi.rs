@@ -1,0 +1,158 @@
+//! Pressure stall information: the kernel argument `psi=1` on worker nodes, by a MachineConfig of our own.
+
+use api::names::FIELD_MANAGER;
+use serde_json::{Value, json};
+
+use crate::{
+    Change, Draft, Facts, Intent, ObjectRef, Query, fields,
+    intent::Weight,
+    kind,
+    machine_config::kernel_argument,
+    ownership::{Ownership, names, ownership},
+    pools,
+};
+
+const NAME: &str = "99-worker-psi-karg";
+const ITEM: &str = "enable-psi-metrics";
+const PSI: &str = "psi=1";
+const ROLE: &str = "machineconfiguration.openshift.io/role";
+const MANAGED: &str = "spec.kernelArguments";
+const WHY_NOT: &str = "the options turn PSI metrics off";
+const WHY: &str = "with pressure stall information the descheduler sees contention, and not just use";
+
+fn target() -> ObjectRef {
+    ObjectRef::cluster(&kind::MACHINE_CONFIG, NAME)
+}
+
+/// The labels under which pools take the config.
+fn labels() -> Value {
+    json!({ROLE: "worker"})
+}
+
+pub(super) fn wants(enabled: bool, facts: &Facts) -> Vec<Query> {
+    let mut queries = vec![Query::Object(target())];
+    if enabled || facts.object(&target()).is_some() {
+        queries.push(pools::all());
+    }
+    if enabled {
+        let reached = pools::reached(facts, &labels());
+        queries.extend(pools::rendered_configs(&reached).map(Query::Object));
+    }
+    queries
+}
+
+pub(super) fn plan(enabled: bool, facts: &Facts) -> Draft {
+    if enabled { turn_on(facts) } else { turn_off(facts) }
+}
+
+fn turn_on(facts: &Facts) -> Draft {
+    let live = facts.object(&target());
+    let is_worker = |live: &Value| live.pointer("/metadata/labels").is_some_and(|found| found[ROLE] == "worker");
+    let is_set = live.is_some_and(|live| is_worker(live) && kernel_argument(live, "psi") == Some("1"));
+    let effective = effective_in(facts, is_set);
+    if let (false, Some(pools)) = (is_set, &effective) {
+        // Adding the argument a second time would change nothing but reboot every node.
+        let note =
+            format!("PSI metrics already effective in {pools} through another MachineConfig: '{NAME}' is not needed");
+        return Draft::note(note);
+    }
+    let message = match effective {
+        Some(pools) => format!("PSI metrics already effective in {pools}"),
+        None => format!("MachineConfig '{NAME}' will be configured to enable PSI metrics"),
+    };
+    Draft { intents: vec![intent(apply(with_psi(live)), message, WHY, facts)], notes: Vec::new() }
+}
+
+/// Takes back what we did: the whole object when there is nothing else in it, else only our argument. The list is one
+/// leaf and became ours when we added to it; its arguments alone tell that some of them are not.
+fn turn_off(facts: &Facts) -> Draft {
+    let Some(live) = facts.object(&target()) else { return Draft::default() };
+    let (ours, others): (Vec<&str>, Vec<&str>) = arguments(live).partition(|argument| *argument == PSI);
+    let (change, message) = match ownership(live) {
+        Ownership::Foreign { of: owners } => return left_alone(&owners),
+        Ownership::Shared { with: owners } if !owns_arguments(live) => return left_alone(&owners),
+        _ if ours.is_empty() => return Draft::default(),
+        Ownership::Ours if others.is_empty() => {
+            (Change::Delete, format!("MachineConfig '{NAME}' will be deleted to disable PSI metrics"))
+        }
+        Ownership::Ours | Ownership::Shared { .. } => {
+            let change = match others.is_empty() {
+                true => Change::Apply { fields: object(None), remove: vec![fields::Path::dotted(MANAGED)] },
+                false => apply(others.into_iter().map(str::to_owned).collect()),
+            };
+            (change, format!("'{PSI}' will be taken out of MachineConfig '{NAME}' to disable PSI metrics"))
+        }
+    };
+    Draft { intents: vec![intent(change, message, WHY_NOT, facts)], notes: Vec::new() }
+}
+
+fn left_alone(owners: &[String]) -> Draft {
+    let owners = names(owners);
+    Draft::note(format!("MachineConfig '{NAME}' belongs to {owners} and is left alone: PSI metrics stay as they are"))
+}
+
+fn intent(change: Change, message: String, why: &'static str, facts: &Facts) -> Intent {
+    Intent {
+        name: ITEM,
+        target: target(),
+        version: facts.version(&kind::MACHINE_CONFIG).unwrap_or("v1"),
+        change,
+        managed: vec![MANAGED],
+        message,
+        why,
+        inputs: Vec::new(),
+        weight: Weight::Nodes,
+    }
+}
+
+fn apply(arguments: Vec<String>) -> Change {
+    Change::Apply { fields: object(Some(arguments)), remove: Vec::new() }
+}
+
+fn object(arguments: Option<Vec<String>>) -> Value {
+    let mut object = json!({
+        "apiVersion": "machineconfiguration.openshift.io/v1",
+        "kind": "MachineConfig",
+        "metadata": {"labels": labels(), "name": NAME},
+    });
+    if let Some(arguments) = arguments {
+        object["spec"] = json!({"kernelArguments": arguments});
+    }
+    object
+}
+
+fn arguments(config: &Value) -> impl Iterator<Item = &str> {
+    config.pointer("/spec/kernelArguments").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
+}
+
+fn is_psi(argument: &str) -> bool {
+    argument.split('=').next() == Some("psi")
+}
+
+/// The list is one leaf: whoever sets it sets all of it. What others put there is kept, in its place.
+fn with_psi(live: Option<&Value>) -> Vec<String> {
+    let existing: Vec<String> = live.map(|live| arguments(live).map(str::to_owned).collect()).unwrap_or_default();
+    if live.is_some_and(|live| kernel_argument(live, "psi") == Some("1")) {
+        return existing;
+    }
+    existing.into_iter().filter(|argument| !is_psi(argument)).chain([PSI.to_owned()]).collect()
+}
+
+fn owns_arguments(live: &Value) -> bool {
+    fields::applied_by(live, FIELD_MANAGER).iter().any(|leaf| leaf.is_within(&fields::Path::dotted(MANAGED)))
+}
+
+/// The pools in which PSI is on already, if it is on in all that the config would reach. Where our own config had a part
+/// in it and no longer does, it is about to end.
+fn effective_in(facts: &Facts, is_set: bool) -> Option<String> {
+    let reached = pools::reached(facts, &labels());
+    let is_on = |pool: &pools::Pool<'_>| {
+        let rendered = pool.rendered().map(|name| ObjectRef::cluster(&kind::MACHINE_CONFIG, name));
+        let config = rendered.and_then(|rendered| facts.object(&rendered));
+        let is_on = config.is_some_and(|config| kernel_argument(config, "psi") == Some("1"));
+        is_on && (is_set || !pool.is_rendered_from(NAME))
+    };
+    let names: Vec<_> = reached.iter().map(|pool| format!("'{}'", pool.name())).collect();
+    let kind = if names.len() == 1 { "MachineConfigPool" } else { "MachineConfigPools" };
+    (!reached.is_empty() && reached.iter().all(is_on)).then(|| format!("{kind} {}", names.join(", ")))
+}

@@ -1,0 +1,285 @@
+//! The rules of the profile, one table each.
+
+mod descheduler;
+mod psi;
+
+use api::virt_platform_config::{Input, Severity};
+use serde_json::{Value, json};
+
+use super::{LoadAware, descheduler::scaled};
+use crate::{
+    Change, Intent, Profile, Verb,
+    fields::Path,
+    kind::{HYPER_CONVERGED, KUBE_DESCHEDULER, MACHINE_CONFIG, MACHINE_CONFIG_POOL},
+    profile::missing,
+    world::{self, DESCHEDULERS, ROLE, World, machine_config, ours, planner, pool, set_by},
+};
+
+const NAME: &str = "load-aware-rebalancing";
+const PSI: &str = "99-worker-psi-karg";
+const NAMESPACE: &str = "openshift-kube-descheduler-operator";
+
+/// The options of this profile, for a VirtPlatformConfig.
+fn given(options: Value) -> Value {
+    json!({"loadAware": options})
+}
+
+fn no_psi() -> Value {
+    given(json!({"enablePSIMetrics": false}))
+}
+
+fn hyper_converged(version: &str, spec: Value) -> Value {
+    json!({
+        "apiVersion": format!("hco.kubevirt.io/{version}"),
+        "kind": "HyperConverged",
+        "metadata": {"name": "kubevirt-hyperconverged", "namespace": "openshift-cnv"},
+        "spec": spec,
+    })
+}
+
+fn migrations(cluster: Value, node: Value) -> Value {
+    json!({"liveMigrationConfig": {"parallelMigrationsPerCluster": cluster, "parallelOutboundMigrationsPerNode": node}})
+}
+
+fn live_descheduler(spec: Value) -> Value {
+    json!({
+        "apiVersion": "operator.openshift.io/v1",
+        "kind": "KubeDescheduler",
+        "metadata": {"name": "cluster", "namespace": NAMESPACE},
+        "spec": spec,
+    })
+}
+
+fn psi_config(arguments: Value) -> Value {
+    machine_config(PSI, json!({"kernelArguments": arguments}))
+}
+
+/// A pool whose nodes run what these machine configs were rendered to.
+fn rendered_from(mut pool: Value, sources: &[&str]) -> Value {
+    let source: Vec<_> = sources.iter().map(|name| json!({"kind": "MachineConfig", "name": name})).collect();
+    pool["status"]["configuration"]["source"] = source.into();
+    pool
+}
+
+fn fields(intent: &Intent) -> &Value {
+    let Change::Apply { fields, remove } = &intent.change else { panic!("not an apply: {intent:?}") };
+    assert!(remove.is_empty());
+    fields
+}
+
+fn descheduler(world: &World, options: Value) -> Intent {
+    world.draft(NAME, options).intents.pop().unwrap()
+}
+
+fn spec(world: &World, options: Value) -> Value {
+    fields(&descheduler(world, options))["spec"].clone()
+}
+
+#[test]
+fn the_plan_has_two_items_and_pressure_comes_first() {
+    let draft = World::cluster("5.32").draft(NAME, Value::Null);
+    assert_eq!(draft.notes, [""; 0]);
+    let [psi, descheduler] = &draft.intents[..] else { panic!("{draft:?}") };
+
+    assert_eq!(psi.name, "enable-psi-metrics");
+    assert_eq!(psi.target.to_string(), "MachineConfig 99-worker-psi-karg");
+    assert_eq!(psi.message, "MachineConfig '99-worker-psi-karg' will be configured to enable PSI metrics");
+    assert_eq!(psi.managed, ["spec.kernelArguments"]);
+    assert_eq!(psi.inputs, []);
+    let expected = json!({
+        "apiVersion": "machineconfiguration.openshift.io/v1",
+        "kind": "MachineConfig",
+        "metadata": {"labels": {ROLE: "worker"}, "name": PSI},
+        "spec": {"kernelArguments": ["psi=1"]},
+    });
+    assert_eq!(fields(psi), &expected);
+
+    assert_eq!(descheduler.name, "enable-load-aware-descheduling");
+    assert_eq!(descheduler.target.to_string(), "KubeDescheduler openshift-kube-descheduler-operator/cluster");
+    let message = "KubeDescheduler 'cluster' will be configured with profile 'KubeVirtRelieveAndMigrate'";
+    assert_eq!(descheduler.message, message);
+    let expected = json!({
+        "apiVersion": "operator.openshift.io/v1",
+        "kind": "KubeDescheduler",
+        "metadata": {"name": "cluster", "namespace": NAMESPACE},
+        "spec": {
+            "deschedulingIntervalSeconds": 60,
+            "evictionLimits": {"node": 2, "total": 5},
+            "managementState": "Managed",
+            "mode": "Automatic",
+            "profileCustomizations": {
+                "devDeviationThresholds": "AsymmetricLow",
+                "devEnableEvictionsInBackground": true,
+                "devEnableSoftTainter": true,
+            },
+            "profiles": ["KubeVirtRelieveAndMigrate"],
+        },
+    });
+    assert_eq!(fields(descheduler), &expected);
+}
+
+#[test]
+fn the_profile_tells_what_it_is() {
+    let about = LoadAware.about();
+    assert_eq!(
+        (about.name, about.category, about.impact, about.advertised),
+        (NAME, "scheduling", Severity::High, true)
+    );
+    let description = "Enables load-aware VM rebalancing and PSI metrics for intelligent scheduling";
+    assert_eq!(about.description, description);
+    assert_eq!(about.impact_summary, "Medium - May require node reboots if PSI metrics are enabled");
+}
+
+// --- what is required and what is asked ---
+
+#[test]
+fn what_is_required_follows_from_the_options() {
+    let descheduler =
+        "  - KubeDescheduler (operator.openshift.io.v1): Please install the Descheduler Operator via OLM\n";
+    let config = "  - MachineConfig (machineconfiguration.openshift.io.v1): MachineConfig CRD is required for PSI metrics \
+                  configuration (typically available on OpenShift)\n";
+    let both = format!("{descheduler}{config}");
+    let cases = [
+        ("a cluster with everything", World::cluster("5.32"), json!({}), None),
+        ("nothing at all", bare(), json!({}), Some(both.as_str())),
+        ("no pressure metrics, no need of nodes", bare(), no_psi(), Some(descheduler)),
+        ("no descheduler", World::empty().without(&KUBE_DESCHEDULER), json!({}), Some(descheduler)),
+        ("no nodes to configure", World::cluster("5.32").without(&MACHINE_CONFIG), json!({}), Some(config)),
+        ("the same, and none needed", World::cluster("5.32").without(&MACHINE_CONFIG), no_psi(), None),
+        ("no HyperConverged: there are defaults", World::cluster("5.32").without(&HYPER_CONVERGED), json!({}), None),
+    ];
+    for (case, world, options, expected) in cases {
+        let planner = planner(NAME, options);
+        let facts = world.facts(planner.as_ref());
+        let expected = expected.map(|lines| format!("Missing required dependencies:\n{lines}"));
+        assert_eq!(missing(&planner.requirements(&facts), &facts), expected, "{case}");
+    }
+}
+
+/// Kubernetes, and nothing of OpenShift.
+fn bare() -> World {
+    World::empty()
+        .without(&KUBE_DESCHEDULER)
+        .without(&MACHINE_CONFIG)
+        .without(&MACHINE_CONFIG_POOL)
+        .without(&HYPER_CONVERGED)
+}
+
+const DESCHEDULER: &str = "KubeDescheduler openshift-kube-descheduler-operator/cluster";
+const DEFINITION: &str = "CustomResourceDefinition kubedeschedulers.operator.openshift.io";
+const HCO: &str = "HyperConverged openshift-cnv/kubevirt-hyperconverged";
+const UPSTREAM_HCO: &str = "HyperConverged kubevirt-hyperconverged/kubevirt-hyperconverged";
+const CONFIG: &str = "MachineConfig 99-worker-psi-karg";
+const POOLS: &str = "all machineconfigpools";
+
+#[test]
+fn no_more_is_asked_than_the_plan_depends_on_and_nothing_twice() {
+    let hco = || hyper_converged("v1beta1", migrations(json!(5), json!(2)));
+    let off = |limits: Value| {
+        let mut options = limits;
+        options["enablePSIMetrics"] = false.into();
+        given(options)
+    };
+    let cases: Vec<(&str, World, Value, Vec<Vec<&str>>)> = vec![
+        (
+            "by default, what the nodes run is asked as soon as the pools are known",
+            World::cluster("5.32").with(hco()),
+            json!({}),
+            vec![vec![DESCHEDULER, DEFINITION, HCO, CONFIG, POOLS], vec!["MachineConfig rendered-worker"]],
+        ),
+        (
+            "HyperConverged is looked for in the upstream namespace when it is not in the first",
+            World::cluster("5.32"),
+            json!({}),
+            vec![
+                vec![DESCHEDULER, DEFINITION, HCO, CONFIG, POOLS],
+                vec![UPSTREAM_HCO, "MachineConfig rendered-worker"],
+            ],
+        ),
+        (
+            "but not where the kind is unknown",
+            bare(),
+            json!({}),
+            vec![vec![DESCHEDULER, DEFINITION, HCO, CONFIG, POOLS]],
+        ),
+        (
+            "every pool that the argument would reach",
+            World::cluster("5.32").with(hco()).with(pool("gpu", &["worker", "gpu"], 1)),
+            json!({}),
+            vec![
+                vec![DESCHEDULER, DEFINITION, HCO, CONFIG, POOLS],
+                vec!["MachineConfig rendered-worker", "MachineConfig rendered-gpu"],
+            ],
+        ),
+        (
+            "without pressure metrics, what the nodes run does not matter",
+            World::cluster("5.32").with(hco()),
+            no_psi(),
+            vec![vec![DESCHEDULER, DEFINITION, HCO, CONFIG]],
+        ),
+        (
+            "unless there is something to take back: then the pools tell how many nodes reboot",
+            World::cluster("5.32").with(hco()).with(ours(psi_config(json!(["psi=1"])))),
+            no_psi(),
+            vec![vec![DESCHEDULER, DEFINITION, HCO, CONFIG], vec![POOLS]],
+        ),
+        (
+            "with both limits fixed, HyperConverged does not matter",
+            World::cluster("5.32").with(hco()),
+            off(json!({"evictionLimitTotal": 7, "evictionLimitNode": 3})),
+            vec![vec![DESCHEDULER, DEFINITION, CONFIG]],
+        ),
+        (
+            "with one limit fixed, it does for the other",
+            World::cluster("5.32").with(hco()),
+            off(json!({"evictionLimitTotal": 7})),
+            vec![vec![DESCHEDULER, DEFINITION, HCO, CONFIG]],
+        ),
+    ];
+    for (case, world, options, expected) in cases {
+        let (rounds, _) = world.rounds(planner(NAME, options).as_ref());
+        assert_eq!(rounds, expected, "{case}");
+    }
+}
+
+// --- impact ---
+
+#[test]
+fn impact_follows_from_what_would_change() {
+    let severities = |world: &World, options: Value| -> Vec<(String, Verb, Severity)> {
+        let plan = world.plan(NAME, options);
+        plan.items.iter().map(|item| (item.item.name.clone(), item.verb, item.item.impact_severity.unwrap())).collect()
+    };
+    let (psi, descheduler) = ("enable-psi-metrics".to_owned(), "enable-load-aware-descheduling".to_owned());
+    let mut world = World::cluster("5.32");
+    let expected =
+        [(psi.clone(), Verb::Created, Severity::High), (descheduler.clone(), Verb::Created, Severity::Medium)];
+    assert_eq!(severities(&world, json!({})), expected, "new");
+
+    world.apply(NAME, json!({}));
+    let expected =
+        [(psi.clone(), Verb::Unchanged, Severity::Low), (descheduler.clone(), Verb::Unchanged, Severity::Low)];
+    assert_eq!(severities(&world, json!({})), expected, "applied");
+
+    let slower = given(json!({"deschedulingIntervalSeconds": 600}));
+    let expected =
+        [(psi.clone(), Verb::Unchanged, Severity::Low), (descheduler.clone(), Verb::Configured, Severity::Low)];
+    assert_eq!(severities(&world, slower), expected, "another interval");
+
+    let expected = [(psi, Verb::Deleted, Severity::High), (descheduler, Verb::Unchanged, Severity::Low)];
+    assert_eq!(severities(&world, no_psi()), expected, "no pressure metrics any more");
+}
+
+#[test]
+fn a_removal_tells_which_nodes_reboot() {
+    let mut world = World::cluster("5.32").with(pool("gpu", &["worker", "gpu"], 2));
+    world.apply(NAME, json!({}));
+    let plan = world.plan(NAME, no_psi());
+    let detail = plan.items[0].item.impact_detail.as_ref().unwrap();
+    let pools: Vec<_> = detail.pools.iter().map(|pool| (pool.name.as_str(), pool.nodes)).collect();
+    assert!(detail.reboot);
+    assert_eq!(pools, [("worker", Some(3)), ("gpu", Some(2))]);
+    world.apply(NAME, no_psi());
+    assert_eq!(world.find(&MACHINE_CONFIG, None, PSI), None);
+    assert!(!world.plan(NAME, no_psi()).has_changes());
+}

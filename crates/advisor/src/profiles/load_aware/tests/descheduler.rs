@@ -1,0 +1,299 @@
+//! The descheduler: which profile, which limits, and whose settings stay.
+
+use super::*;
+
+/// Paths, and the values found there.
+type Inputs = Vec<(&'static str, Option<&'static str>)>;
+
+#[test]
+fn the_best_profile_that_the_installed_version_knows_is_chosen() {
+    for (version, profile) in DESCHEDULERS {
+        let intent = descheduler(&World::cluster(version), json!({}));
+        let spec = &fields(&intent)["spec"];
+        let message = format!("KubeDescheduler 'cluster' will be configured with profile '{profile}'");
+        assert_eq!(intent.message, message, "{version}");
+        assert_eq!(spec["profiles"], json!([profile]), "{version}");
+
+        let plain = ["spec.deschedulingIntervalSeconds", "spec.mode", "spec.profiles"];
+        let full = [&plain[..], &["spec.profileCustomizations", "spec.evictionLimits"]].concat();
+        let (managed, customized, limits) = match version {
+            "5.10" => (plain.to_vec(), false, Value::Null),
+            "5.32" => (full, true, json!({"total": 5, "node": 2})),
+            _ => (full, true, json!({"total": 5})),
+        };
+        assert_eq!(intent.managed, managed, "{version}");
+        assert_eq!(spec.get("profileCustomizations").is_some(), customized, "{version}");
+        assert_eq!(spec.get("evictionLimits").cloned().unwrap_or_default(), limits, "{version}");
+    }
+}
+
+#[test]
+fn the_fallback_takes_no_customizations_even_if_the_user_asks_for_them() {
+    let options = json!({"devDeviationThresholds": "High", "evictionLimitTotal": 7, "evictionLimitNode": 3, "mode": "Predictive"});
+    let expected = json!({
+        "deschedulingIntervalSeconds": 60,
+        "managementState": "Managed",
+        "mode": "Predictive",
+        "profiles": ["LongLifecycle"],
+    });
+    assert_eq!(spec(&World::cluster("5.10"), given(options)), expected);
+    assert_eq!(descheduler(&World::cluster("5.10"), json!({})).inputs, [], "limits that are not set have no inputs");
+}
+
+#[test]
+fn customizations_that_the_installed_version_lacks_are_left_out() {
+    let mut definition = world::definition("kubedescheduler-5.32");
+    let customizations = "/schema/openAPIV3Schema/properties/spec/properties/profileCustomizations/properties";
+    let known = definition["spec"]["versions"][0].pointer_mut(customizations).and_then(Value::as_object_mut);
+    known.unwrap().remove("devEnableSoftTainter");
+    let spec = spec(&World::cluster("5.32").with(definition), json!({}));
+    let expected = json!({"devDeviationThresholds": "AsymmetricLow", "devEnableEvictionsInBackground": true});
+    assert_eq!(spec["profileCustomizations"], expected);
+}
+
+#[test]
+fn the_schema_of_the_served_version_decides() {
+    let mut definition = world::definition("kubedescheduler-5.32");
+    let profiles = "/schema/openAPIV3Schema/properties/spec/properties/profiles/items";
+    let set = |definition: &mut Value, items: Value| {
+        *definition["spec"]["versions"][0].pointer_mut(profiles).unwrap() = items;
+    };
+    let chosen = |definition: &Value| {
+        let world = World::cluster("5.32").with(definition.clone());
+        spec(&world, json!({}))["profiles"][0].as_str().unwrap().to_owned()
+    };
+    set(&mut definition, json!({"enum": ["LongLifecycle", "DevKubeVirtRelieveAndMigrate"]}));
+    assert_eq!(chosen(&definition), "DevKubeVirtRelieveAndMigrate", "the order in the schema does not matter");
+    set(&mut definition, json!({"enum": ["AffinityAndTaints"]}));
+    assert_eq!(chosen(&definition), "KubeVirtRelieveAndMigrate", "none of ours is listed: the current name");
+    set(&mut definition, json!({"type": "string"}));
+    assert_eq!(chosen(&definition), "KubeVirtRelieveAndMigrate", "nothing is listed");
+    definition["spec"]["versions"][0]["name"] = "v2".into();
+    assert_eq!(chosen(&definition), "KubeVirtRelieveAndMigrate", "another version's schema tells nothing");
+}
+
+#[test]
+fn profiles_of_the_administrator_that_go_with_ours_are_kept_once_and_in_order() {
+    let ours = "KubeVirtRelieveAndMigrate";
+    let cases = [
+        (json!([]), json!([ours])),
+        (json!(["AffinityAndTaints"]), json!(["AffinityAndTaints", ours])),
+        (
+            json!(["SoftTopologyAndDuplicates", "AffinityAndTaints"]),
+            json!(["SoftTopologyAndDuplicates", "AffinityAndTaints", ours]),
+        ),
+        (
+            json!(["LifecycleAndUtilization", "TopologyAndDuplicates", "EvictPodsWithPVC", "CompactAndScale"]),
+            json!([ours]),
+        ),
+        (
+            json!(["AffinityAndTaints", "LifecycleAndUtilization", "SoftTopologyAndDuplicates"]),
+            json!(["AffinityAndTaints", "SoftTopologyAndDuplicates", ours]),
+        ),
+        (
+            json!(["AffinityAndTaints", "SoftTopologyAndDuplicates", "AffinityAndTaints"]),
+            json!(["AffinityAndTaints", "SoftTopologyAndDuplicates", ours]),
+        ),
+        (json!(["AffinityAndTaints", ours]), json!(["AffinityAndTaints", ours])),
+        (json!([ours, "AffinityAndTaints"]), json!(["AffinityAndTaints", ours])),
+        (json!(["DevKubeVirtRelieveAndMigrate", "LongLifecycle"]), json!([ours])),
+        (json!(null), json!([ours])),
+    ];
+    for (existing, expected) in cases {
+        let world = World::cluster("5.32").with(live_descheduler(json!({"profiles": existing})));
+        assert_eq!(spec(&world, json!({}))["profiles"], expected, "{existing}");
+    }
+    let world = World::cluster("5.10").with(live_descheduler(json!({"profiles": ["AffinityAndTaints", ours]})));
+    assert_eq!(spec(&world, json!({}))["profiles"], json!(["AffinityAndTaints", "LongLifecycle"]), "after a downgrade");
+}
+
+#[test]
+fn options_reach_the_descheduler() {
+    let options = json!({
+        "deschedulingIntervalSeconds": 1800,
+        "mode": "Predictive",
+        "devDeviationThresholds": "AsymmetricHigh",
+        "evictionLimitTotal": 50,
+        "evictionLimitNode": 12,
+    });
+    let spec = spec(&World::cluster("5.32"), given(options));
+    assert_eq!(spec["deschedulingIntervalSeconds"], 1800);
+    assert_eq!(spec["mode"], "Predictive");
+    assert_eq!(spec["profileCustomizations"]["devDeviationThresholds"], "AsymmetricHigh");
+    assert_eq!(spec["evictionLimits"], json!({"total": 50, "node": 12}), "fixed limits are not scaled");
+}
+
+#[test]
+fn options_that_no_schema_would_let_pass_are_refused() {
+    let cases = [
+        (
+            json!({"deschedulingIntervalSeconds": 59}),
+            Some("deschedulingIntervalSeconds is 59: must be from 60 to 86400"),
+        ),
+        (
+            json!({"deschedulingIntervalSeconds": 86401}),
+            Some("deschedulingIntervalSeconds is 86401: must be from 60 to 86400"),
+        ),
+        (json!({"deschedulingIntervalSeconds": 86400}), None),
+        (json!({"evictionLimitTotal": 0}), Some("evictionLimitTotal is 0: must be from 1 to 1000")),
+        (json!({"evictionLimitTotal": 1001}), Some("evictionLimitTotal is 1001: must be from 1 to 1000")),
+        (json!({"evictionLimitNode": -1}), Some("evictionLimitNode is -1: must be from 1 to 100")),
+        (json!({"evictionLimitNode": 101}), Some("evictionLimitNode is 101: must be from 1 to 100")),
+        (json!({"evictionLimitTotal": 1000, "evictionLimitNode": 100}), None),
+    ];
+    for (options, expected) in cases {
+        let resolved = LoadAware.resolve(world::options(given(options.clone())).as_ref());
+        let error = resolved.err().map(|error| {
+            assert_eq!(error.reason(), "InvalidOptions");
+            error.to_string()
+        });
+        assert_eq!(error, expected.map(|text| format!("spec.options.loadAware.{text}")), "{options}");
+    }
+}
+
+#[test]
+fn derived_limits_leave_room_for_migrations_that_people_start() {
+    let table = [
+        (1, 1),
+        (5, 5),
+        (9, 9),
+        (10, 10),
+        (11, 10),
+        (12, 11),
+        (13, 12),
+        (15, 14),
+        (20, 18),
+        (25, 22),
+        (50, 42),
+        (100, 82),
+    ];
+    for (setting, limit) in table {
+        assert_eq!(scaled(setting), limit, "{setting}");
+        let world = World::cluster("5.32").with(hyper_converged("v1beta1", migrations(json!(setting), json!(setting))));
+        let limits = &spec(&world, json!({}))["evictionLimits"];
+        assert_eq!(limits, &json!({"total": limit, "node": limit}), "{setting}");
+    }
+    assert_eq!(scaled(i64::MAX), i64::MAX / 5 * 4 + 3, "a nonsensical setting is scaled like any other");
+}
+
+#[test]
+fn each_limit_is_fixed_or_derived_on_its_own() {
+    let cluster = "spec.liveMigrationConfig.parallelMigrationsPerCluster";
+    let node = "spec.liveMigrationConfig.parallelOutboundMigrationsPerNode";
+    let hco = |spec| World::cluster("5.32").with(hyper_converged("v1beta1", spec));
+    let (total, both) = (json!({"evictionLimitTotal": 40}), json!({"evictionLimitTotal": 40, "evictionLimitNode": 30}));
+    let set = || migrations(json!(20), json!(12));
+    let cases: Vec<(&str, World, Value, [i64; 2], Inputs)> = vec![
+        ("both derived", hco(set()), json!({}), [18, 11], vec![(cluster, Some("20")), (node, Some("12"))]),
+        ("total fixed", hco(set()), total, [40, 11], vec![(node, Some("12"))]),
+        ("node fixed", hco(set()), json!({"evictionLimitNode": 30}), [18, 30], vec![(cluster, Some("20"))]),
+        ("both fixed", hco(set()), both, [40, 30], vec![]),
+        ("no HyperConverged", World::cluster("5.32"), json!({}), [5, 2], vec![(cluster, None), (node, None)]),
+        (
+            "no such kind",
+            World::cluster("5.32").without(&HYPER_CONVERGED),
+            json!({}),
+            [5, 2],
+            vec![(cluster, None), (node, None)],
+        ),
+        ("nothing set", hco(json!({})), json!({}), [5, 2], vec![(cluster, None), (node, None)]),
+        (
+            "only one set",
+            hco(json!({"liveMigrationConfig": {"parallelOutboundMigrationsPerNode": 1}})),
+            json!({}),
+            [5, 1],
+            vec![(cluster, None), (node, Some("1"))],
+        ),
+        (
+            "zero and less mean nothing",
+            hco(migrations(json!(0), json!(-3))),
+            json!({}),
+            [5, 2],
+            vec![(cluster, Some("0")), (node, Some("-3"))],
+        ),
+    ];
+    for (case, world, options, [total, node], inputs) in cases {
+        let intent = descheduler(&world, given(options));
+        let limits = &fields(&intent)["spec"]["evictionLimits"];
+        assert_eq!(limits, &json!({"total": total, "node": node}), "{case}");
+        assert_eq!(intent.inputs, inputs_from_hco(&inputs), "{case}");
+    }
+}
+
+fn inputs_from_hco(inputs: &[(&str, Option<&str>)]) -> Vec<Input> {
+    let input = |(path, value): &(&str, Option<&str>)| Input {
+        source: "HyperConverged/kubevirt-hyperconverged".into(),
+        path: (*path).into(),
+        value: value.map(str::to_owned),
+    };
+    inputs.iter().map(input).collect()
+}
+
+#[test]
+fn a_limit_that_the_installed_version_lacks_has_no_input_either() {
+    for version in ["5.14", "5.21"] {
+        let world = World::cluster(version).with(hyper_converged("v1beta1", migrations(json!(20), json!(12))));
+        let intent = descheduler(&world, json!({}));
+        assert_eq!(fields(&intent)["spec"]["evictionLimits"], json!({"total": 18}), "{version}");
+        let expected = [("spec.liveMigrationConfig.parallelMigrationsPerCluster", Some("20"))];
+        assert_eq!(intent.inputs, inputs_from_hco(&expected), "{version}");
+    }
+}
+
+#[test]
+fn limits_are_found_where_version_1_of_hyper_converged_keeps_them() {
+    let object = hyper_converged("v1", json!({"virtualization": migrations(json!(20), json!(12))}));
+    let intent = descheduler(&World::cluster("5.32").serving_v1_only().with(object), json!({}));
+    assert_eq!(fields(&intent)["spec"]["evictionLimits"], json!({"total": 18, "node": 11}));
+    let expected = [
+        ("spec.virtualization.liveMigrationConfig.parallelMigrationsPerCluster", Some("20")),
+        ("spec.virtualization.liveMigrationConfig.parallelOutboundMigrationsPerNode", Some("12")),
+    ];
+    assert_eq!(intent.inputs, inputs_from_hco(&expected));
+}
+
+#[test]
+fn limits_are_found_in_the_upstream_namespace() {
+    let mut object = hyper_converged("v1beta1", migrations(json!(8), json!(4)));
+    object["metadata"]["namespace"] = "kubevirt-hyperconverged".into();
+    let world = World::cluster("5.32").with(object);
+    assert_eq!(spec(&world, json!({}))["evictionLimits"], json!({"total": 8, "node": 4}));
+}
+
+#[test]
+fn the_management_state_is_set_on_creation_and_kept_only_while_it_is_ours() {
+    let plain = || live_descheduler(json!({"mode": "Automatic"}));
+    let managed = |state: &str| live_descheduler(json!({"managementState": state}));
+    let cases = [
+        ("a new object", None, Some("Managed")),
+        ("somebody's object without it", Some(plain()), None),
+        ("our object without it", Some(ours(plain())), None),
+        ("the administrator's value", Some(set_by("kubectl", "Apply", managed("Unmanaged"))), None),
+        ("our value", Some(ours(managed("Managed"))), Some("Managed")),
+        ("a value of ours from another time", Some(ours(managed("Removed"))), Some("Removed")),
+        (
+            "updated under our name, which is not how we write",
+            Some(set_by("virt-advisor-operator", "Update", managed("Managed"))),
+            None,
+        ),
+    ];
+    for (case, live, expected) in cases {
+        let world = live.into_iter().fold(World::cluster("5.32"), World::with);
+        let intent = descheduler(&world, json!({}));
+        let state = fields(&intent)["spec"].get("managementState").and_then(Value::as_str);
+        assert_eq!(state, expected, "{case}");
+        assert!(!intent.managed.contains(&"spec.managementState"), "{case}: it is not watched for drift");
+    }
+}
+
+#[test]
+fn an_administrators_management_state_survives_an_apply() {
+    let live =
+        set_by("kubectl", "Apply", live_descheduler(json!({"managementState": "Unmanaged", "mode": "Predictive"})));
+    let mut world = World::cluster("5.32").with(live);
+    world.apply(NAME, no_psi());
+    world.apply(NAME, no_psi());
+    let after = world.find(&KUBE_DESCHEDULER, Some(NAMESPACE), "cluster").unwrap();
+    assert_eq!(after["spec"]["managementState"], "Unmanaged");
+    assert_eq!(after["spec"]["mode"], "Automatic");
+}

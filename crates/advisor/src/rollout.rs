@@ -1,0 +1,241 @@
+//! Whether a change of a MachineConfig has reached the nodes, told from the pools.
+//!
+//! A pool that says it is updated is believed only when it has taken in the very change that is waited for: right after a
+//! write it still says so of the configuration before.
+
+use serde_json::Value;
+
+use crate::{Facts, pools};
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Rollout {
+    Done(String),
+    Waiting(String),
+}
+
+/// What is waited for: the config in the pools that its labels select, or its absence from them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wanted {
+    Present,
+    Absent,
+}
+
+/// How far the rollout of a machine config is, over all pools that it reaches.
+pub fn rollout(name: &str, labels: &Value, wanted: Wanted, facts: &Facts) -> Rollout {
+    let reached = pools::reached(facts, labels);
+    if reached.is_empty() {
+        let role = labels["machineconfiguration.openshift.io/role"].as_str().unwrap_or("worker");
+        return Rollout::Waiting(format!("MachineConfigPool '{role}' not found"));
+    }
+    let of_pools: Vec<Rollout> = reached.iter().map(|pool| of_pool(pool.object(), pool.name(), name, wanted)).collect();
+    let waiting = of_pools.iter().filter_map(|rollout| match rollout {
+        Rollout::Waiting(message) => Some(message.as_str()),
+        Rollout::Done(_) => None,
+    });
+    let waiting: Vec<&str> = waiting.collect();
+    if !waiting.is_empty() {
+        return Rollout::Waiting(waiting.join("; "));
+    }
+    let done = of_pools.iter().map(|rollout| match rollout {
+        Rollout::Done(message) | Rollout::Waiting(message) => message.as_str(),
+    });
+    Rollout::Done(done.collect::<Vec<_>>().join("; "))
+}
+
+fn of_pool(pool: &Value, pool_name: &str, config: &str, wanted: Wanted) -> Rollout {
+    let waiting = |text: String| Rollout::Waiting(format!("MachineConfigPool '{pool_name}' {text}"));
+    let status = &pool["status"];
+    if status.as_object().is_none_or(serde_json::Map::is_empty) {
+        return Rollout::Waiting("MachineConfigPool status not available".into());
+    }
+    let count = |name: &str| status[name].as_i64().unwrap_or(0);
+    let (machines, updated, ready) = (count("machineCount"), count("updatedMachineCount"), count("readyMachineCount"));
+    let counts = format!("(Updated: {updated}/{machines}, Ready: {ready}/{machines})");
+
+    if count("degradedMachineCount") > 0 {
+        return waiting(format!("is degraded ({} degraded machines)", count("degradedMachineCount")));
+    }
+    let condition = |kind: &str| status["conditions"].as_array()?.iter().find(|condition| condition["type"] == kind);
+    let is = |kind: &str| condition(kind).is_some_and(|condition| condition["status"] == "True");
+    if is("Degraded") || is("RenderDegraded") {
+        let cause = ["RenderDegraded", "Degraded"].into_iter().filter(|kind| is(kind)).filter_map(condition);
+        let message = cause.filter_map(|cause| cause["message"].as_str()).find(|message| !message.is_empty());
+        return waiting(message.map_or_else(|| "is degraded".to_owned(), |message| format!("is degraded: {message}")));
+    }
+    if status["conditions"].as_array().is_none_or(Vec::is_empty) {
+        return Rollout::Waiting("MachineConfigPool conditions not available".into());
+    }
+    let pending = !taken_in(pool, config, wanted);
+    if pool["spec"]["paused"] == true && (pending || !is("Updated")) {
+        return waiting(format!("is paused {counts}; resume it to roll out the change"));
+    }
+    if is("Updating") {
+        return waiting(format!("is updating {counts}"));
+    }
+    if pending || !is("Updated") {
+        return waiting(format!("is processing changes {counts}"));
+    }
+    if updated == machines && ready == machines {
+        return Rollout::Done(format!("MachineConfigPool '{pool_name}' is ready (all {machines} nodes updated)"));
+    }
+    Rollout::Waiting(format!("Waiting for MachineConfigPool '{pool_name}' to stabilize {counts}"))
+}
+
+/// Whether the pool's target was rendered with the change and is what its nodes run, as of its newest spec.
+fn taken_in(pool: &Value, config: &str, wanted: Wanted) -> bool {
+    let sources = pool.pointer("/spec/configuration/source").and_then(Value::as_array);
+    let listed = sources.into_iter().flatten().any(|source| source["name"] == config);
+    let observed = pool.pointer("/status/observedGeneration");
+    let current = observed.is_none() || observed == pool.pointer("/metadata/generation");
+    let name = |pointer: &str| pool.pointer(pointer).filter(|name| !name.is_null());
+    listed == (wanted == Wanted::Present)
+        && current
+        && name("/spec/configuration/name") == name("/status/configuration/name")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::{Answer, Query, kind};
+
+    const NAME: &str = "99-worker-psi-karg";
+
+    fn labels() -> Value {
+        json!({"machineconfiguration.openshift.io/role": "worker"})
+    }
+
+    fn merge(into: &mut Value, from: Value) {
+        match from {
+            Value::Object(map) if into.is_object() => {
+                map.into_iter().for_each(|(key, value)| merge(&mut into[key], value))
+            }
+            value => *into = value,
+        }
+    }
+
+    /// A pool of three nodes in which the change is done, with something different about it.
+    fn pool(difference: Value) -> Value {
+        let mut pool = json!({
+            "metadata": {"name": "worker", "generation": 4},
+            "spec": {
+                "machineConfigSelector": {"matchLabels": labels()},
+                "configuration": {"name": "rendered-b", "source": [{"name": "00-worker"}, {"name": NAME}]},
+            },
+            "status": {
+                "observedGeneration": 4, "configuration": {"name": "rendered-b"},
+                "machineCount": 3, "updatedMachineCount": 3, "readyMachineCount": 3, "degradedMachineCount": 0,
+                "conditions": [{"type": "Updated", "status": "True"}, {"type": "Updating", "status": "False"}],
+            },
+        });
+        merge(&mut pool, difference);
+        pool
+    }
+
+    fn of(pools: Vec<Value>, wanted: Wanted) -> Rollout {
+        let answer = Answer::List { version: "v1", items: pools };
+        rollout(NAME, &labels(), wanted, &Facts::of([(Query::List(&kind::MACHINE_CONFIG_POOL), answer)]))
+    }
+
+    fn conditions(updated: bool, updating: bool) -> Value {
+        let status = |holds| if holds { "True" } else { "False" };
+        json!([{"type": "Updated", "status": status(updated)}, {"type": "Updating", "status": status(updating)}])
+    }
+
+    #[test]
+    fn a_rollout_is_told_in_the_words_of_the_guides() {
+        let cases = [
+            ("done", json!({}), Ok("MachineConfigPool 'worker' is ready (all 3 nodes updated)")),
+            (
+                "no nodes at all",
+                json!({"status": {"machineCount": 0, "updatedMachineCount": 0, "readyMachineCount": 0}}),
+                Ok("MachineConfigPool 'worker' is ready (all 0 nodes updated)"),
+            ),
+            (
+                "rolling",
+                json!({"spec": {"configuration": {"name": "rendered-c"}}, "status": {"updatedMachineCount": 1, "readyMachineCount": 1, "conditions": conditions(false, true)}}),
+                Err("MachineConfigPool 'worker' is updating (Updated: 1/3, Ready: 1/3)"),
+            ),
+            (
+                "not rendered yet, although it says it is updated",
+                json!({"spec": {"configuration": {"source": [{"name": "00-worker"}]}}}),
+                Err("MachineConfigPool 'worker' is processing changes (Updated: 3/3, Ready: 3/3)"),
+            ),
+            (
+                "rendered, and its nodes run the one before",
+                json!({"spec": {"configuration": {"name": "rendered-c"}}}),
+                Err("MachineConfigPool 'worker' is processing changes (Updated: 3/3, Ready: 3/3)"),
+            ),
+            (
+                "its controller has not seen its newest spec",
+                json!({"metadata": {"generation": 5}}),
+                Err("MachineConfigPool 'worker' is processing changes (Updated: 3/3, Ready: 3/3)"),
+            ),
+            (
+                "neither updated nor updating",
+                json!({"status": {"conditions": conditions(false, false)}}),
+                Err("MachineConfigPool 'worker' is processing changes (Updated: 3/3, Ready: 3/3)"),
+            ),
+            (
+                "updated, and a node is not ready",
+                json!({"status": {"readyMachineCount": 2}}),
+                Err("Waiting for MachineConfigPool 'worker' to stabilize (Updated: 3/3, Ready: 2/3)"),
+            ),
+            (
+                "paused before the change",
+                json!({"spec": {"paused": true, "configuration": {"name": "rendered-c"}}, "status": {"conditions": conditions(false, false)}}),
+                Err(
+                    "MachineConfigPool 'worker' is paused (Updated: 3/3, Ready: 3/3); resume it to roll out the change",
+                ),
+            ),
+            (
+                "paused after the change was done",
+                json!({"spec": {"paused": true}}),
+                Ok("MachineConfigPool 'worker' is ready (all 3 nodes updated)"),
+            ),
+            (
+                "degraded",
+                json!({"status": {"degradedMachineCount": 1}}),
+                Err("MachineConfigPool 'worker' is degraded (1 degraded machines)"),
+            ),
+            (
+                "cannot be rendered",
+                json!({"status": {"conditions": [{"type": "RenderDegraded", "status": "True", "message": "could not merge"}]}}),
+                Err("MachineConfigPool 'worker' is degraded: could not merge"),
+            ),
+            ("no conditions", json!({"status": {"conditions": []}}), Err("MachineConfigPool conditions not available")),
+            ("no status", json!({"status": Value::Null}), Err("MachineConfigPool status not available")),
+        ];
+        for (case, difference, expected) in cases {
+            let expected = match expected {
+                Ok(message) => Rollout::Done(message.into()),
+                Err(message) => Rollout::Waiting(message.into()),
+            };
+            assert_eq!(of(vec![pool(difference)], Wanted::Present), expected, "{case}");
+        }
+    }
+
+    #[test]
+    fn a_removal_is_done_when_the_config_is_no_longer_part_of_the_pool() {
+        assert!(matches!(of(vec![pool(json!({}))], Wanted::Absent), Rollout::Waiting(_)), "still part of it");
+        let without = json!({"spec": {"configuration": {"source": [{"name": "00-worker"}]}}});
+        assert!(matches!(of(vec![pool(without)], Wanted::Absent), Rollout::Done(_)));
+    }
+
+    #[test]
+    fn every_pool_that_takes_the_config_counts() {
+        let infra = |difference: Value| {
+            let mut pool = pool(difference);
+            pool["metadata"]["name"] = "infra".into();
+            pool
+        };
+        let rolling = json!({"status": {"updatedMachineCount": 0, "conditions": conditions(false, true)}});
+        assert_eq!(
+            of(vec![pool(json!({})), infra(rolling)], Wanted::Present),
+            Rollout::Waiting("MachineConfigPool 'infra' is updating (Updated: 0/3, Ready: 3/3)".into())
+        );
+        assert!(matches!(of(vec![pool(json!({})), infra(json!({}))], Wanted::Present), Rollout::Done(_)));
+        assert_eq!(of(vec![], Wanted::Present), Rollout::Waiting("MachineConfigPool 'worker' not found".into()));
+    }
+}

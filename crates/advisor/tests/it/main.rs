@@ -1,0 +1,8 @@
+//! Whole plans, from outside: as the workflow guide shows them, and whatever a cluster looks like.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod golden;
+mod properties;
+#[path = "../world/mod.rs"]
+mod world;

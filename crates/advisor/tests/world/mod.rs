@@ -1,0 +1,303 @@
+//! A cluster made of values, for tests: it answers what a profile wants to know and previews what a profile intends.
+//!
+//! Its server-side apply is the part of the real one that plans depend on: maps are merged field by field, lists and
+//! atomic maps as a whole, defaults come from the schema, and `managedFields` tell who owns what.
+
+#![allow(dead_code, reason = "the unit tests and the integration tests each use their half")]
+
+pub(crate) mod arbitrary;
+mod server_side_apply;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt, fs,
+    path::Path,
+    sync::Mutex,
+};
+
+use advisor::{
+    Answer, Change, Draft, Facts, Intent, Kind, Outcome, Plan, Planner, Preview, Query,
+    kind::{
+        CONFIG_MAP, CUSTOM_RESOURCE_DEFINITION, HYPER_CONVERGED, KUBE_DESCHEDULER, MACHINE_CONFIG, MACHINE_CONFIG_POOL,
+        MACHINE_CONFIGURATION,
+    },
+    profiles, schema,
+};
+use api::{names::FIELD_MANAGER, virt_platform_config::Options};
+use serde_json::{Value, json};
+
+pub(crate) const ROLE: &str = "machineconfiguration.openshift.io/role";
+
+/// The versions of the descheduler that the seeds name, each with the profile to expect there.
+pub(crate) const DESCHEDULERS: [(&str, &str); 4] = [
+    ("5.10", "LongLifecycle"),
+    ("5.14", "DevKubeVirtRelieveAndMigrate"),
+    ("5.21", "DevKubeVirtRelieveAndMigrate"),
+    ("5.32", "KubeVirtRelieveAndMigrate"),
+];
+
+static KINDS: [&Kind; 7] = [
+    &KUBE_DESCHEDULER,
+    &MACHINE_CONFIG,
+    &MACHINE_CONFIG_POOL,
+    &MACHINE_CONFIGURATION,
+    &HYPER_CONVERGED,
+    &CONFIG_MAP,
+    &CUSTOM_RESOURCE_DEFINITION,
+];
+
+/// The documents of a YAML file of this repository. Read once: it takes longer than all the rest.
+pub(crate) fn documents(file: &str) -> Vec<Value> {
+    static READ: Mutex<BTreeMap<String, Vec<Value>>> = Mutex::new(BTreeMap::new());
+    READ.lock().unwrap().entry(file.to_owned()).or_insert_with(|| read(file)).clone()
+}
+
+fn read(file: &str) -> Vec<Value> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(file);
+    let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    serde_saphyr::from_multiple(&text).unwrap_or_else(|error| panic!("{file}: {error}"))
+}
+
+/// One of the third parties' definitions, as `kubedescheduler-5.32`.
+pub(crate) fn definition(name: &str) -> Value {
+    documents(&format!("config/crd/third-party/{name}.yaml")).remove(0)
+}
+
+/// A sample object of a third party.
+pub(crate) fn sample(name: &str) -> Value {
+    documents(&format!("config/samples/third-party/{name}.yaml")).remove(0)
+}
+
+pub(crate) fn options(value: Value) -> Option<Options> {
+    serde_json::from_value(value).unwrap()
+}
+
+pub(crate) fn planner(profile: &str, given: Value) -> Box<dyn Planner> {
+    profiles::find(profile).unwrap().resolve(options(given).as_ref()).unwrap()
+}
+
+/// A pool that takes what is labeled with one of the roles, and whose nodes run `rendered-<name>`.
+pub(crate) fn pool(name: &str, roles: &[&str], nodes: i32) -> Value {
+    json!({
+        "apiVersion": "machineconfiguration.openshift.io/v1",
+        "kind": "MachineConfigPool",
+        "metadata": {"name": name},
+        "spec": {"machineConfigSelector": {"matchExpressions": [{"key": ROLE, "operator": "In", "values": roles}]}},
+        "status": {"configuration": {"name": format!("rendered-{name}"), "source": []}, "machineCount": nodes},
+    })
+}
+
+pub(crate) fn machine_config(name: &str, spec: Value) -> Value {
+    json!({
+        "apiVersion": "machineconfiguration.openshift.io/v1",
+        "kind": "MachineConfig",
+        "metadata": {"labels": {ROLE: "worker"}, "name": name},
+        "spec": spec,
+    })
+}
+
+/// The object as if a field manager had set its labels, annotations and everything below `spec` and `data`.
+pub(crate) fn set_by(manager: &str, operation: &str, mut object: Value) -> Value {
+    server_side_apply::record(&mut object, manager, operation);
+    object
+}
+
+pub(crate) fn ours(object: Value) -> Value {
+    set_by(FIELD_MANAGER, "Apply", object)
+}
+
+#[derive(Clone, Default)]
+pub(crate) struct World {
+    objects: Vec<Value>,
+    missing: BTreeSet<&'static Kind>,
+    /// HyperConverged is served as v1 only.
+    v1_only: bool,
+}
+
+/// What is in it, except definitions.
+impl fmt::Debug for World {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let objects = self.objects.iter().filter(|object| object["kind"] != CUSTOM_RESOURCE_DEFINITION.kind);
+        objects.into_iter().try_for_each(|object| write!(f, "\n{object}"))
+    }
+}
+
+impl World {
+    /// All kinds are served, and there is nothing of them.
+    pub(crate) fn empty() -> Self {
+        World::default()
+    }
+
+    /// Pools `master` and `worker` at rest, three nodes each, and a descheduler operator of some version.
+    pub(crate) fn cluster(descheduler: &str) -> Self {
+        World::empty()
+            .with(definition(&format!("kubedescheduler-{descheduler}")))
+            .with(pool("master", &["master"], 3))
+            .with(pool("worker", &["worker"], 3))
+            .with(machine_config("rendered-worker", json!({"kernelArguments": ["psi=0"]})))
+    }
+
+    /// Adds an object or puts it in the place of the one of its name.
+    pub(crate) fn with(mut self, object: Value) -> Self {
+        self.put(object);
+        self
+    }
+
+    pub(crate) fn put(&mut self, object: Value) {
+        self.objects.retain(|known| !same(known, &object));
+        self.objects.push(object);
+    }
+
+    pub(crate) fn without(mut self, kind: &'static Kind) -> Self {
+        self.missing.insert(kind);
+        self
+    }
+
+    pub(crate) fn serving_v1_only(mut self) -> Self {
+        self.v1_only = true;
+        self
+    }
+
+    pub(crate) fn version(&self, kind: &'static Kind) -> &'static str {
+        if self.v1_only && *kind == HYPER_CONVERGED { "v1" } else { kind.versions[0] }
+    }
+
+    pub(crate) fn find(&self, kind: &Kind, namespace: Option<&str>, name: &str) -> Option<&Value> {
+        self.objects.iter().find(|object| {
+            let metadata = &object["metadata"];
+            object["kind"] == kind.kind && metadata["name"] == name && metadata["namespace"].as_str() == namespace
+        })
+    }
+
+    pub(crate) fn answer(&self, query: &Query) -> Answer {
+        match query {
+            Query::Object(reference) if self.missing.contains(reference.kind) => Answer::KindMissing,
+            Query::List(kind) if self.missing.contains(*kind) => Answer::KindMissing,
+            Query::Object(reference) => {
+                let version = self.version(reference.kind);
+                match self.find(reference.kind, reference.namespace, &reference.name) {
+                    Some(object) => Answer::Object { version, object: object.clone() },
+                    None => Answer::Absent { version },
+                }
+            }
+            Query::List(kind) => {
+                let items = self.objects.iter().filter(|object| object["kind"] == kind.kind).cloned().collect();
+                Answer::List { version: self.version(kind), items }
+            }
+        }
+    }
+
+    /// Asks and answers until everything wanted is known. Returns what was asked in each round.
+    pub(crate) fn rounds(&self, planner: &dyn Planner) -> (Vec<Vec<String>>, Facts) {
+        let (mut facts, mut rounds) = (Facts::default(), Vec::new());
+        loop {
+            let queries = facts.unanswered(planner.wants(&facts));
+            if queries.is_empty() {
+                return (rounds, facts);
+            }
+            assert!(rounds.len() < 5, "there is no end to it: {queries:?}");
+            assert_eq!(queries.iter().collect::<BTreeSet<_>>().len(), queries.len(), "asked twice: {queries:?}");
+            rounds.push(queries.iter().map(spoken).collect());
+            for query in queries {
+                let answer = self.answer(&query);
+                facts.insert(query, answer);
+            }
+        }
+    }
+
+    pub(crate) fn facts(&self, planner: &dyn Planner) -> Facts {
+        self.rounds(planner).1
+    }
+
+    pub(crate) fn draft(&self, profile: &str, given: Value) -> Draft {
+        let planner = planner(profile, given);
+        planner.plan(&self.facts(planner.as_ref()))
+    }
+
+    /// What the API server would say to a dry run.
+    pub(crate) fn preview(&self, intent: &Intent) -> Preview {
+        let live = self.find(intent.target.kind, intent.target.namespace, &intent.target.name);
+        match &intent.change {
+            Change::Delete => Preview { live: live.cloned(), outcome: Outcome::Gone, takes_over: Vec::new() },
+            Change::Apply { fields, remove } => {
+                let schema = self.schema(intent.target.kind, intent.version);
+                let (mut object, takes_over) = server_side_apply::apply(live, fields, schema);
+                for path in remove {
+                    path.remove(&mut object);
+                    server_side_apply::disown(&mut object, &path.pointer());
+                }
+                Preview { live: live.cloned(), outcome: Outcome::Object(object), takes_over }
+            }
+        }
+    }
+
+    /// The schema of a whole object, if its definition is there.
+    fn schema(&self, kind: &'static Kind, version: &str) -> Option<&Value> {
+        let name = format!("{}.{}", kind.plural, kind.group);
+        let definition = self.find(&CUSTOM_RESOURCE_DEFINITION, None, &name)?;
+        let versions = definition.pointer("/spec/versions")?.as_array()?;
+        versions.iter().find(|found| found["name"] == version)?.pointer("/schema/openAPIV3Schema")
+    }
+
+    pub(crate) fn plan(&self, profile: &str, given: Value) -> Plan {
+        let about = profiles::find(profile).unwrap().about();
+        let planner = planner(profile, given);
+        let facts = self.facts(planner.as_ref());
+        let draft = planner.plan(&facts);
+        let previews = draft.intents.iter().map(|intent| self.preview(intent)).collect();
+        Plan::assemble(about, draft, previews, &facts)
+    }
+
+    /// Does what the profile intends.
+    pub(crate) fn apply(&mut self, profile: &str, given: Value) {
+        for intent in self.draft(profile, given).intents {
+            match self.preview(&intent) {
+                Preview { outcome: Outcome::Object(object), .. } => self.put(object),
+                Preview { outcome: Outcome::Gone, live: Some(live), .. } => self.objects.retain(|known| *known != live),
+                Preview { .. } => {}
+            }
+        }
+    }
+}
+
+/// An object with the defaults of the first version in its definition, as the API server stores it.
+pub(crate) fn stored(definition: &Value, object: Value) -> Value {
+    server_side_apply::defaulted(object, definition.pointer("/spec/versions/0/schema/openAPIV3Schema").unwrap())
+}
+
+/// Whether the schema of a custom kind knows every field below `spec`.
+pub(crate) fn unknown_fields(spec: &Value, schema: &Value) -> Vec<String> {
+    let open = |path: &str| {
+        let parents = path.match_indices('.').map(|(end, _)| &path[..end]).chain([path]);
+        parents.into_iter().any(|path| {
+            schema::field(schema, path).is_some_and(|field| {
+                field["x-kubernetes-preserve-unknown-fields"] == true || field.get("additionalProperties").is_some()
+            })
+        })
+    };
+    let leaves = advisor::fields::leaves_of(spec);
+    leaves.into_iter().filter(|path| schema::field(schema, path).is_none() && !open(path)).collect()
+}
+
+/// The schema of `spec` in a definition.
+pub(crate) fn spec_schema<'a>(definition: &'a Value, version: &str) -> &'a Value {
+    let versions = definition["spec"]["versions"].as_array().unwrap();
+    let found = versions.iter().find(|found| found["name"] == version).unwrap();
+    found.pointer("/schema/openAPIV3Schema/properties/spec").unwrap()
+}
+
+fn same(a: &Value, b: &Value) -> bool {
+    let key = |object: &Value| {
+        let metadata = &object["metadata"];
+        (object["kind"].clone(), metadata["namespace"].clone(), metadata["name"].clone())
+    };
+    key(a) == key(b)
+}
+
+/// A query as a person would put it.
+fn spoken(query: &Query) -> String {
+    match query {
+        Query::Object(reference) => reference.to_string(),
+        Query::List(kind) => format!("all {}", kind.plural),
+    }
+}

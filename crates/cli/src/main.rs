@@ -1,0 +1,32 @@
+//! `virt-advisor`: what the advisor can do from the command line.
+
+mod options;
+mod preview;
+mod report;
+mod text;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+/// Plans configuration for virtualization platforms and shows what it would change.
+#[derive(Parser)]
+#[command(name = "virt-advisor", version)]
+enum Command {
+    /// Show what a profile would change in the current cluster; writes nothing
+    Preview(preview::Args),
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let result = match Command::parse() {
+        Command::Preview(args) => preview::run(&args).await,
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            anstream::eprintln!("{}error:{} {error:#}", text::ERROR, text::ERROR.render_reset());
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! `virt-advisor preview`: the plan of a profile for the current cluster, without an operator and without a write.
+
+use std::{
+    io::{ErrorKind, Write},
+    path::PathBuf,
+    time::Duration,
+};
+
+use advisor::{Profile, profiles};
+use anyhow::{Context, bail};
+use api::virt_platform_config::Options;
+use clap::{ValueEnum, builder::PossibleValuesParser};
+use kube::{Config, config::KubeConfigOptions};
+use operator::{Kubernetes, draw_up};
+
+use crate::{options, report::Report, text};
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The profile to plan
+    #[arg(value_parser = names())]
+    profile: String,
+    /// A file with the options of the profile, as under spec.options; - for standard input
+    #[arg(long, value_name = "FILE")]
+    options: Option<PathBuf>,
+    /// How to print the plan
+    #[arg(short, long, value_enum, default_value_t = Output::Text)]
+    output: Output,
+    /// The context of the kubeconfig to use
+    #[arg(long)]
+    context: Option<String>,
+    /// How many seconds a request may take [default: 10 for reads, 30 for dry runs]
+    #[arg(long, value_name = "SECONDS")]
+    request_timeout: Option<u64>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Output {
+    Text,
+    Yaml,
+    Json,
+}
+
+pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
+    let profile = profiles::find(&args.profile).with_context(|| format!("there is no profile {}", args.profile))?;
+    let options = args.options.as_deref().map(options::read).transpose()?;
+    if let Some(options) = &options {
+        check_members(profile, options)?;
+    }
+    let selection = KubeConfigOptions { context: args.context.clone(), ..KubeConfigOptions::default() };
+    let config = match &args.context {
+        Some(_) => Config::from_kubeconfig(&selection).await.context("reading the kubeconfig")?,
+        // Its own error is a page of attempts; what to do about it is one line.
+        None => {
+            Config::infer().await.ok().context("there is no cluster to look at: set KUBECONFIG to a kubeconfig file")?
+        }
+    };
+    let mut kubernetes = Kubernetes::new(config)?;
+    if let Some(seconds) = args.request_timeout {
+        kubernetes = kubernetes.with_deadline(Duration::from_secs(seconds));
+    }
+    let plan = draw_up(&kubernetes, profile, options.as_ref()).await?;
+    let text = match args.output {
+        Output::Text => text::render(&plan),
+        Output::Yaml => serde_saphyr::to_string(&Report::new(&plan))?,
+        Output::Json => serde_json::to_string_pretty(&Report::new(&plan))? + "\n",
+    };
+    match anstream::stdout().write_all(text.as_bytes()) {
+        // Whoever was reading has seen enough.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        result => result.context("printing the plan"),
+    }
+}
+
+/// The names of the profiles, for the command line to offer and to check.
+fn names() -> PossibleValuesParser {
+    PossibleValuesParser::new(profiles::PROFILES.iter().map(|profile| profile.about().name))
+}
+
+/// The API server would refuse options of another profile; without it, we do.
+fn check_members(profile: &dyn Profile, options: &Options) -> anyhow::Result<()> {
+    let given = serde_json::to_value(options)?;
+    for member in given.as_object().into_iter().flatten().map(|(member, _)| member.as_str()) {
+        let owner = profiles::PROFILES.iter().find(|owner| owner.about().options_member == Some(member));
+        match owner.map(|owner| owner.about().name) {
+            Some(owner) if owner == profile.about().name => {}
+            Some(owner) => bail!("options.{member} can only be used with profile '{owner}'"),
+            None => bail!("options.{member} belongs to no profile"),
+        }
+    }
+    Ok(())
+}

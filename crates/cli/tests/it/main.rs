@@ -1,0 +1,5 @@
+//! The command line as people use it, on a real API server.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod preview;

@@ -1,0 +1,243 @@
+//! What an unhappy answer of the API server means. The one place where errors are told apart.
+//!
+//! By HTTP code first: kube's own helpers look at the reason, which proxies, webhooks and missing kinds do not set. Codes
+//! alone do not do either; the exceptions are below, each with the words it is known by.
+
+use advisor::Refusal;
+use api::virt_platform_config::TakeOver;
+use kube::core::Status;
+
+/// A request that did not get the answer it hoped for.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{doing}: {message}")]
+pub struct RequestError {
+    /// What was being done, to which object.
+    pub doing: String,
+    pub message: String,
+    pub class: Class,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Class {
+    /// The kind is served, the object is not there.
+    NotFound,
+    /// Nothing is served under that path.
+    KindMissing,
+    /// The namespace to create an object in is not there.
+    NamespaceMissing(String),
+    /// Fields that a server-side apply sets belong to others.
+    FieldConflict(Vec<TakeOver>),
+    /// The object is not what the request said it should be.
+    Conflict,
+    /// The object, or a field of it, is against the rules.
+    Invalid,
+    /// The kind has no such field.
+    UnknownField,
+    /// An admission webhook or policy said no.
+    WebhookDenied,
+    /// An admission webhook cannot be asked without side effects.
+    DryRunUnsupported,
+    /// We lack the right.
+    Forbidden,
+    /// We are not known: a token that expired, a certificate of another cluster.
+    Unauthenticated,
+    /// Too many requests, or a server that is going or coming. Try again later.
+    Busy,
+    /// No answer, or half of one. What was written may have been written.
+    Unknown,
+    /// Anything else that will not go away by itself.
+    Other,
+}
+
+impl Class {
+    /// Whether the same request may succeed later without anybody changing anything.
+    pub fn is_transient(&self) -> bool {
+        matches!(self, Class::Busy | Class::Unknown | Class::Conflict)
+    }
+}
+
+impl RequestError {
+    pub(crate) fn new(doing: String, error: &kube::Error) -> Self {
+        match error {
+            kube::Error::Api(status) => {
+                RequestError { doing, message: status.message.clone(), class: classify(status) }
+            }
+            other => RequestError { doing, message: innermost(other), class: Class::Unknown },
+        }
+    }
+
+    pub(crate) fn timed_out(doing: String, seconds: u64) -> Self {
+        RequestError { doing, message: format!("no answer within {seconds} s"), class: Class::Unknown }
+    }
+
+    /// The error as something that a plan can show, if it is about the change itself and not about the moment.
+    pub(crate) fn refusal(&self, target: String) -> Option<Refusal> {
+        let message = self.message.clone();
+        Some(match &self.class {
+            Class::NamespaceMissing(namespace) => Refusal::NamespaceMissing { target, namespace: namespace.clone() },
+            Class::WebhookDenied => Refusal::Webhook { target, message },
+            Class::DryRunUnsupported => Refusal::NoDryRun { target, message },
+            Class::UnknownField => Refusal::UnknownField { target, message },
+            Class::Invalid => Refusal::Invalid { target, message },
+            Class::Forbidden => Refusal::Forbidden { target, message },
+            _ => return None,
+        })
+    }
+}
+
+/// kube wraps what went wrong in a sentence per layer; the innermost one is the cause.
+fn innermost(error: &kube::Error) -> String {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    cause.to_string()
+}
+
+fn classify(status: &Status) -> Class {
+    let message = status.message.as_str();
+    let details = status.details.as_ref();
+    if message.contains("does not support dry run") {
+        return Class::DryRunUnsupported;
+    }
+    // How a JSON patch says that a test of its own failed: the object is another version than the one compared.
+    if message.contains("testing value /metadata/") {
+        return Class::Conflict;
+    }
+    if message.contains("denied the request") || message.contains("denied request") {
+        return Class::WebhookDenied;
+    }
+    // Answered with 500 by server-side apply and with 400 by strict validation; it is neither a fault nor temporary.
+    if message.contains("field not declared in schema") || message.contains("unknown field") {
+        return Class::UnknownField;
+    }
+    match status.code {
+        404 => match details {
+            Some(details) if details.kind == "namespaces" => Class::NamespaceMissing(details.name.clone()),
+            Some(details) if !details.name.is_empty() => Class::NotFound,
+            _ => Class::KindMissing,
+        },
+        409 => match take_overs(status) {
+            take_overs if take_overs.is_empty() => Class::Conflict,
+            take_overs => Class::FieldConflict(take_overs),
+        },
+        400 | 422 => Class::Invalid,
+        401 => Class::Unauthenticated,
+        403 => Class::Forbidden,
+        408 | 429 | 500 | 502 | 503 | 504 => Class::Busy,
+        _ => Class::Other,
+    }
+}
+
+/// The managers whose fields a server-side apply would take, from the causes of a conflict.
+fn take_overs(status: &Status) -> Vec<TakeOver> {
+    let causes = status.details.iter().flat_map(|details| &details.causes);
+    let mut take_overs: Vec<TakeOver> = Vec::new();
+    for cause in causes.filter(|cause| cause.reason == "FieldManagerConflict") {
+        // conflict with "kubectl-edit" using operator.openshift.io/v1 at 2026-01-01T00:00:00Z
+        let manager = cause.message.split('"').nth(1).unwrap_or("unknown").to_owned();
+        let field = cause.field.trim_start_matches('.').to_owned();
+        match take_overs.iter_mut().find(|known| known.manager == manager) {
+            Some(known) => known.fields.push(field),
+            None => take_overs.push(TakeOver { manager, fields: vec![field] }),
+        }
+    }
+    // The API server lists causes in no particular order; the plan's digest must not change with it.
+    take_overs.iter_mut().for_each(|take_over| take_over.fields.sort());
+    take_overs.sort_by(|a, b| a.manager.cmp(&b.manager));
+    take_overs
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn class(status: Value) -> Class {
+        classify(&serde_json::from_value(status).unwrap_or_default())
+    }
+
+    #[test]
+    fn answers_are_told_apart_by_code_and_by_the_words_that_codes_hide() {
+        let cases = [
+            (
+                "an absent object",
+                json!({"code": 404, "reason": "NotFound", "details": {"name": "x", "kind": "y"}}),
+                Class::NotFound,
+            ),
+            (
+                "a path that nobody serves",
+                json!({"code": 404, "message": "404 page not found", "reason": "Failed to parse error data"}),
+                Class::KindMissing,
+            ),
+            (
+                "a namespace to create in",
+                json!({"code": 404, "reason": "NotFound", "details": {"name": "openshift-cnv", "kind": "namespaces"}}),
+                Class::NamespaceMissing("openshift-cnv".into()),
+            ),
+            ("a moved object", json!({"code": 409, "reason": "Conflict", "details": {"name": "x"}}), Class::Conflict),
+            ("a bad value", json!({"code": 422, "reason": "Invalid"}), Class::Invalid),
+            (
+                "an undeclared field, which the server calls its own fault",
+                json!({"code": 500, "message": "failed to create typed patch object (...): .spec.nope: field not declared in schema"}),
+                Class::UnknownField,
+            ),
+            (
+                "an unknown field under strict validation",
+                json!({"code": 400, "message": "strict decoding error: unknown field \"spec.nope\""}),
+                Class::UnknownField,
+            ),
+            (
+                "a webhook that says no, with whatever code",
+                json!({"code": 403, "message": "admission webhook \"w\" denied the request: no"}),
+                Class::WebhookDenied,
+            ),
+            (
+                "a policy that says no",
+                json!({"code": 422, "message": "x is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no"}),
+                Class::WebhookDenied,
+            ),
+            (
+                "a webhook that cannot be asked",
+                json!({"code": 400, "message": "admission webhook \"w\" does not support dry run"}),
+                Class::DryRunUnsupported,
+            ),
+            (
+                "a webhook that is down",
+                json!({"code": 500, "message": "Internal error occurred: failed calling webhook \"w\": connection refused"}),
+                Class::Busy,
+            ),
+            ("no rights", json!({"code": 403, "reason": "Forbidden", "message": "cannot patch"}), Class::Forbidden),
+            ("nobody we know", json!({"code": 401}), Class::Unauthenticated),
+            ("too many requests", json!({"code": 429}), Class::Busy),
+            ("a server that restarts", json!({"code": 503}), Class::Busy),
+            ("a teapot", json!({"code": 418}), Class::Other),
+        ];
+        for (case, status, expected) in cases {
+            assert_eq!(class(status), expected, "{case}");
+        }
+    }
+
+    #[test]
+    fn a_conflict_names_the_managers_and_their_fields_in_an_order_of_its_own() {
+        let cause = |(manager, field): (&str, &str)| {
+            let message = format!("conflict with \"{manager}\" using v1");
+            json!({"reason": "FieldManagerConflict", "message": message, "field": field})
+        };
+        let taken = |manager: &str, fields: &[&str]| TakeOver {
+            manager: manager.into(),
+            fields: fields.iter().map(|&field| field.to_owned()).collect(),
+        };
+        let expected =
+            vec![taken("argocd", &["spec.mode"]), taken("edit", &["spec.evictionLimits.total", "spec.profiles"])];
+        let mut causes =
+            vec![("edit", ".spec.profiles"), ("argocd", ".spec.mode"), ("edit", ".spec.evictionLimits.total")];
+        for _ in 0..causes.len() {
+            causes.rotate_left(1);
+            let causes: Vec<_> = causes.iter().copied().map(cause).collect();
+            let status = json!({"code": 409, "details": {"causes": causes}});
+            assert_eq!(class(status), Class::FieldConflict(expected.clone()));
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! From a profile and its options to a plan for this cluster.
+
+use advisor::{InvalidOptions, Plan, Profile, profile};
+use api::virt_platform_config::Options;
+use futures::future::try_join_all;
+
+use crate::{Kubernetes, RequestError, fetch::fetch, preview::preview};
+
+/// Why there is no plan.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DrawUpError {
+    #[error(transparent)]
+    InvalidOptions(#[from] InvalidOptions),
+    /// Something that the plan needs is not installed; the text names it and says what to do.
+    #[error("{0}")]
+    MissingPrerequisites(String),
+    #[error(transparent)]
+    Request(#[from] RequestError),
+}
+
+impl DrawUpError {
+    pub fn reason(&self) -> &'static str {
+        match self {
+            DrawUpError::InvalidOptions(error) => error.reason(),
+            DrawUpError::MissingPrerequisites(_) => "PrerequisiteFailed",
+            DrawUpError::Request(_) => "RequestFailed",
+        }
+    }
+}
+
+/// Draws up the plan and has the API server preview it. Writes nothing.
+pub async fn draw_up(
+    kubernetes: &Kubernetes,
+    profile: &dyn Profile,
+    options: Option<&Options>,
+) -> Result<Plan, DrawUpError> {
+    let planner = profile.resolve(options)?;
+    let facts = fetch(kubernetes, planner.as_ref()).await?;
+    if let Some(missing) = profile::missing(&planner.requirements(&facts), &facts) {
+        return Err(DrawUpError::MissingPrerequisites(missing));
+    }
+    let draft = planner.plan(&facts);
+    let previews = try_join_all(draft.intents.iter().map(|intent| preview(kubernetes, intent, &facts))).await?;
+    Ok(Plan::assemble(profile.about(), draft, previews, &facts))
+}

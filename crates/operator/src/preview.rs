@@ -1,0 +1,68 @@
+//! Asks the API server what would come of an intent. Nothing is written.
+//!
+//! A dry run names the version of the target that it is compared with, as the write will: otherwise what others change in
+//! between would show as ours. When the target has moved, it is read again, a bounded number of times.
+
+use advisor::{Change, Facts, Intent, Outcome, Preview};
+use api::virt_platform_config::TakeOver;
+use serde_json::Value;
+
+use crate::{
+    Class, Kubernetes, RequestError,
+    request::{Change as Request, Mode},
+    write::{at_version, identity, removal},
+};
+
+/// How often a target may move while we look at it.
+const ATTEMPTS: usize = 5;
+
+pub(crate) async fn preview(kubernetes: &Kubernetes, intent: &Intent, facts: &Facts) -> Result<Preview, RequestError> {
+    let mut live = facts.object(&intent.target).cloned();
+    let mut attempt = 1;
+    loop {
+        match outcome(kubernetes, intent, live.as_ref()).await {
+            Ok((outcome, takes_over)) => return Ok(Preview { live, outcome, takes_over }),
+            Err(error) if error.class == Class::Conflict && attempt < ATTEMPTS => {
+                attempt += 1;
+                live = kubernetes.find(&intent.target, intent.version).await?;
+            }
+            Err(error) => {
+                let refusal = error.refusal(intent.target.to_string()).ok_or(error)?;
+                return Ok(Preview { live, outcome: Outcome::Refused(refusal), takes_over: Vec::new() });
+            }
+        }
+    }
+}
+
+async fn outcome(
+    kubernetes: &Kubernetes,
+    intent: &Intent,
+    live: Option<&Value>,
+) -> Result<(Outcome, Vec<TakeOver>), RequestError> {
+    let ask = |change| kubernetes.change(&intent.target, intent.version, change, Mode::DryRun);
+    let (fields, remove) = match &intent.change {
+        Change::Delete => {
+            let Some(live) = live else { return Ok((Outcome::Gone, Vec::new())) };
+            return match ask(Request::Delete { preconditions: identity(live) }).await {
+                Err(error) if error.class != Class::NotFound => Err(error),
+                _ => Ok((Outcome::Gone, Vec::new())),
+            };
+        }
+        Change::Apply { fields, remove } => (at_version(fields, live), remove),
+    };
+    let (mut object, takes_over) = match ask(Request::Apply { fields: &fields, force: false }).await {
+        // Somebody owns what we would set. The plan says who, and what would come of setting it all the same.
+        Err(RequestError { class: Class::FieldConflict(managers), .. }) => {
+            (ask(Request::Apply { fields: &fields, force: true }).await?, managers)
+        }
+        answer => (answer?, Vec::new()),
+    };
+    // Server-side apply cannot remove what somebody else has set; a JSON patch can. The two cannot be tried in one dry run,
+    // so the API server is asked about the removal alone and the result is put together here.
+    let left: Vec<_> = remove.iter().filter(|path| path.find(&object).is_some()).cloned().collect();
+    if let (Some(live), false) = (live, left.is_empty()) {
+        ask(Request::JsonPatch(&removal(live, &left))).await?;
+    }
+    left.iter().for_each(|path| path.remove(&mut object));
+    Ok((Outcome::Object(object), takes_over))
+}

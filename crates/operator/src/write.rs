@@ -1,0 +1,134 @@
+//! Carries out one item of a plan, and only if the target is still what the plan was drawn up for.
+//!
+//! Every write names the uid and the resourceVersion of the object that was compared, so that the API server refuses it when
+//! anything happened in between; a creation is refused when the object appeared meanwhile. A refusal of that kind only means
+//! that something moved, often just a status: the object is read and compared again, a bounded number of times.
+
+use advisor::{PlannedItem, Refusal, fields::Path, fingerprint::fingerprint};
+use api::virt_platform_config::{Item, Operation};
+use serde_json::{Value, json};
+
+use crate::{
+    Class, Kubernetes, RequestError,
+    request::{Change, Mode},
+};
+
+/// How often a target may move under our hands before we give up for now.
+const ATTEMPTS: usize = 5;
+
+/// What became of a target.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Written {
+    /// As the API server answered to our write: the baseline for drift.
+    Applied(Box<Value>),
+    /// It was so already: an earlier write of ours went through and its answer was lost.
+    Found(Box<Value>),
+    Gone,
+}
+
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum WriteError {
+    #[error("{target} has been modified since the plan was drawn up")]
+    Stale { target: String },
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// Nothing is known to have been written; or, if the answer was lost, it will be found at the next attempt.
+    #[error(transparent)]
+    Request(#[from] RequestError),
+}
+
+/// Whether a target must be as the plan found it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lock {
+    Compare,
+    Bypass,
+}
+
+impl Kubernetes {
+    pub async fn write(&self, planned: &PlannedItem, lock: Lock) -> Result<Written, WriteError> {
+        let target = planned.target.to_string();
+        let mut moved = None;
+        for _ in 0..ATTEMPTS {
+            let live = self.find(&planned.target, planned.version).await?;
+            if lock == Lock::Compare && fingerprint(live.as_ref(), &planned.leaves) != planned.fingerprint {
+                return match live {
+                    Some(live) if is_done(&planned.item, &live) => Ok(Written::Found(Box::new(live))),
+                    None if planned.item.operation == Operation::Delete => Ok(Written::Gone),
+                    _ => Err(WriteError::Stale { target }),
+                };
+            }
+            match self.attempt(planned, live).await {
+                Ok(written) => return Ok(written),
+                Err(error) if error.class == Class::Conflict => moved = Some(error),
+                Err(error) => {
+                    return Err(match error.refusal(target) {
+                        Some(refusal) => refusal.into(),
+                        None => error.into(),
+                    });
+                }
+            }
+        }
+        Err(moved.map_or(WriteError::Stale { target }, WriteError::Request))
+    }
+
+    async fn attempt(&self, planned: &PlannedItem, live: Option<Value>) -> Result<Written, RequestError> {
+        let send = |change| self.change(&planned.target, planned.version, change, Mode::Write);
+        match (planned.item.operation, live) {
+            (Operation::Delete, None) => Ok(Written::Gone),
+            (Operation::Delete, Some(live)) => match send(Change::Delete { preconditions: identity(&live) }).await {
+                Err(error) if error.class != Class::NotFound => Err(error),
+                _ => Ok(Written::Gone),
+            },
+            (Operation::Apply, live) => {
+                let fields = at_version(&json!(planned.item.desired_state), live.as_ref());
+                let mut object = send(Change::Apply { fields: &fields, force: true }).await?;
+                // What an apply cannot remove: fields that somebody else has set.
+                let left = left(&planned.item, &object);
+                if !left.is_empty() {
+                    object = send(Change::JsonPatch(&removal(&object, &left))).await?;
+                }
+                Ok(Written::Applied(Box::new(object)))
+            }
+        }
+    }
+}
+
+/// The fields that the item takes out and that are still there.
+fn left(item: &Item, object: &Value) -> Vec<Path> {
+    item.removes.iter().map(|path| Path::dotted(path)).filter(|path| path.find(object).is_some()).collect()
+}
+
+/// A JSON patch that removes fields of this very version of an object.
+pub(crate) fn removal(object: &Value, paths: &[Path]) -> Value {
+    let test =
+        |name: &str| json!({"op": "test", "path": format!("/metadata/{name}"), "value": object["metadata"][name]});
+    let removals = paths.iter().map(|path| json!({"op": "remove", "path": path.pointer()}));
+    [test("uid"), test("resourceVersion")].into_iter().chain(removals).collect()
+}
+
+/// What tells one version of one object from all others.
+pub(crate) fn identity(object: &Value) -> Value {
+    json!({"uid": object["metadata"]["uid"], "resourceVersion": object["metadata"]["resourceVersion"]})
+}
+
+/// The fields of an apply that must find this very version of an object, or none.
+pub(crate) fn at_version(fields: &Value, live: Option<&Value>) -> Value {
+    // No object has version 1: with it an apply creates, or fails if somebody else just did.
+    let identity = live.map_or_else(|| json!({"resourceVersion": "1"}), identity);
+    let mut fields = fields.clone();
+    if let (Some(metadata), Value::Object(identity)) = (fields["metadata"].as_object_mut(), identity) {
+        metadata.extend(identity);
+    }
+    fields
+}
+
+/// Whether an object is already as the item wants it.
+fn is_done(item: &Item, live: &Value) -> bool {
+    fn contains(live: &Value, desired: &Value) -> bool {
+        match desired.as_object().filter(|map| !map.is_empty()) {
+            Some(map) => map.iter().all(|(name, value)| live.get(name).is_some_and(|live| contains(live, value))),
+            None => live == desired,
+        }
+    }
+    item.operation == Operation::Apply && contains(live, &json!(item.desired_state)) && left(item, live).is_empty()
+}

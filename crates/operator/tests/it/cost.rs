@@ -1,0 +1,52 @@
+//! What a plan costs, by the audit log: requests for what it touches, and none for what it does not.
+
+use futures::{StreamExt, stream};
+use serde_json::json;
+
+use crate::platform::{LOAD_AWARE, Platform, machine_config};
+
+async fn requests(platform: &Platform) -> Vec<String> {
+    let mark = platform.cluster.audit().mark(&platform.client).await.unwrap();
+    platform.plan(LOAD_AWARE).await;
+    let all = platform.cluster.audit().since(mark, &platform.client).await.unwrap();
+    let mut lines: Vec<_> = all.iter().filter(|request| request.user == "admin").map(ToString::to_string).collect();
+    lines.sort();
+    lines
+}
+
+#[tokio::test]
+async fn a_plan_reads_each_object_once_and_a_thousand_other_objects_cost_nothing() {
+    let platform = Platform::at_rest().await;
+    let before = requests(&platform).await;
+    let pool = platform.get(&json!({"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfigPool", "metadata": {"name": "worker"}})).await;
+    let rendered = pool.pointer("/status/configuration/name").and_then(serde_json::Value::as_str).unwrap();
+    assert_eq!(
+        before,
+        [
+            "get customresourcedefinitions.apiextensions.k8s.io kubedeschedulers.operator.openshift.io by admin: 200",
+            "get hyperconvergeds.hco.kubevirt.io openshift-cnv/kubevirt-hyperconverged by admin: 200",
+            "get kubedeschedulers.operator.openshift.io openshift-kube-descheduler-operator/cluster by admin: 404",
+            "get machineconfigs.machineconfiguration.openshift.io 99-worker-psi-karg by admin: 404",
+            &format!("get machineconfigs.machineconfiguration.openshift.io {rendered} by admin: 200"),
+            "list machineconfigpools.machineconfiguration.openshift.io by admin: 200",
+            "patch kubedeschedulers.operator.openshift.io openshift-kube-descheduler-operator/cluster (dry run) by admin: 201",
+            "patch machineconfigs.machineconfiguration.openshift.io 99-worker-psi-karg (dry run) by admin: 201",
+        ]
+    );
+
+    // As large as the machine configs of a real cluster: a few dozen kilobytes of files.
+    let payload = "x".repeat(24 * 1024);
+    let config = |number: usize| {
+        let files = json!([{"path": "/etc/payload", "contents": {"source": format!("data:,{payload}")}}]);
+        machine_config(
+            &format!("50-other-{number}"),
+            json!({"config": {"ignition": {"version": "3.2.0"}, "storage": {"files": files}}}),
+        )
+    };
+    let created = stream::iter(0..1000).map(|number| {
+        let (platform, config) = (&platform, config(number));
+        async move { platform.apply("installer", &config, "").await }
+    });
+    created.buffer_unordered(8).for_each(|_| async {}).await;
+    assert_eq!(requests(&platform).await, before);
+}
