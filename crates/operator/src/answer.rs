@@ -100,8 +100,9 @@ fn classify(status: &Status) -> Class {
     if message.contains("does not support dry run") {
         return Class::DryRunUnsupported;
     }
-    // How a JSON patch says that a test of its own failed: the object is another version than the one compared.
-    if message.contains("testing value /metadata/") {
+    // All that a JSON patch says when a test of its own failed: the object is another version than the one compared. What is
+    // against the rules is named.
+    if status.code == 422 && message == "the server rejected our request due to an error in our request" {
         return Class::Conflict;
     }
     if message.contains("denied the request") || message.contains("denied request") {
@@ -179,6 +180,11 @@ mod tests {
             ("a moved object", json!({"code": 409, "reason": "Conflict", "details": {"name": "x"}}), Class::Conflict),
             ("a bad value", json!({"code": 422, "reason": "Invalid"}), Class::Invalid),
             (
+                "a JSON patch whose test failed",
+                json!({"code": 422, "reason": "Invalid", "message": "the server rejected our request due to an error in our request"}),
+                Class::Conflict,
+            ),
+            (
                 "an undeclared field, which the server calls its own fault",
                 json!({"code": 500, "message": "failed to create typed patch object (...): .spec.nope: field not declared in schema"}),
                 Class::UnknownField,
@@ -231,8 +237,7 @@ mod tests {
         };
         let expected =
             vec![taken("argocd", &["spec.mode"]), taken("edit", &["spec.evictionLimits.total", "spec.profiles"])];
-        let mut causes =
-            vec![("edit", ".spec.profiles"), ("argocd", ".spec.mode"), ("edit", ".spec.evictionLimits.total")];
+        let mut causes = [("edit", ".spec.profiles"), ("argocd", ".spec.mode"), ("edit", ".spec.evictionLimits.total")];
         for _ in 0..causes.len() {
             causes.rotate_left(1);
             let causes: Vec<_> = causes.iter().copied().map(cause).collect();
