@@ -16,6 +16,7 @@ help: ## List the targets
 
 .PHONY: demo
 demo: ## Start a control plane, show the product on it, stay up until Ctrl-C
+	@$(CARGO) build --quiet --locked --package cli --package xtask
 	@$(XTASK) demo
 
 .PHONY: cluster

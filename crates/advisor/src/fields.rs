@@ -1,6 +1,6 @@
 //! Field ownership as Kubernetes records it (`metadata.managedFields`), and the values that fields have in an object.
 
-use std::{collections::BTreeSet, fmt};
+use std::fmt;
 
 use serde_json::{Map, Value};
 
@@ -150,23 +150,6 @@ fn step(key: &str) -> Option<Step> {
         "i" => rest.parse().ok().map(Step::Index),
         _ => None,
     }
-}
-
-/// The leaves of a value itself, as server-side apply would record them for a kind without a schema: lists are atomic.
-pub fn leaves_of(object: &Value) -> BTreeSet<String> {
-    fn walk(value: &Value, path: &Path, found: &mut BTreeSet<String>) {
-        match value.as_object().filter(|map| !map.is_empty()) {
-            Some(map) => {
-                map.iter().for_each(|(name, below)| walk(below, &path.child(Step::Field(name.clone())), found))
-            }
-            None => {
-                found.insert(path.to_string());
-            }
-        }
-    }
-    let mut found = BTreeSet::new();
-    walk(object, &Path::default(), &mut found);
-    found
 }
 
 #[cfg(test)]

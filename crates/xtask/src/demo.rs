@@ -1,6 +1,9 @@
-//! Shows the two APIs on a real API server: what they accept, how it looks, and what they refuse.
+//! Shows the product on a real API server: what the two APIs accept and refuse, and the plan of a profile.
 
-use std::{io::Write, process::Output};
+use std::{
+    io::Write,
+    process::{Command, Output},
+};
 
 use anyhow::ensure;
 use devcluster::{Cluster, Identity};
@@ -25,8 +28,28 @@ pub(crate) async fn run() -> anyhow::Result<()> {
     let refused = show(&cluster, &["apply", "-f", "config/samples/rejected/ratio_without_swap.yaml"]).await?;
     ensure!(!refused.status.success(), "the API server accepted what it should have refused");
 
+    step("What load-aware rebalancing would change on a cluster with OpenShift's kinds (stand-ins, here)");
+    kubectl(&cluster, &["apply", "--server-side", "-k", "config/crd/third-party"]).await?;
+    kubectl(&cluster, &["wait", "--for=condition=Established", "crd", "--all"]).await?;
+    kubectl(&cluster, &["apply", "--server-side", "-k", "config/samples/third-party"]).await?;
+    let status = "config/samples/third-party/status.yaml";
+    kubectl(&cluster, &["apply", "--server-side", "--subresource=status", "-f", status]).await?;
+    preview(&cluster, "load-aware-rebalancing").await?;
+
     step("Ready");
     stay_up(&cluster, "virtplatformconfigs,vm").await
+}
+
+/// Runs the binary that was built beside this one.
+async fn preview(cluster: &Cluster, profile: &str) -> anyhow::Result<()> {
+    println!("\n$ virt-advisor preview {profile}");
+    let program = std::env::current_exe()?.with_file_name("virt-advisor");
+    ensure!(program.is_file(), "{} is not built: run `make demo`, or `make build` first", program.display());
+    let mut command = Command::new(program);
+    command.args(["preview", profile]).env("KUBECONFIG", cluster.access().kubeconfig(&Identity::Admin).await?);
+    let status = tokio::task::spawn_blocking(move || command.status()).await??;
+    ensure!(status.success(), "virt-advisor preview failed");
+    Ok(())
 }
 
 fn step(title: &str) {

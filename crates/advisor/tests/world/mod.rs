@@ -28,7 +28,7 @@ use serde_json::{Value, json};
 
 pub(crate) const ROLE: &str = "machineconfiguration.openshift.io/role";
 
-/// The versions of the descheduler that the seeds name, each with the profile to expect there.
+/// The versions of the descheduler that the guides name, each with the profile to expect there.
 pub(crate) const DESCHEDULERS: [(&str, &str); 4] = [
     ("5.10", "LongLifecycle"),
     ("5.14", "DevKubeVirtRelieveAndMigrate"),
@@ -275,8 +275,19 @@ pub(crate) fn unknown_fields(spec: &Value, schema: &Value) -> Vec<String> {
             })
         })
     };
-    let leaves = advisor::fields::leaves_of(spec);
-    leaves.into_iter().filter(|path| schema::field(schema, path).is_none() && !open(path)).collect()
+    leaves(spec, "").into_iter().filter(|path| schema::field(schema, path).is_none() && !open(path)).collect()
+}
+
+/// The dotted paths of everything in a value that is not a map, and of empty maps.
+fn leaves(value: &Value, path: &str) -> Vec<String> {
+    let below = |(name, value): (&String, &Value)| match path {
+        "" => leaves(value, name),
+        path => leaves(value, &format!("{path}.{name}")),
+    };
+    match value.as_object().filter(|map| !map.is_empty()) {
+        Some(map) => map.iter().flat_map(below).collect(),
+        None => vec![path.to_owned()],
+    }
 }
 
 /// The schema of `spec` in a definition.

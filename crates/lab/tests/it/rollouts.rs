@@ -1,5 +1,10 @@
 //! A change of a pool's machine configs reaches its nodes: one by one, or as many at a time as the pool allows.
 
+use advisor::{
+    Answer, Facts, Query,
+    kind::MACHINE_CONFIG_POOL,
+    rollout::{Rollout, Wanted, rollout},
+};
 use kube::{ResourceExt, api::ListParams};
 use lab::mco::{Machine, MachineConfigPool, names};
 use serde_json::{Value, json};
@@ -80,6 +85,37 @@ async fn check(film: &Film, pool: &Pool, nodes: usize, at_a_time: usize) {
     }
 }
 
+/// What the advisor makes of each state that the pool went through, one line per change.
+fn believed(film: &Film, pool: &Pool, wanted: Wanted) -> Vec<Rollout> {
+    let (config, labels) = (format!("99-{}", pool.name), json!({names::ROLE: pool.name}));
+    let of_state = |seen: &MachineConfigPool| {
+        let items = vec![serde_json::to_value(seen).unwrap()];
+        let answer = Answer::List { version: "v1", items };
+        rollout(&config, &labels, wanted, &Facts::of([(Query::List(&MACHINE_CONFIG_POOL), answer)]))
+    };
+    let mut believed: Vec<Rollout> = film.pools.iter().map(of_state).collect();
+    believed.dedup();
+    believed
+}
+
+/// A rollout is believed to be done once, at its very end, although the pool says it is updated at its beginning too.
+fn check_believed(film: &Film, pool: &Pool, wanted: Wanted, nodes: usize) {
+    let name = &pool.name;
+    let believed = believed(film, pool, wanted);
+    let done = Rollout::Done(format!("MachineConfigPool '{name}' is ready (all {nodes} nodes updated)"));
+    let (last, before) = believed.split_last().unwrap();
+    assert_eq!(*last, done);
+    assert!(before.iter().all(|rollout| matches!(rollout, Rollout::Waiting(_))), "{before:#?}");
+    let first =
+        format!("MachineConfigPool '{name}' is processing changes (Updated: {nodes}/{nodes}, Ready: {nodes}/{nodes})");
+    assert_eq!(before[0], Rollout::Waiting(first), "updated, but not with this change");
+    for updated in 0..nodes {
+        let part = format!("is updating (Updated: {updated}/{nodes}, Ready: ");
+        let told = |rollout: &Rollout| matches!(rollout, Rollout::Waiting(message) if message.contains(&part));
+        assert!(before.iter().any(told), "{part}: {before:#?}");
+    }
+}
+
 async fn arguments(pool: &Pool, of: &MachineConfigPool) -> Value {
     let rendered = configs(&pool.client).get(&of.spec.configuration.name).await.unwrap();
     rendered.data["spec"]["kernelArguments"].clone()
@@ -93,6 +129,7 @@ async fn three_nodes_are_taken_one_by_one_and_back_when_the_config_is_removed() 
 
     let film = roll_out(&pool, 3).await;
     check(&film, &pool, 3, 1).await;
+    check_believed(&film, &pool, Wanted::Present, 3);
     let after = pool.get().await;
     assert_eq!(arguments(&pool, &after).await, json!(["quiet", KARG]));
     let rendered = configs(&client).get(&after.spec.configuration.name).await.unwrap();
@@ -106,7 +143,9 @@ async fn three_nodes_are_taken_one_by_one_and_back_when_the_config_is_removed() 
     let camera = Camera::start(&pool).await;
     pool.unconfigure("99-three").await;
     let back = pool.settle("99-three", false, 3).await;
-    check(&camera.stop(&pool).await, &pool, 3, 1).await;
+    let film = camera.stop(&pool).await;
+    check(&film, &pool, 3, 1).await;
+    check_believed(&film, &pool, Wanted::Absent, 3);
     assert_eq!(back.spec.configuration, before.spec.configuration, "the same content has the same name");
     assert_eq!(arguments(&pool, &back).await, json!(["quiet"]));
 }

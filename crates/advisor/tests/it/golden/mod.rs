@@ -1,4 +1,4 @@
-//! The plans of the workflow guide (seed 003), for the clusters behind its sections 6, 8 and 10 and its appendix.
+//! The plans of the workflow guide, for the clusters behind its sections 6, 8 and 10 and its appendix.
 //!
 //! The files beside this one hold the guide's YAML word for word. Where we differ we mean to, and [`differences`] says
 //! why; each difference is applied to the guide's text, and anything else that differs fails.
@@ -72,12 +72,12 @@ fn differences() -> Vec<Difference> {
     let reword = |theirs, ours: &str| Reword { theirs, ours: ours.to_owned() };
     let detail = || Add(json!({"reboot": true, "pools": [{"name": "worker", "nodes": 3, "paused": false}]}));
 
-    let count = "the guide counts a line too many (W32)";
-    let told = "beyond the guide: how many nodes of which pools reboot (decisions C)";
-    let managed = "the descheduler's own operator cannot update an object without it (decisions A9)";
-    let taken = "beyond the guide: whose fields change hands (decisions C)";
+    let count = "the guide counts a line too many";
+    let told = "beyond the guide: how many nodes of which pools reboot";
+    let managed = "the descheduler's own operator cannot update an object without it";
+    let taken = "beyond the guide: whose fields change hands";
     let later = "tells how far the plan got, not what it is";
-    let units = "the units are ours to write: a node without the partition must start its kubelet (W15)";
+    let units = "the units are ours to write: a node without the partition must start its kubelet";
     vec![
         difference(Review, PRESSURE, "/diff", reword("@@ -0,0 +1,10 @@", "@@ -0,0 +1,9 @@"), count),
         difference(Review, PRESSURE, "/impactDetail", detail(), told),
