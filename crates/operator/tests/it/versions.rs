@@ -33,7 +33,11 @@ async fn every_descheduler_version_gets_a_plan_that_it_accepts_and_that_settles(
         for existing in [false, true] {
             let case = format!("{version}, {}", if existing { "existing objects" } else { "fresh" });
             platform.delete(&descheduler(json!({}))).await;
-            platform.delete(&machine_config("99-worker-psi-karg", json!({}))).await;
+            for name in ["99-worker-psi-karg", "90-worker-kubelet-swap"] {
+                platform.delete(&machine_config(name, json!({}))).await;
+            }
+            platform.delete(&hyper_converged(json!({}))).await;
+            platform.apply("installer", &hyper_converged(json!({})), "").await;
             platform.define(&format!("kubedescheduler-{version}.yaml")).await;
             if existing {
                 let spec = json!({"managementState": "Unmanaged", "deschedulingIntervalSeconds": 3600, "profiles": ["AffinityAndTaints", "LifecycleAndUtilization"]});
@@ -45,6 +49,10 @@ async fn every_descheduler_version_gets_a_plan_that_it_accepts_and_that_settles(
                         "",
                     )
                     .await;
+                let other = json!({"config": {"ignition": {"version": "3.2.0"}, "storage": {"files": []}}});
+                platform.apply("admin", &machine_config("90-worker-kubelet-swap", other), "").await;
+                let density = json!({"higherWorkloadDensity": {"memoryOvercommitPercentage": 130}});
+                platform.apply("admin", &hyper_converged(density), "").await;
             }
             let plan = platform.plan(LOAD_AWARE).await;
             assert_eq!(verbs(&plan), if existing { ["configured"; 2] } else { ["created"; 2] }, "{case}");
@@ -55,6 +63,7 @@ async fn every_descheduler_version_gets_a_plan_that_it_accepts_and_that_settles(
             assert_eq!(spec.pointer("/evictionLimits/node").is_some(), has_node_limit, "{case}");
 
             carry_out_and_settle(&platform, LOAD_AWARE, Value::Null, &case).await;
+            carry_out_and_settle(&platform, DENSITY, Value::Null, &case).await;
             let live = platform.get(&descheduler(json!({}))).await;
             let state = if existing { "Unmanaged" } else { "Managed" };
             assert_eq!(live["spec"]["managementState"], state, "{case}: an administrator's state is never touched");
