@@ -158,8 +158,7 @@ impl Plan {
 impl PlannedItem {
     fn new(intent: Intent, preview: Preview, facts: &Facts) -> Self {
         let Preview { live, outcome, takes_over } = preview;
-        let (kind, name) = (intent.target.kind.kind, intent.target.name.clone());
-        let name = name.as_str();
+        let (kind, name) = (intent.target.kind.kind, intent.target.name.as_str());
         let live = live.as_ref();
         let (after, refusal) = match outcome {
             Outcome::Object(object) => (Some(object), None),

@@ -1,10 +1,10 @@
 //! From a profile and its options to a plan for this cluster.
 
-use advisor::{InvalidOptions, Plan, Profile, profile};
+use advisor::{InvalidOptions, Plan, Planner, Profile, profile};
 use api::virt_platform_config::Options;
 use futures::future::try_join_all;
 
-use crate::{Kubernetes, RequestError, fetch::fetch, preview::preview};
+use crate::{Class, Kubernetes, RequestError, fetch::fetch, preview::preview, request::ATTEMPTS};
 
 /// Why there is no plan.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -35,7 +35,22 @@ pub async fn draw_up(
     options: Option<&Options>,
 ) -> Result<Plan, DrawUpError> {
     let planner = profile.resolve(options)?;
-    let facts = fetch(kubernetes, planner.as_ref()).await?;
+    let mut attempt = 1;
+    loop {
+        match draw_up_once(kubernetes, profile, planner.as_ref()).await {
+            // A target moved meanwhile. What is wanted of it may follow from what it was, so everything is looked at again.
+            Err(DrawUpError::Request(error)) if error.class == Class::Conflict && attempt < ATTEMPTS => attempt += 1,
+            result => return result,
+        }
+    }
+}
+
+async fn draw_up_once(
+    kubernetes: &Kubernetes,
+    profile: &dyn Profile,
+    planner: &dyn Planner,
+) -> Result<Plan, DrawUpError> {
+    let facts = fetch(kubernetes, planner).await?;
     if let Some(missing) = profile::missing(&planner.requirements(&facts), &facts) {
         return Err(DrawUpError::MissingPrerequisites(missing));
     }

@@ -1,7 +1,7 @@
 //! Asks the API server what would come of an intent. Nothing is written.
 //!
-//! A dry run names the version of the target that it is compared with, as the write will: otherwise what others change in
-//! between would show as ours. When the target has moved, it is read again, a bounded number of times.
+//! A dry run names the version of the target that the plan was derived from, as the write will: otherwise what others change
+//! in between would show as ours. A target that has moved is a conflict, and the plan has to be derived anew.
 
 use advisor::{Change, Facts, Intent, Outcome, Preview};
 use api::virt_platform_config::TakeOver;
@@ -13,23 +13,13 @@ use crate::{
     write::{at_version, identity, removal},
 };
 
-/// How often a target may move while we look at it.
-const ATTEMPTS: usize = 5;
-
 pub(crate) async fn preview(kubernetes: &Kubernetes, intent: &Intent, facts: &Facts) -> Result<Preview, RequestError> {
-    let mut live = facts.object(&intent.target).cloned();
-    let mut attempt = 1;
-    loop {
-        match outcome(kubernetes, intent, live.as_ref()).await {
-            Ok((outcome, takes_over)) => return Ok(Preview { live, outcome, takes_over }),
-            Err(error) if error.class == Class::Conflict && attempt < ATTEMPTS => {
-                attempt += 1;
-                live = kubernetes.find(&intent.target, intent.version).await?;
-            }
-            Err(error) => {
-                let refusal = error.refusal(intent.target.to_string()).ok_or(error)?;
-                return Ok(Preview { live, outcome: Outcome::Refused(refusal), takes_over: Vec::new() });
-            }
+    let live = facts.object(&intent.target).cloned();
+    match outcome(kubernetes, intent, live.as_ref()).await {
+        Ok((outcome, takes_over)) => Ok(Preview { live, outcome, takes_over }),
+        Err(error) => {
+            let refusal = error.refusal(intent.target.to_string()).ok_or(error)?;
+            Ok(Preview { live, outcome: Outcome::Refused(refusal), takes_over: Vec::new() })
         }
     }
 }

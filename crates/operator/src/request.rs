@@ -10,6 +10,9 @@ use serde_json::{Value, json};
 
 use crate::{Class, RequestError};
 
+/// How often a target may move under our hands before we give up for now.
+pub(crate) const ATTEMPTS: usize = 5;
+
 const READ: Duration = Duration::from_secs(10);
 /// Changes and their dry runs go through admission webhooks, which have ten seconds each.
 const CHANGE: Duration = Duration::from_secs(30);

@@ -10,18 +10,15 @@ use serde_json::{Value, json};
 
 use crate::{
     Class, Kubernetes, RequestError,
-    request::{Change, Mode},
+    request::{ATTEMPTS, Change, Mode},
 };
-
-/// How often a target may move under our hands before we give up for now.
-const ATTEMPTS: usize = 5;
 
 /// What became of a target.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Written {
     /// As the API server answered to our write: the baseline for drift.
     Applied(Box<Value>),
-    /// It was so already: an earlier write of ours went through and its answer was lost.
+    /// It was so already, up to fields that had to be taken out: an earlier write of ours went through unheard.
     Found(Box<Value>),
     Gone,
 }
@@ -52,7 +49,10 @@ impl Kubernetes {
             let live = self.find(&planned.target, planned.version).await?;
             if lock == Lock::Compare && fingerprint(live.as_ref(), &planned.leaves) != planned.fingerprint {
                 return match live {
-                    Some(live) if is_done(&planned.item, &live) => Ok(Written::Found(Box::new(live))),
+                    Some(live) if is_applied(&planned.item, &live) => {
+                        let object = self.take_out(planned, live).await.map_err(|error| refused(error, target))?;
+                        Ok(Written::Found(Box::new(object)))
+                    }
                     None if planned.item.operation == Operation::Delete => Ok(Written::Gone),
                     _ => Err(WriteError::Stale { target }),
                 };
@@ -60,12 +60,7 @@ impl Kubernetes {
             match self.attempt(planned, live).await {
                 Ok(written) => return Ok(written),
                 Err(error) if error.class == Class::Conflict => moved = Some(error),
-                Err(error) => {
-                    return Err(match error.refusal(target) {
-                        Some(refusal) => refusal.into(),
-                        None => error.into(),
-                    });
-                }
+                Err(error) => return Err(refused(error, target)),
             }
         }
         Err(moved.map_or(WriteError::Stale { target }, WriteError::Request))
@@ -81,16 +76,36 @@ impl Kubernetes {
             },
             (Operation::Apply, live) => {
                 let fields = at_version(&json!(planned.item.desired_state), live.as_ref());
-                let mut object = send(Change::Apply { fields: &fields, force: true }).await?;
-                // What an apply cannot remove: fields that somebody else has set.
-                let left = left(&planned.item, &object);
-                if !left.is_empty() {
-                    object = send(Change::JsonPatch(&removal(&object, &left))).await?;
-                }
-                Ok(Written::Applied(Box::new(object)))
+                let object = send(Change::Apply { fields: &fields, force: true }).await?;
+                Ok(Written::Applied(Box::new(self.take_out(planned, object).await?)))
             }
         }
     }
+
+    /// Removes what an apply cannot: fields that somebody else has set. The apply is done by now, so a target that moves is
+    /// read again here; compared with the plan it would look stale.
+    async fn take_out(&self, planned: &PlannedItem, mut object: Value) -> Result<Value, RequestError> {
+        let mut attempt = 1;
+        loop {
+            let left = left(&planned.item, &object);
+            if left.is_empty() {
+                return Ok(object);
+            }
+            let patch = removal(&object, &left);
+            match self.change(&planned.target, planned.version, Change::JsonPatch(&patch), Mode::Write).await {
+                Err(error) if error.class == Class::Conflict && attempt < ATTEMPTS => {
+                    attempt += 1;
+                    object = self.get(&planned.target, planned.version).await?;
+                }
+                result => return result,
+            }
+        }
+    }
+}
+
+/// An error about the change itself is a refusal; any other may be gone next time.
+fn refused(error: RequestError, target: String) -> WriteError {
+    error.refusal(target).map_or(WriteError::Request(error), WriteError::Refused)
 }
 
 /// The fields that the item takes out and that are still there.
@@ -122,13 +137,13 @@ pub(crate) fn at_version(fields: &Value, live: Option<&Value>) -> Value {
     fields
 }
 
-/// Whether an object is already as the item wants it.
-fn is_done(item: &Item, live: &Value) -> bool {
+/// Whether an object already has the fields that the item sets.
+fn is_applied(item: &Item, live: &Value) -> bool {
     fn contains(live: &Value, desired: &Value) -> bool {
         match desired.as_object().filter(|map| !map.is_empty()) {
             Some(map) => map.iter().all(|(name, value)| live.get(name).is_some_and(|live| contains(live, value))),
             None => live == desired,
         }
     }
-    item.operation == Operation::Apply && contains(live, &json!(item.desired_state)) && left(item, live).is_empty()
+    item.operation == Operation::Apply && contains(live, &json!(item.desired_state))
 }

@@ -294,3 +294,29 @@ async fn what_others_write_while_a_plan_is_drawn_up_is_never_shown_as_ours() {
     };
     tokio::select! { () = plans => {}, () = heart_beats => {} }
 }
+
+#[tokio::test]
+async fn arguments_that_come_while_a_plan_is_drawn_up_are_kept() {
+    let platform = Platform::at_rest().await;
+    let config = |arguments: &[&str]| machine_config("99-worker-psi-karg", json!({"kernelArguments": arguments}));
+    platform.apply("somebody", &config(&["quiet"]), "").await;
+    let changes = async {
+        loop {
+            platform.apply("somebody", &config(&["quiet", "nosmt"]), "").await;
+            platform.apply("somebody", &config(&["quiet"]), "").await;
+        }
+    };
+    let plans = async {
+        for _ in 0..30 {
+            match platform.try_plan(LOAD_AWARE, serde_json::Value::Null).await {
+                Ok(plan) => {
+                    let diff = plan.items[0].item.diff.as_deref().unwrap_or_default();
+                    assert!(!diff.contains("\n-  - nosmt"), "derived from an object that was no longer there:\n{diff}");
+                }
+                Err(DrawUpError::Request(error)) => assert_eq!(error.class, Class::Conflict, "{error}"),
+                Err(error) => panic!("{error}"),
+            }
+        }
+    };
+    tokio::select! { () = plans => {}, () = changes => {} }
+}

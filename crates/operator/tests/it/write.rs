@@ -150,3 +150,16 @@ async fn fields_that_somebody_else_set_are_taken_out() {
     assert_eq!(object["spec"]["higherWorkloadDensity"]["memoryOvercommitPercentage"], 120);
     assert!(matches!(kubernetes.write(planned, Lock::Compare).await, Ok(Written::Found(_))), "and only once");
 }
+
+#[tokio::test]
+async fn a_write_that_ended_between_setting_and_taking_out_is_finished() {
+    let platform = Platform::at_rest().await;
+    let kubernetes = platform.kubernetes().await;
+    platform.apply("somebody", &hyper_converged(json!({"ksmConfiguration": {"nodeLabelSelector": {}}})), "").await;
+    let plan = platform.plan_with(DENSITY, json!({"virtHigherDensity": {"enableSwap": false}})).await;
+    let planned = item(&plan, "configure-higher-density");
+    platform.apply(api::names::FIELD_MANAGER, &json!(planned.item.desired_state), "").await;
+
+    let Ok(Written::Found(object)) = kubernetes.write(planned, Lock::Compare).await else { panic!("not stale") };
+    assert_eq!(object["spec"]["ksmConfiguration"], json!({}));
+}
