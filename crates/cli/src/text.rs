@@ -46,29 +46,26 @@ fn summary(plan: &Plan) -> String {
         (0, 0) => format!("Plan for {}: no changes", plan.profile),
         _ => format!("Plan for {}: {changed} of {total} items change, impact {}", plan.profile, plan.severity),
     };
-    text += &reboots(plan);
+    text += &reboots(plan.items.iter().filter_map(|planned| planned.item.impact_detail.as_ref()));
     if refused > 0 {
         text += &format!(", {refused} refused");
     }
     text
 }
 
-fn rebooting(planned: &PlannedItem) -> Option<&[PoolImpact]> {
-    planned.item.impact_detail.as_ref().filter(|detail| detail.reboot).map(|detail| detail.pools.as_slice())
-}
-
 /// `, up to 12 nodes reboot`: nodes of all pools that some item reboots, each pool counted once.
-fn reboots(plan: &Plan) -> String {
-    let mut pools: Vec<&PoolImpact> = plan.items.iter().filter_map(rebooting).flatten().collect();
+fn reboots<'a>(details: impl Iterator<Item = &'a ImpactDetail>) -> String {
+    let rebooting: Vec<&ImpactDetail> = details.filter(|detail| detail.reboot).collect();
+    let mut pools: Vec<&PoolImpact> = rebooting.iter().flat_map(|detail| &detail.pools).collect();
     pools.sort_by_key(|pool| &pool.name);
     pools.dedup_by_key(|pool| &pool.name);
     let known: i32 = pools.iter().filter_map(|pool| pool.nodes).sum();
     let unknown = pools.is_empty() || pools.iter().any(|pool| pool.nodes.is_none());
-    match (plan.items.iter().any(|planned| rebooting(planned).is_some()), unknown) {
-        (false, _) => String::new(),
-        (true, false) => format!(", up to {known} nodes reboot"),
-        (true, true) if known > 0 => format!(", {known} nodes and an unknown number of others reboot"),
-        (true, true) => ", an unknown number of nodes reboots".to_owned(),
+    match (rebooting.is_empty(), unknown, known) {
+        (true, ..) => String::new(),
+        (false, false, known) => format!(", up to {known} nodes reboot"),
+        (false, true, 0) => ", an unknown number of nodes reboots".to_owned(),
+        (false, true, known) => format!(", {known} nodes and an unknown number of others reboot"),
     }
 }
 
@@ -126,4 +123,39 @@ fn colored(line: &str) -> String {
         _ => return format!("   {line}\n"),
     };
     format!("   {style}{line}{style:#}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_summary_never_hides_a_reboot() {
+        let pool = |name: &str, nodes| PoolImpact { name: name.into(), nodes, paused: false };
+        let detail = |reboot, pools: &[&PoolImpact]| ImpactDetail {
+            reboot,
+            pools: pools.iter().map(|&pool| pool.clone()).collect(),
+        };
+        let (worker, infra, unknown) = (pool("worker", Some(10)), pool("infra", Some(2)), pool("gpu", None));
+        let cases = [
+            ("nothing reaches nodes", vec![], ""),
+            ("files that spare the reboot", vec![detail(false, &[&worker])], ""),
+            ("two pools", vec![detail(true, &[&worker, &infra])], ", up to 12 nodes reboot"),
+            (
+                "two items, and the pool they share counts once",
+                vec![detail(true, &[&worker]), detail(true, &[&infra, &worker])],
+                ", up to 12 nodes reboot",
+            ),
+            (
+                "a pool that does not tell",
+                vec![detail(true, &[&worker, &unknown])],
+                ", 10 nodes and an unknown number of others reboot",
+            ),
+            ("no pool that tells", vec![detail(true, &[&unknown])], ", an unknown number of nodes reboots"),
+            ("no pools known at all", vec![detail(true, &[])], ", an unknown number of nodes reboots"),
+        ];
+        for (case, details, expected) in cases {
+            assert_eq!(reboots(details.iter()), expected, "{case}");
+        }
+    }
 }
