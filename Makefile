@@ -19,11 +19,40 @@ demo: ## Start a control plane, show the product on it, stay up until Ctrl-C
 	@$(CARGO) build --quiet --locked --package cli --package xtask
 	@$(XTASK) demo
 
+.PHONY: run
+run: ## Run the operator here, against the cluster of your kubeconfig (ARGS="--help": its options)
+	@$(CARGO) run --quiet --locked --package cli --bin virt-advisor -- operator $(ARGS)
+
 .PHONY: cluster
 cluster: ## Start a control plane to play with (FULL=1: with scheduler, controllers, KWOK, Prometheus, descheduler)
 	@$(XTASK) cluster $(if $(FULL),--full)
 
+##@ Deploy, to the cluster of your kubeconfig
+
+.PHONY: install uninstall
+install: ## Install the definition of VirtPlatformConfig
+	@$(XTASK) install
+uninstall: ## Remove the definition (FORCE=1: even if people's objects go with it)
+	@$(XTASK) uninstall $(if $(FORCE),--force)
+
+.PHONY: deploy undeploy
+deploy: ## Install the operator, its rights and the definition (IMG=registry/name:tag: with this image)
+	@$(XTASK) deploy $(if $(IMG),--image '$(IMG)')
+undeploy: ## Remove the operator and its rights; the namespace, the definition and its objects stay
+	@$(XTASK) undeploy
+
+.PHONY: build-installer
+build-installer: ## Write dist/install.yaml, all of the above in one file (IMG=registry/name:tag: with this image)
+	@$(XTASK) build-installer $(if $(IMG),--image '$(IMG)')
+
 ##@ Develop
+
+.PHONY: dev-setup kind-delete dev-teardown
+dev-setup: ## Start a cluster with stand-ins for OpenShift's kinds: kind's, or our own without kind (OWN=1: always our own)
+	@$(XTASK) dev-setup $(if $(OWN),--own) $(if $(DEV_FOLDER),--folder '$(DEV_FOLDER)')
+kind-delete: ## End what dev-setup started (OWN=1: just our own control plane)
+	@$(XTASK) dev-teardown $(if $(OWN),--own) $(if $(DEV_FOLDER),--folder '$(DEV_FOLDER)')
+dev-teardown: kind-delete ## The same under another name
 
 .PHONY: test
 test: ## Run everything: format, lints, unit and API-server tests
@@ -53,6 +82,7 @@ lint: ## Lint the code as the tests do
 .PHONY: generate manifests
 generate: ## Write the files that are generated from code
 	@$(XTASK) generate
+	@$(XTASK) build-installer
 manifests: generate ## The same under its usual name
 
 .PHONY: tools
@@ -62,6 +92,10 @@ tools: ## Build the third-party programs that are missing (TOOLS="etcd kubectl":
 .PHONY: bench-cluster
 bench-cluster: ## Measure start-up time and memory of the control plane
 	@$(XTASK) bench-cluster
+
+.PHONY: bench-operator
+bench-operator: ## Measure what the operator costs: waiting time, requests, memory (optimized build)
+	@$(CARGO) run --quiet --locked --release --package xtask -- bench-operator
 
 .PHONY: bench-plan
 bench-plan: ## Measure what a plan costs, as a ratio to the API calls it cannot avoid (optimized build)

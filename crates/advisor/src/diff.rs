@@ -20,6 +20,11 @@ pub fn readable(kind: &str, name: &str, before: Option<&Value>, after: Option<&V
     unified(kind, name, before, after, |object| render::decoded(&object))
 }
 
+/// The diff of an object that is as it should be.
+pub fn none(kind: &str, name: &str) -> String {
+    format!("--- {name} ({kind})\n+++ {name} ({kind})\n(no changes)\n")
+}
+
 /// Whether the two differ in anything that a diff would show.
 pub fn differ(before: Option<&Value>, after: Option<&Value>) -> bool {
     before.map(render::sanitized) != after.map(render::sanitized)

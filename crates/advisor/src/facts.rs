@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use api::virt_platform_config::TargetRef;
 use serde_json::Value;
 
 use crate::{Kind, ObjectRef};
@@ -50,6 +51,16 @@ impl Facts {
         Facts { answers: answers.into_iter().collect() }
     }
 
+    /// Forgets one answer, so that it is asked for again.
+    pub fn forget(&mut self, query: &Query) {
+        self.answers.remove(query);
+    }
+
+    /// Everything that was asked.
+    pub fn queries(&self) -> impl Iterator<Item = &Query> {
+        self.answers.keys()
+    }
+
     /// Which of the queries have not been answered yet.
     pub fn unanswered(&self, queries: Vec<Query>) -> Vec<Query> {
         queries.into_iter().filter(|query| !self.answers.contains_key(query)).collect()
@@ -70,6 +81,19 @@ impl Facts {
     pub fn is_absent(&self, reference: &ObjectRef) -> bool {
         let answer = self.answer(&Query::Object(reference.clone()));
         matches!(answer, Some(Answer::Absent { .. } | Answer::KindMissing))
+    }
+
+    /// The target of an item, if it was asked for in the version that the item speaks: then it is there or not.
+    pub fn target(&self, target: &TargetRef) -> Option<Option<&Value>> {
+        self.answers.iter().find_map(|(query, answer)| {
+            let Query::Object(reference) = query else { return None };
+            let (version, object) = match answer {
+                Answer::Object { version, object } => (version, Some(object)),
+                Answer::Absent { version } => (version, None),
+                Answer::KindMissing | Answer::List { .. } => return None,
+            };
+            (reference.target(version) == *target).then_some(object)
+        })
     }
 
     pub fn list(&self, kind: &'static Kind) -> &[Value] {

@@ -27,6 +27,11 @@ impl Path {
         Path(text.split('.').map(|name| Step::Field(name.to_owned())).collect())
     }
 
+    /// A path of plain members, whatever their names hold.
+    pub fn member(names: &[&str]) -> Self {
+        Path(names.iter().map(|&name| Step::Field(name.to_owned())).collect())
+    }
+
     fn child(&self, step: Step) -> Self {
         Path(self.0.iter().cloned().chain([step]).collect())
     }
@@ -88,6 +93,21 @@ impl fmt::Display for Path {
         }
         Ok(())
     }
+}
+
+/// The fields that an object sets, down to scalars, lists and empty maps.
+pub fn set_by(object: &Value) -> Vec<Path> {
+    fn walk(value: &Value, path: &Path, found: &mut Vec<Path>) {
+        match value.as_object().filter(|map| !map.is_empty()) {
+            Some(map) => {
+                map.iter().for_each(|(name, below)| walk(below, &path.child(Step::Field(name.clone())), found))
+            }
+            None => found.push(path.clone()),
+        }
+    }
+    let mut found = Vec::new();
+    walk(object, &Path::default(), &mut found);
+    found
 }
 
 /// One entry of `metadata.managedFields`.

@@ -10,6 +10,11 @@ const NAME: &str = "kubevirt-hyperconverged";
 /// OpenShift Virtualization's namespace, then the one that the upstream project uses.
 const NAMESPACES: [&str; 2] = ["openshift-cnv", "kubevirt-hyperconverged"];
 
+/// Where it may be.
+pub fn places() -> [ObjectRef; 2] {
+    NAMESPACES.map(|namespace| ObjectRef::namespaced(&kind::HYPER_CONVERGED, namespace, NAME))
+}
+
 /// The object to look for next: the second place only when there is nothing in the first.
 pub fn wants(facts: &Facts) -> Query {
     Query::Object(reference(facts))
@@ -17,7 +22,7 @@ pub fn wants(facts: &Facts) -> Query {
 
 /// The object that is there, else the one that was expected first.
 pub fn reference(facts: &Facts) -> ObjectRef {
-    let [first, second] = NAMESPACES.map(|namespace| ObjectRef::namespaced(&kind::HYPER_CONVERGED, namespace, NAME));
+    let [first, second] = places();
     let look_further = facts.is_absent(&first) && !facts.is_missing(&kind::HYPER_CONVERGED);
     if look_further && !facts.is_absent(&second) { second } else { first }
 }

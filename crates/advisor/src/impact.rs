@@ -70,6 +70,10 @@ fn of_nodes(before: Option<&Value>, after: Option<&Value>, facts: &Facts) -> Imp
         name: pool.name().to_owned(),
         nodes: pool.nodes(),
         paused: pool.is_paused(),
+        rendered: before
+            .and_then(|before| before.pointer("/metadata/name")?.as_str())
+            .filter(|name| disruption != Disruption::Unchanged && pool.takes_in(name))
+            .and_then(|_| pool.target().map(str::to_owned)),
     });
     Impact { severity, detail: Some(ImpactDetail { reboot, pools: pools.collect() }) }
 }

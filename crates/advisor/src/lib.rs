@@ -13,7 +13,10 @@ mod world;
 #[derive(Debug)]
 pub struct WritingAProfile;
 
+pub mod access;
+pub mod advertise;
 pub mod diff;
+pub mod drift;
 pub mod facts;
 pub mod fields;
 pub mod fingerprint;
@@ -32,6 +35,7 @@ pub mod render;
 pub mod rollout;
 pub mod schema;
 
+pub use access::Access;
 pub use facts::{Answer, Facts, Query};
 pub use intent::{Change, Draft, Intent};
 pub use kind::{Kind, ObjectRef};

@@ -3,18 +3,10 @@
 #[cfg(test)]
 mod tests;
 
-use api::{
-    names::FIELD_MANAGER,
-    virt_platform_config::{Input, Item, ItemState, Operation, Severity, TakeOver},
-};
+use api::virt_platform_config::{Input, Item, ItemState, Operation, Severity, TakeOver};
 use serde_json::{Value, json};
 
-use crate::{
-    About, Change, Draft, Facts, Intent, ObjectRef, diff,
-    fields::{self, Path},
-    fingerprint::{fingerprint, sha256},
-    impact,
-};
+use crate::{About, Change, Draft, Facts, Intent, ObjectRef, diff, drift, fields::Path, fingerprint::sha256, impact};
 
 /// What a dry run of one intent showed.
 #[derive(Debug, Clone, PartialEq)]
@@ -104,6 +96,8 @@ pub struct Plan {
     pub digest: String,
     /// Over the live values of everything managed.
     pub snapshot: String,
+    /// What it was drawn up from.
+    pub facts: Facts,
 }
 
 /// One item, with what the status does not keep.
@@ -120,20 +114,18 @@ pub struct PlannedItem {
     pub readable_diff: String,
     /// Over the live values of the managed leaves.
     pub fingerprint: String,
-    /// The leaves that are watched for drift.
-    pub leaves: Vec<Path>,
     pub refusal: Option<Refusal>,
 }
 
 impl Plan {
     /// Puts together what a profile intends and what the API server said to it.
-    pub fn assemble(about: &'static About, draft: Draft, previews: Vec<Preview>, facts: &Facts) -> Plan {
+    pub fn assemble(about: &'static About, draft: Draft, previews: Vec<Preview>, facts: Facts) -> Plan {
         let mut inputs: Vec<Input> = Vec::new();
         let mut items = Vec::new();
         for (intent, preview) in draft.intents.into_iter().zip(previews) {
             let new = intent.inputs.iter().filter(|input| !inputs.contains(input)).cloned().collect::<Vec<_>>();
             inputs.extend(new);
-            items.push(PlannedItem::new(intent, preview, facts));
+            items.push(PlannedItem::new(intent, preview, &facts));
         }
         let severity = items.iter().filter_map(|planned| planned.item.impact_severity).max().unwrap_or(Severity::Low);
         let fingerprints: Vec<_> = items.iter().map(|planned| (&planned.item.name, &planned.fingerprint)).collect();
@@ -143,7 +135,7 @@ impl Plan {
             "items": items.iter().map(PlannedItem::reviewed).collect::<Vec<_>>(),
             "inputs": inputs,
         }));
-        Plan { profile: about.name, items, inputs, notes: draft.notes, severity, digest, snapshot }
+        Plan { profile: about.name, items, inputs, notes: draft.notes, severity, digest, snapshot, facts }
     }
 
     pub fn has_changes(&self) -> bool {
@@ -178,8 +170,6 @@ impl PlannedItem {
             Some(_) => impact::unknown(intent.weight),
             None => impact::impact(intent.weight, live, after, changes, facts),
         };
-        let leaves = leaves(&intent, live, after);
-        let fingerprint = fingerprint(live, &leaves);
         let (operation, desired_state, removes) = match intent.change {
             Change::Delete => (Operation::Delete, None, Vec::new()),
             Change::Apply { fields, remove } => {
@@ -187,7 +177,7 @@ impl PlannedItem {
             }
         };
         let shown = refusal.is_none();
-        let item = Item {
+        let mut item = Item {
             name: intent.name.to_owned(),
             target_ref: intent.target.target(intent.version),
             operation,
@@ -202,6 +192,8 @@ impl PlannedItem {
             message: Some(refusal.as_ref().map_or(intent.message, Refusal::to_string)),
             ..Item::default()
         };
+        let fingerprint = drift::fingerprint(&item, live);
+        item.source_fingerprint = Some(fingerprint.clone());
         let readable_diff = if shown { diff::readable(kind, name, live, after) } else { String::new() };
         PlannedItem {
             item,
@@ -211,7 +203,6 @@ impl PlannedItem {
             why: intent.why,
             readable_diff,
             fingerprint,
-            leaves,
             refusal,
         }
     }
@@ -244,22 +235,4 @@ impl PlannedItem {
             "refusal": self.refusal.as_ref().map(Refusal::reason),
         })
     }
-}
-
-/// The leaves that we manage: those that we own now or would own, as far as they lie in what the intent declares or are
-/// labels, and those that the intent takes out.
-fn leaves(intent: &Intent, live: Option<&Value>, after: Option<&Value>) -> Vec<Path> {
-    let mut declared: Vec<Path> = intent.managed.iter().map(|path| Path::dotted(path)).collect();
-    declared.push(Path::dotted("metadata.labels"));
-    let owned = [live, after].into_iter().flatten().flat_map(|object| fields::applied_by(object, FIELD_MANAGER));
-    let mut leaves: Vec<Path> = Vec::new();
-    for leaf in owned.filter(|leaf| declared.iter().any(|path| leaf.is_within(path))) {
-        if !leaves.contains(&leaf) {
-            leaves.push(leaf);
-        }
-    }
-    if let Change::Apply { remove, .. } = &intent.change {
-        leaves.extend(remove.iter().cloned());
-    }
-    leaves
 }

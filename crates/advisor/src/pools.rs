@@ -31,6 +31,17 @@ impl<'a> Pool<'a> {
         self.0.pointer("/status/configuration/name").and_then(Value::as_str).filter(|name| !name.is_empty())
     }
 
+    /// The rendered config that its nodes are to run.
+    pub fn target(&self) -> Option<&'a str> {
+        self.0.pointer("/spec/configuration/name").and_then(Value::as_str).filter(|name| !name.is_empty())
+    }
+
+    /// Whether a machine config goes into what its nodes are to run.
+    pub fn takes_in(&self, config: &str) -> bool {
+        let sources = self.0.pointer("/spec/configuration/source").and_then(Value::as_array);
+        sources.into_iter().flatten().any(|source| source["name"] == config)
+    }
+
     /// Whether a machine config went into what its nodes run.
     pub fn is_rendered_from(&self, config: &str) -> bool {
         let sources = self.0.pointer("/status/configuration/source").and_then(Value::as_array);
@@ -48,9 +59,19 @@ pub fn reached<'a>(facts: &'a Facts, labels: &Value) -> Vec<Pool<'a>> {
     facts.list(&kind::MACHINE_CONFIG_POOL).iter().map(Pool).filter(|pool| pool.selects(labels)).collect()
 }
 
+/// The pools of these names.
+pub fn named<'a>(facts: &'a Facts, names: &[&str]) -> Vec<Pool<'a>> {
+    facts.list(&kind::MACHINE_CONFIG_POOL).iter().map(Pool).filter(|pool| names.contains(&pool.name())).collect()
+}
+
 /// The rendered configs of pools, wanted to know what their nodes run.
 pub fn rendered_configs<'a>(pools: &'a [Pool<'a>]) -> impl Iterator<Item = ObjectRef> + 'a {
     pools.iter().filter_map(Pool::rendered).map(|name| ObjectRef::cluster(&kind::MACHINE_CONFIG, name))
+}
+
+/// Whether a machine config was rendered for a pool. Such a config is never changed.
+pub fn is_rendered(reference: &ObjectRef) -> bool {
+    reference.kind == &kind::MACHINE_CONFIG && reference.name.starts_with("rendered-")
 }
 
 pub fn all() -> Query {

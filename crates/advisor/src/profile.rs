@@ -4,9 +4,9 @@
 
 use std::fmt::Debug;
 
-use api::virt_platform_config::{Options, Severity};
+use api::virt_platform_config::{Input, Options, Severity};
 
-use crate::{Draft, Facts, Kind, ObjectRef, Query};
+use crate::{Access, Draft, Facts, Kind, ObjectRef, Query, kind::HYPER_CONVERGED};
 
 /// What is the same for all users of a profile.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,6 +28,9 @@ pub struct About {
 pub trait Profile: Debug + Sync {
     fn about(&self) -> &'static About;
 
+    /// Everything that its plans may read or change, whatever the options. The operator is granted this and no more.
+    fn access(&self) -> Vec<Access>;
+
     /// Checks the options and fills in the defaults.
     fn resolve(&self, options: Option<&Options>) -> Result<Box<dyn Planner>, InvalidOptions>;
 }
@@ -40,6 +43,15 @@ pub trait Planner: Debug + Send + Sync {
     /// What the plan depends on, given what is known so far. Asked again with every round of answers, until all that is
     /// wanted is known.
     fn wants(&self, facts: &Facts) -> Vec<Query>;
+
+    /// How a changed input is told to people.
+    fn input_changed(&self, before: &Input, after: &Input) -> String {
+        let leaf = before.path.rsplit('.').next().unwrap_or_default();
+        let kind = before.source.split('/').next().unwrap_or_default();
+        let kind = if kind == HYPER_CONVERGED.kind { "HCO" } else { kind };
+        let value = |input: &Input| input.value.clone().unwrap_or_else(|| "unset".into());
+        format!("{kind} {leaf} changed ({} -> {})", value(before), value(after))
+    }
 
     /// The changes to make. Called when the requirements are met and everything wanted is known.
     fn plan(&self, facts: &Facts) -> Draft;

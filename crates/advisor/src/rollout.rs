@@ -3,9 +3,7 @@
 //! A pool that says it is updated is believed only when it has taken in the very change that is waited for: right after a
 //! write it still says so of the configuration before.
 
-use serde_json::Value;
-
-use crate::{Facts, pools};
+use crate::pools::Pool;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Rollout {
@@ -13,21 +11,22 @@ pub enum Rollout {
     Waiting(String),
 }
 
-/// What is waited for: the config in the pools that its labels select, or its absence from them.
+/// What is waited for: the config in its pools, or its absence from them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wanted {
     Present,
     Absent,
 }
 
-/// How far the rollout of a machine config is, over all pools that it reaches.
-pub fn rollout(name: &str, labels: &Value, wanted: Wanted, facts: &Facts) -> Rollout {
-    let reached = pools::reached(facts, labels);
-    if reached.is_empty() {
-        let role = labels["machineconfiguration.openshift.io/role"].as_str().unwrap_or("worker");
-        return Rollout::Waiting(format!("MachineConfigPool '{role}' not found"));
-    }
-    let of_pools: Vec<Rollout> = reached.iter().map(|pool| of_pool(pool.object(), pool.name(), name, wanted)).collect();
+/// How far the rollout of a machine config is, over all pools that it reaches. `before` tells what a pool had rendered before
+/// the change, if an earlier version of the config was in it.
+pub fn rollout<'a>(
+    name: &str,
+    pools: &[Pool<'_>],
+    wanted: Wanted,
+    before: impl Fn(&str) -> Option<&'a str>,
+) -> Rollout {
+    let of_pools: Vec<Rollout> = pools.iter().map(|pool| of_pool(*pool, name, wanted, before(pool.name()))).collect();
     let waiting = of_pools.iter().filter_map(|rollout| match rollout {
         Rollout::Waiting(message) => Some(message.as_str()),
         Rollout::Done(_) => None,
@@ -42,7 +41,9 @@ pub fn rollout(name: &str, labels: &Value, wanted: Wanted, facts: &Facts) -> Rol
     Rollout::Done(done.collect::<Vec<_>>().join("; "))
 }
 
-fn of_pool(pool: &Value, pool_name: &str, config: &str, wanted: Wanted) -> Rollout {
+fn of_pool(pool: Pool<'_>, config: &str, wanted: Wanted, before: Option<&str>) -> Rollout {
+    let (pool_name, is_pending) = (pool.name(), !taken_in(pool, config, wanted, before));
+    let pool = pool.object();
     let waiting = |text: String| Rollout::Waiting(format!("MachineConfigPool '{pool_name}' {text}"));
     let status = &pool["status"];
     if status.as_object().is_none_or(serde_json::Map::is_empty) {
@@ -65,14 +66,13 @@ fn of_pool(pool: &Value, pool_name: &str, config: &str, wanted: Wanted) -> Rollo
     if status["conditions"].as_array().is_none_or(Vec::is_empty) {
         return Rollout::Waiting("MachineConfigPool conditions not available".into());
     }
-    let pending = !taken_in(pool, config, wanted);
-    if pool["spec"]["paused"] == true && (pending || !is("Updated")) {
+    if pool["spec"]["paused"] == true && (is_pending || !is("Updated")) {
         return waiting(format!("is paused {counts}; resume it to roll out the change"));
     }
     if is("Updating") {
         return waiting(format!("is updating {counts}"));
     }
-    if pending || !is("Updated") {
+    if is_pending || !is("Updated") {
         return waiting(format!("is processing changes {counts}"));
     }
     if updated == machines && ready == machines {
@@ -82,23 +82,20 @@ fn of_pool(pool: &Value, pool_name: &str, config: &str, wanted: Wanted) -> Rollo
 }
 
 /// Whether the pool's target was rendered with the change and is what its nodes run, as of its newest spec.
-fn taken_in(pool: &Value, config: &str, wanted: Wanted) -> bool {
-    let sources = pool.pointer("/spec/configuration/source").and_then(Value::as_array);
-    let listed = sources.into_iter().flatten().any(|source| source["name"] == config);
-    let observed = pool.pointer("/status/observedGeneration");
-    let current = observed.is_none() || observed == pool.pointer("/metadata/generation");
-    let name = |pointer: &str| pool.pointer(pointer).filter(|name| !name.is_null());
-    listed == (wanted == Wanted::Present)
-        && current
-        && name("/spec/configuration/name") == name("/status/configuration/name")
+fn taken_in(pool: Pool<'_>, config: &str, wanted: Wanted, before: Option<&str>) -> bool {
+    let object = pool.object();
+    let observed = object.pointer("/status/observedGeneration");
+    let current = observed.is_none() || observed == object.pointer("/metadata/generation");
+    let rendered_anew = before.is_none() || pool.target() != before;
+    pool.takes_in(config) == (wanted == Wanted::Present) && rendered_anew && current && pool.target() == pool.rendered()
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
-    use crate::{Answer, Query, kind};
+    use crate::{Answer, Facts, Query, kind, pools};
 
     const NAME: &str = "99-worker-psi-karg";
 
@@ -134,8 +131,13 @@ mod tests {
     }
 
     fn of(pools: Vec<Value>, wanted: Wanted) -> Rollout {
+        of_changed(pools, wanted, None)
+    }
+
+    fn of_changed(pools: Vec<Value>, wanted: Wanted, before: Option<&str>) -> Rollout {
         let answer = Answer::List { version: "v1", items: pools };
-        rollout(NAME, &labels(), wanted, &Facts::of([(Query::List(&kind::MACHINE_CONFIG_POOL), answer)]))
+        let facts = Facts::of([(Query::List(&kind::MACHINE_CONFIG_POOL), answer)]);
+        rollout(NAME, &pools::reached(&facts, &labels()), wanted, |_| before)
     }
 
     fn conditions(updated: bool, updating: bool) -> Value {
@@ -224,6 +226,14 @@ mod tests {
     }
 
     #[test]
+    fn a_changed_config_that_was_part_of_the_pool_before_needs_a_new_target() {
+        let of = |before: &str| of_changed(vec![pool(json!({}))], Wanted::Present, Some(before));
+        let waiting = "MachineConfigPool 'worker' is processing changes (Updated: 3/3, Ready: 3/3)";
+        assert_eq!(of("rendered-b"), Rollout::Waiting(waiting.into()), "updated, of what was before");
+        assert!(matches!(of("rendered-a"), Rollout::Done(_)));
+    }
+
+    #[test]
     fn every_pool_that_takes_the_config_counts() {
         let infra = |difference: Value| {
             let mut pool = pool(difference);
@@ -236,6 +246,5 @@ mod tests {
             Rollout::Waiting("MachineConfigPool 'infra' is updating (Updated: 0/3, Ready: 3/3)".into())
         );
         assert!(matches!(of(vec![pool(json!({})), infra(json!({}))], Wanted::Present), Rollout::Done(_)));
-        assert_eq!(of(vec![], Wanted::Present), Rollout::Waiting("MachineConfigPool 'worker' not found".into()));
     }
 }

@@ -30,3 +30,6 @@ pub const SHORT_LIST: usize = 64;
 
 /// Entries of `status.inputs`.
 pub const INPUTS: usize = 128;
+
+/// Entries of `status.reverts`.
+pub const REVERTS: usize = 16;

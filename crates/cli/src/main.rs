@@ -1,5 +1,7 @@
 //! `virt-advisor`: what the advisor can do from the command line.
 
+mod cluster;
+mod operator;
 mod options;
 mod preview;
 mod report;
@@ -15,12 +17,15 @@ use clap::Parser;
 enum Command {
     /// Show what a profile would change in the current cluster; writes nothing
     Preview(preview::Args),
+    /// Run the operator against the current cluster
+    Operator(operator::Args),
 }
 
 #[tokio::main]
 async fn main() -> ExitCode {
     let result = match Command::parse() {
         Command::Preview(args) => preview::run(&args).await,
+        Command::Operator(args) => operator::run(&args).await,
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -10,10 +10,9 @@ use advisor::{Profile, profiles};
 use anyhow::{Context, bail};
 use api::virt_platform_config::Options;
 use clap::{ValueEnum, builder::PossibleValuesParser};
-use kube::{Config, config::KubeConfigOptions};
 use operator::{Kubernetes, draw_up};
 
-use crate::{options, report::Report, text};
+use crate::{cluster, options, report::Report, text};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -47,15 +46,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     if let Some(options) = &options {
         check_members(profile, options)?;
     }
-    let selection = KubeConfigOptions { context: args.context.clone(), ..KubeConfigOptions::default() };
-    let config = match &args.context {
-        Some(_) => Config::from_kubeconfig(&selection).await.context("reading the kubeconfig")?,
-        // Its own error is a page of attempts; what to do about it is one line.
-        None => {
-            Config::infer().await.ok().context("there is no cluster to look at: set KUBECONFIG to a kubeconfig file")?
-        }
-    };
-    let mut kubernetes = Kubernetes::new(config)?;
+    let mut kubernetes = Kubernetes::new(cluster::config(args.context.as_deref()).await?)?;
     if let Some(seconds) = args.request_timeout {
         kubernetes = kubernetes.with_deadline(Duration::from_secs(seconds));
     }

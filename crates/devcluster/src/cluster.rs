@@ -27,7 +27,7 @@ use crate::{
     kubeconfig, leash,
     pki::Pki,
     ports::Port,
-    process::{Invocation, Process, Startup},
+    process::{Invocation, Process, Startup, resident_memory},
     tools,
 };
 
@@ -276,10 +276,7 @@ impl Cluster {
 
     /// Resident memory of a component in bytes, as the kernel counts it.
     pub fn resident_memory(&self, component: Component) -> Result<u64> {
-        let path = format!("/proc/{}/status", self.pid(component)?);
-        let status = std::fs::read_to_string(&path).context(|| format!("reading {path}"))?;
-        let kib = status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.split_whitespace().next()?.parse().ok());
-        Ok(kib.unwrap_or(0) * 1024)
+        resident_memory(self.pid(component)?)
     }
 
     fn part(&self, component: Component) -> Result<&Part> {

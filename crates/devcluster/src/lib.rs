@@ -6,6 +6,7 @@
 mod access;
 mod audit;
 mod cluster;
+mod companion;
 mod components;
 mod crds;
 mod error;
@@ -20,6 +21,7 @@ pub mod tools;
 pub use access::{Access, Identity};
 pub use audit::{AuditLog, Mark, Request};
 pub use cluster::{Builder, Cluster};
+pub use companion::Companion;
 pub use components::{Component, Descheduler, Kwok, Prometheus};
 pub use error::{Error, Result};
 pub use process::Startup;

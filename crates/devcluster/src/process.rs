@@ -39,6 +39,8 @@ pub(crate) struct Invocation {
     pub(crate) args: Vec<String>,
     pub(crate) folder: PathBuf,
     pub(crate) log: PathBuf,
+    /// Variables beyond those that this process has.
+    pub(crate) env: Vec<(&'static str, PathBuf)>,
 }
 
 #[derive(Debug)]
@@ -75,13 +77,14 @@ impl Life {
 impl Process {
     /// Starts the program; a log that exists already is continued.
     pub(crate) fn spawn(invocation: &Invocation) -> Result<Self> {
-        let Invocation { name, program, args, folder, log } = invocation;
+        let Invocation { name, program, args, folder, log, env } = invocation;
         let start = || {
             let out = OpenOptions::new().create(true).append(true).open(log)?;
             let err = out.try_clone()?;
             leash::spawn(program, args, |command| {
                 // No program shall read or leave anything in the user's home.
                 command.current_dir(folder).env("HOME", folder).stdout(out).stderr(err);
+                command.envs(env.iter().map(|(name, value)| (name, value)));
             })
         };
         let child = start().context(|| format!("starting {}", program.display()))?;
@@ -170,7 +173,11 @@ impl Process {
         }
     }
 
-    fn log_tail(&self) -> String {
+    pub(crate) fn log(&self) -> &Path {
+        &self.log
+    }
+
+    pub(crate) fn log_tail(&self) -> String {
         tail(&self.log, TAIL_LINES)
     }
 }
@@ -196,4 +203,12 @@ fn tail(path: &Path, lines: usize) -> String {
     let all: Vec<&str> = text.lines().collect();
     let last = &all[all.len().saturating_sub(lines)..];
     last.iter().map(|line| format!("    {line}\n")).collect()
+}
+
+/// What a process has in memory, in bytes.
+pub(crate) fn resident_memory(pid: u32) -> Result<u64> {
+    let path = format!("/proc/{pid}/status");
+    let status = std::fs::read_to_string(&path).context(|| format!("reading {path}"))?;
+    let kib = status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.split_whitespace().next()?.parse().ok());
+    Ok(kib.unwrap_or(0) * 1024)
 }

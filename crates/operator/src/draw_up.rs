@@ -1,6 +1,6 @@
 //! From a profile and its options to a plan for this cluster.
 
-use advisor::{InvalidOptions, Plan, Planner, Profile, profile};
+use advisor::{Facts, InvalidOptions, Plan, Planner, Profile, profile};
 use api::virt_platform_config::Options;
 use futures::future::try_join_all;
 
@@ -50,11 +50,21 @@ async fn draw_up_once(
     profile: &dyn Profile,
     planner: &dyn Planner,
 ) -> Result<Plan, DrawUpError> {
-    let facts = fetch(kubernetes, planner).await?;
+    let facts = fetch(kubernetes, planner, Facts::default()).await?;
+    draw_up_from(kubernetes, profile, planner, facts).await
+}
+
+/// The plan that follows from what was found.
+pub(crate) async fn draw_up_from(
+    kubernetes: &Kubernetes,
+    profile: &dyn Profile,
+    planner: &dyn Planner,
+    facts: Facts,
+) -> Result<Plan, DrawUpError> {
     if let Some(missing) = profile::missing(&planner.requirements(&facts), &facts) {
         return Err(DrawUpError::MissingPrerequisites(missing));
     }
     let draft = planner.plan(&facts);
     let previews = try_join_all(draft.intents.iter().map(|intent| preview(kubernetes, intent, &facts))).await?;
-    Ok(Plan::assemble(profile.about(), draft, previews, &facts))
+    Ok(Plan::assemble(profile.about(), draft, previews, facts))
 }

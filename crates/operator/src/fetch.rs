@@ -8,9 +8,12 @@ use crate::{Class, Kubernetes, RequestError};
 /// Profiles ask in rounds (pools, then what their nodes run). None needs more than this.
 const ROUNDS: usize = 5;
 
-/// Fetches until the planner wants nothing more.
-pub(crate) async fn fetch(kubernetes: &Kubernetes, planner: &dyn Planner) -> Result<Facts, RequestError> {
-    let mut facts = Facts::default();
+/// Fetches what is not known yet, until the planner wants nothing more.
+pub(crate) async fn fetch(
+    kubernetes: &Kubernetes,
+    planner: &dyn Planner,
+    mut facts: Facts,
+) -> Result<Facts, RequestError> {
     for _ in 0..ROUNDS {
         let queries = facts.unanswered(planner.wants(&facts));
         if queries.is_empty() {

@@ -1,14 +1,25 @@
-//! The shell around the advisor: it fetches the facts that a profile wants and asks the API server what would come of a
-//! plan. It decides nothing.
+//! The shell around the advisor: it fetches the facts that a profile wants, asks the API server what would come of a plan,
+//! and carries out what was decided. It decides nothing.
 
+mod advertise;
 mod answer;
 mod draw_up;
+mod events;
 mod fetch;
+mod inbox;
+mod knowledge;
+mod patience;
 mod preview;
 mod request;
+mod root;
+mod run;
+mod steward;
+mod watches;
 mod write;
 
+pub use advisor::machine::Written;
 pub use answer::{Class, RequestError};
 pub use draw_up::{DrawUpError, draw_up};
 pub use request::Kubernetes;
-pub use write::{Lock, WriteError, Written};
+pub use run::{Settings, run};
+pub use write::{Lock, WriteError};

@@ -113,6 +113,23 @@ impl Kubernetes {
         self.send(request, self.change, format!("{verb} {reference}")).await
     }
 
+    pub(crate) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// Sends any other request, under the deadline of a change.
+    pub(crate) async fn call(
+        &self,
+        method: Method,
+        uri: String,
+        content: Option<&str>,
+        body: &Value,
+        doing: String,
+    ) -> Result<Value, RequestError> {
+        let body = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
+        self.send(build(method, uri, content, body), self.change, doing).await
+    }
+
     async fn send(
         &self,
         request: http::Result<Request<Vec<u8>>>,

@@ -4,7 +4,7 @@
 //! anything happened in between; a creation is refused when the object appeared meanwhile. A refusal of that kind only means
 //! that something moved, often just a status: the object is read and compared again, a bounded number of times.
 
-use advisor::{PlannedItem, Refusal, fields::Path, fingerprint::fingerprint};
+use advisor::{PlannedItem, Refusal, drift, fields::Path, machine::Written};
 use api::virt_platform_config::{Item, Operation};
 use serde_json::{Value, json};
 
@@ -12,16 +12,6 @@ use crate::{
     Class, Kubernetes, RequestError,
     request::{ATTEMPTS, Change, Mode},
 };
-
-/// What became of a target.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Written {
-    /// As the API server answered to our write: the baseline for drift.
-    Applied(Box<Value>),
-    /// It was so already, up to fields that had to be taken out: an earlier write of ours went through unheard.
-    Found(Box<Value>),
-    Gone,
-}
 
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum WriteError {
@@ -43,13 +33,27 @@ pub enum Lock {
 
 impl Kubernetes {
     pub async fn write(&self, planned: &PlannedItem, lock: Lock) -> Result<Written, WriteError> {
+        self.write_to(planned, lock, None).await
+    }
+
+    /// The same, and `seen` is the target as it was read a moment ago, if it was. The API server is told which version that
+    /// was and refuses when there is a newer one.
+    pub(crate) async fn write_to(
+        &self,
+        planned: &PlannedItem,
+        lock: Lock,
+        mut seen: Option<Option<Value>>,
+    ) -> Result<Written, WriteError> {
         let target = planned.target.to_string();
         let mut moved = None;
         for _ in 0..ATTEMPTS {
-            let live = self.find(&planned.target, planned.version).await?;
-            if lock == Lock::Compare && fingerprint(live.as_ref(), &planned.leaves) != planned.fingerprint {
+            let live = match seen.take() {
+                Some(live) => live,
+                None => self.find(&planned.target, planned.version).await?,
+            };
+            if lock == Lock::Compare && drift::fingerprint(&planned.item, live.as_ref()) != planned.fingerprint {
                 return match live {
-                    Some(live) if is_applied(&planned.item, &live) => {
+                    Some(live) if drift::is_applied(&planned.item, Some(&live)) => {
                         let object = self.take_out(planned, live).await.map_err(|error| refused(error, target))?;
                         Ok(Written::Found(Box::new(object)))
                     }
@@ -135,15 +139,4 @@ pub(crate) fn at_version(fields: &Value, live: Option<&Value>) -> Value {
         metadata.extend(identity);
     }
     fields
-}
-
-/// Whether an object already has the fields that the item sets.
-fn is_applied(item: &Item, live: &Value) -> bool {
-    fn contains(live: &Value, desired: &Value) -> bool {
-        match desired.as_object().filter(|map| !map.is_empty()) {
-            Some(map) => map.iter().all(|(name, value)| live.get(name).is_some_and(|live| contains(live, value))),
-            None => live == desired,
-        }
-    }
-    item.operation == Operation::Apply && contains(live, &json!(item.desired_state))
 }

@@ -3,7 +3,8 @@
 use anyhow::Context;
 
 pub(crate) fn run() -> anyhow::Result<()> {
-    for (path, text) in api::crd::files().into_iter().chain([advisor::machine::table::page()]) {
+    let files = api::crd::files().into_iter().chain([advisor::machine::table::page()]).chain(advisor::access::files());
+    for (path, text) in files {
         let file = crate::root().join(path);
         let verb = match std::fs::read_to_string(&file) {
             Ok(current) if current == text => "unchanged",

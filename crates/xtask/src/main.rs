@@ -1,10 +1,15 @@
 //! The project's own commands, for contributors. `make help` lists them under the names people use.
 
 mod bench;
+mod bench_operator;
 mod bench_plan;
 mod cluster;
 mod demo;
+mod deploy;
+mod dev;
 mod generate;
+mod install;
+mod kubectl;
 mod tools;
 
 use std::{path::PathBuf, process::ExitCode};
@@ -22,8 +27,27 @@ enum Command {
     Cluster(cluster::Args),
     /// Show the product on a control plane of its own, and leave it running until Ctrl-C
     Demo,
+    /// Install the definition of VirtPlatformConfig into the current cluster
+    Install,
+    /// Remove it, and with it every object of it
+    Uninstall(install::Args),
+    /// Install the operator into the current cluster
+    Deploy(deploy::Args),
+    /// Remove the operator, and nothing of what people made
+    Undeploy,
+    /// Write everything that an installation consists of into one file
+    BuildInstaller(deploy::Args),
+    /// Provide a cluster to develop against
+    DevSetup(dev::Args),
+    /// End what dev-setup provided
+    DevTeardown(dev::Args),
+    /// The control plane behind dev-setup
+    #[command(hide = true)]
+    DevHost(dev::Place),
     /// Measure how long a control plane takes to start and how much memory it needs
     BenchCluster(bench::Args),
+    /// Measure what the operator costs: waiting time, requests, memory
+    BenchOperator,
     /// Measure what a plan costs, and that it does not grow with the cluster
     BenchPlan,
 }
@@ -36,7 +60,16 @@ fn main() -> ExitCode {
             Command::Tools(args) => tools::run(&args),
             Command::Cluster(args) => runtime.block_on(cluster::run(&args)),
             Command::Demo => runtime.block_on(demo::run()),
+            Command::Install => install::install(),
+            Command::Uninstall(args) => install::uninstall(&args),
+            Command::Deploy(args) => deploy::deploy(&args),
+            Command::Undeploy => deploy::undeploy(),
+            Command::BuildInstaller(args) => deploy::build_installer(&args),
+            Command::DevSetup(args) => dev::setup(&args),
+            Command::DevTeardown(args) => dev::teardown(&args),
+            Command::DevHost(place) => runtime.block_on(dev::host(&place)),
             Command::BenchCluster(args) => runtime.block_on(bench::run(&args)),
+            Command::BenchOperator => runtime.block_on(bench_operator::run()),
             Command::BenchPlan => runtime.block_on(bench_plan::run()),
         }
     };

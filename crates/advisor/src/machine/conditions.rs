@@ -38,7 +38,27 @@ const SOME_FAILED: &str = "Plan completed but some items failed";
 /// One condition as a phase words it: whether it holds, why, and the message.
 type Wording<'a> = (bool, &'a str, &'a str);
 
-/// What phase `current` says about `about`. `message` is what led to the phase; most phases have words of their own.
+/// What led to a phase, in words. Most phases have words of their own and need none.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Saying {
+    pub message: String,
+    /// The reason of the phase's own condition, where the name of the phase does not say enough.
+    pub reason: Option<&'static str>,
+}
+
+impl Saying {
+    pub fn because(reason: &'static str, message: impl Into<String>) -> Self {
+        Saying { message: message.into(), reason: Some(reason) }
+    }
+}
+
+impl<T: Into<String>> From<T> for Saying {
+    fn from(message: T) -> Self {
+        Saying { message: message.into(), reason: None }
+    }
+}
+
+/// What phase `current` says about `about`. `message` is what led to the phase.
 fn wording<'a>(current: Phase, about: Phase, message: &'a str) -> Wording<'a> {
     use Phase::*;
     if current == Ignored {
@@ -83,7 +103,7 @@ fn wording<'a>(current: Phase, about: Phase, message: &'a str) -> Wording<'a> {
         (Failed, Failed) => (true, "Failed", message),
         (Failed, _) => (false, "Failed", message),
 
-        (Drifted, Drifted) => (true, "DriftDetected", DRIFT),
+        (Drifted, Drifted) => (true, "DriftDetected", if message.is_empty() { DRIFT } else { message }),
         (Drifted, Completed) => (false, "ConfigurationDrifted", "Configuration is no longer in sync - drift detected"),
         (Drifted, _) => (false, "DriftDetected", DRIFT),
 
@@ -92,7 +112,7 @@ fn wording<'a>(current: Phase, about: Phase, message: &'a str) -> Wording<'a> {
 }
 
 /// The conditions of a phase, given those before it. Conditions of other types are kept as they are, at the end.
-pub fn conditions(before: &[Condition], phase: Phase, message: &str, generation: i64, now: &Time) -> Vec<Condition> {
+pub fn conditions(before: &[Condition], phase: Phase, saying: &Saying, generation: i64, now: &Time) -> Vec<Condition> {
     let known = |about: &Phase| before.iter().any(|condition| condition.type_ == about.as_str());
     // A configuration that was ignored from the start has never been pending.
     let listed = ORDER.into_iter().filter(|about| *about != Phase::Pending || phase != Phase::Ignored || known(about));
@@ -100,7 +120,8 @@ pub fn conditions(before: &[Condition], phase: Phase, message: &str, generation:
     let mut conditions: Vec<Condition> = listed
         .chain(rare)
         .map(|about| {
-            let (holds, reason, message) = wording(phase, about, message);
+            let (holds, reason, message) = wording(phase, about, &saying.message);
+            let reason = saying.reason.filter(|_| about == phase).unwrap_or(reason);
             condition(before, about.as_str(), holds, reason, message, generation, now)
         })
         .collect();
@@ -148,7 +169,7 @@ mod tests {
 
     #[test]
     fn an_ignored_profile_as_the_guide_prints_it() {
-        let ignored = lines(&conditions(&[], Phase::Ignored, "", 1, &at(0)));
+        let ignored = lines(&conditions(&[], Phase::Ignored, &"".into(), 1, &at(0)));
         assert_eq!(ignored[0], format!("Ignored=True/Ignored/{IGNORED}"));
         let others =
             ["Drafting", "InProgress", "ReviewRequired", "Completed", "Drifted", "PrerequisiteFailed", "Failed"];
@@ -159,7 +180,7 @@ mod tests {
     #[test]
     fn a_plan_in_review_as_the_guide_prints_it_but_no_longer_pending() {
         assert_eq!(
-            lines(&conditions(&[], Phase::ReviewRequired, REVIEW, 2, &at(0))),
+            lines(&conditions(&[], Phase::ReviewRequired, &REVIEW.into(), 2, &at(0))),
             [
                 "Ignored=False/NotIgnored/Configuration is being managed",
                 "Drafting=False/NotDrafting/Plan generation completed",
@@ -177,7 +198,7 @@ mod tests {
     #[test]
     fn a_completed_plan_as_the_guide_prints_it() {
         assert_eq!(
-            lines(&conditions(&[], Phase::Completed, "All items applied successfully", 3, &at(0))),
+            lines(&conditions(&[], Phase::Completed, &"All items applied successfully".into(), 3, &at(0))),
             [
                 "Ignored=False/NotIgnored/Configuration is being managed",
                 "Drafting=False/NotDrafting/Plan generation completed",
@@ -195,7 +216,7 @@ mod tests {
     #[test]
     fn exactly_one_phase_condition_holds_and_completed_also_with_an_upgrade() {
         for phase in Phase::ALL.iter().copied() {
-            let conditions = conditions(&[], phase, "message", 1, &at(0));
+            let conditions = conditions(&[], phase, &"message".into(), 1, &at(0));
             let mut holding: Vec<_> =
                 conditions.iter().filter(|c| c.status == "True").map(|c| c.type_.as_str()).collect();
             holding.sort_unstable();
@@ -210,8 +231,9 @@ mod tests {
 
     #[test]
     fn time_moves_only_when_a_status_flips_and_what_was_left_is_cleared() {
-        let review = conditions(&[], Phase::ReviewRequired, REVIEW, 1, &at(10));
-        let failed = conditions(&review, Phase::CompletedWithErrors, "Plan completed with some errors", 2, &at(20));
+        let review = conditions(&[], Phase::ReviewRequired, &REVIEW.into(), 1, &at(10));
+        let failed =
+            conditions(&review, Phase::CompletedWithErrors, &"Plan completed with some errors".into(), 2, &at(20));
         let find = |conditions: &[Condition], kind: &str| {
             let found = conditions.iter().find(|condition| condition.type_ == kind).unwrap();
             (found.status.clone(), found.last_transition_time.clone())
@@ -219,14 +241,14 @@ mod tests {
         assert_eq!(find(&failed, "ReviewRequired"), ("False".into(), at(20)), "flipped");
         assert_eq!(find(&failed, "Drafting"), ("False".into(), at(10)), "reworded, not flipped");
         assert_eq!(find(&failed, "CompletedWithErrors"), ("True".into(), at(20)));
-        let pending = conditions(&failed, Phase::Pending, "Retrying after spec change", 3, &at(30));
+        let pending = conditions(&failed, Phase::Pending, &"Retrying after spec change".into(), 3, &at(30));
         assert_eq!(find(&pending, "CompletedWithErrors"), ("False".into(), at(30)), "cleared when left");
     }
 
     #[test]
     fn conditions_of_other_types_are_kept_at_the_end() {
         let other = condition(&[], "InputDependencyDrift", true, "InputChanged", "why", 1, &at(5));
-        let after = conditions(std::slice::from_ref(&other), Phase::Completed, "", 2, &at(9));
+        let after = conditions(std::slice::from_ref(&other), Phase::Completed, &"".into(), 2, &at(9));
         assert_eq!(after.last(), Some(&other));
     }
 }

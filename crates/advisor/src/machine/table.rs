@@ -31,8 +31,6 @@ pub enum Event {
     PlanApproved,
     /// A person approved the plan that they read.
     ReviewPassed,
-    /// What the plan was derived from is again as it was.
-    InputsRestored,
     /// A target changed after the plan was drawn up.
     PlanStale,
     /// An item failed and the failure policy is Abort.
@@ -45,8 +43,6 @@ pub enum Event {
     SomeFailed,
     /// What the plan was derived from has changed, and so would the plan.
     InputsChanged,
-    /// A pool that the plan concerns is rolling out again.
-    PoolRolling,
     /// A managed field is no longer as it was applied.
     DriftFound,
     /// Managed fields are again as they were applied.
@@ -94,26 +90,24 @@ pub static TABLE: &[Transition] = &[
     row(&[Pending], DraftingBegun, Drafting),
     row(&[Drafting], OptionsInvalid, PrerequisiteFailed),
     row(&[Drafting], PrerequisitesMissing, PrerequisiteFailed),
-    row(&[Drafting], PlanRefused, Failed),
-    row(&[Drafting], PlanEmpty, Completed),
-    row(&[Drafting], PlanConverging, InProgress),
+    row(&[Drafting, ReviewRequired], PlanRefused, Failed),
+    row(&[Drafting, ReviewRequired], PlanEmpty, Completed),
+    row(&[Drafting, ReviewRequired], PlanConverging, InProgress),
     row(&[Drafting], PlanDrafted, ReviewRequired),
     row(&[Drafting], PlanApproved, InProgress),
     // Waiting for what is missing.
     row(&[PrerequisiteFailed], PrerequisitesAvailable, Pending),
     // Waiting for a person.
     row(&[ReviewRequired], ReviewPassed, InProgress),
-    row(&[ReviewRequired], InputsRestored, Pending),
-    row(&[ReviewRequired], PrerequisitesMissing, PrerequisiteFailed),
+    row(&[ReviewRequired, InProgress], PrerequisitesMissing, PrerequisiteFailed),
     // Applying, and waiting for the effect.
     row(&[ReviewRequired, InProgress], PlanStale, Failed),
     row(&[InProgress], ItemFailed, Failed),
     row(&[InProgress], ApprovalWithdrawn, Pending),
     row(&[InProgress], AllApplied, Completed),
-    row(&[InProgress], SomeFailed, CompletedWithErrors),
+    row(&[InProgress, Drifted], SomeFailed, CompletedWithErrors),
     // Watching what is in force.
     row(IN_FORCE, InputsChanged, Drafting),
-    row(IN_FORCE, PoolRolling, InProgress),
     row(IN_FORCE, DriftFound, Drifted),
     row(IN_FORCE, PrerequisitesMissing, PrerequisiteFailed),
     row(&[Completed, CompletedWithErrors], UpgradeFound, CompletedWithUpgrade),

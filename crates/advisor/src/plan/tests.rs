@@ -10,7 +10,7 @@ use crate::{
     Answer, ObjectRef, Query,
     intent::Weight,
     kind,
-    world::{World, arbitrary, ours, set_by},
+    world::{World, arbitrary, ours},
 };
 
 static ABOUT: About = About {
@@ -47,7 +47,7 @@ fn apply(data: Value) -> Change {
 }
 
 fn assembled(intents: Vec<Intent>, previews: Vec<Preview>) -> Plan {
-    Plan::assemble(&ABOUT, Draft { intents, notes: vec!["noted".into()] }, previews, &Facts::default())
+    Plan::assemble(&ABOUT, Draft { intents, notes: vec!["noted".into()] }, previews, Facts::default())
 }
 
 /// One item, from what was there and what would be.
@@ -115,13 +115,20 @@ fn an_item_carries_what_the_status_shows() {
 
 #[test]
 fn a_removal_shows_the_whole_object_going() {
-    let planned = planned(Weight::Component, Change::Delete, Some(ours(config_map(json!({"a": "1"})))), Outcome::Gone);
+    let live = ours(config_map(json!({"a": "1"})));
+    let planned = planned(Weight::Component, Change::Delete, Some(live.clone()), Outcome::Gone);
     assert_eq!(planned.item.operation, Operation::Delete);
     assert_eq!(planned.item.desired_state, None);
     assert!(
-        planned.item.diff.unwrap().starts_with("--- it (ConfigMap)\n+++ /dev/null\n@@ -1,7 +0,0 @@\n-apiVersion: v1\n")
+        planned
+            .item
+            .diff
+            .as_deref()
+            .unwrap()
+            .starts_with("--- it (ConfigMap)\n+++ /dev/null\n@@ -1,7 +0,0 @@\n-apiVersion: v1\n")
     );
-    assert_eq!(planned.leaves, [Path::dotted("data.a")], "what is watched until it is gone");
+    let leaves = drift::leaves(&planned.item, Some(&live));
+    assert_eq!(leaves, [Path::dotted("data.a")], "what must be as it was until it is gone");
 }
 
 #[test]
@@ -261,30 +268,16 @@ fn a_plan_without_changes_has_none() {
 }
 
 #[test]
-fn what_is_watched_is_what_we_own_within_what_we_declare_and_our_labels() {
-    let mut object = config_map(json!({"a": "1"}));
-    object["metadata"]["labels"] = json!({"ours": "x"});
-    object["metadata"]["annotations"] = json!({"ours": "too"});
-    object["other"] = json!({"not": "declared"});
-    let after = ours(object);
-    let mut live = set_by("kubectl", "Update", config_map(json!({"foreign": "1"})));
-    live["metadata"]["managedFields"].as_array_mut().unwrap().push(json!({
-        "manager": FIELD_MANAGER, "operation": "Apply", "fieldsV1": {"f:data": {"f:dropped": {}}},
-    }));
-    let change = Change::Apply { fields: config_map(json!({"a": "1"})), remove: vec![Path::dotted("data.b")] };
-    let planned = planned(Weight::Component, change, Some(live), Outcome::Object(after));
-    let leaves: Vec<_> = planned.leaves.iter().map(ToString::to_string).collect();
-    assert_eq!(leaves, ["data.dropped", "data.a", "metadata.labels.ours", "data.b"]);
-}
-
-#[test]
 fn the_fingerprint_is_of_what_is_live_and_the_snapshot_of_all_of_them() {
     let after = ours(config_map(json!({"a": "2"})));
     let item = |data: Value| {
         planned(Weight::Component, apply(json!({"a": "2"})), Some(config_map(data)), Outcome::Object(after.clone()))
     };
     let one = item(json!({"a": "1"}));
-    assert_eq!(one.fingerprint, fingerprint(Some(&config_map(json!({"a": "1"}))), &[Path::dotted("data.a")]));
+    assert_eq!(
+        one.fingerprint,
+        crate::fingerprint::fingerprint(Some(&config_map(json!({"a": "1"}))), &[Path::dotted("data.a")])
+    );
     assert_eq!(one.fingerprint, item(json!({"a": "1", "foreign": "x"})).fingerprint);
     assert_ne!(one.fingerprint, item(json!({"a": "3"})).fingerprint);
     assert_ne!(one.fingerprint, item(json!({})).fingerprint);

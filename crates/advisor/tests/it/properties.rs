@@ -1,7 +1,7 @@
 //! What holds for every plan, whatever the options and whatever is in the cluster.
 
 use advisor::{
-    Change, Draft, Verb,
+    Change, Draft, Intent, Verb, access,
     kind::{HYPER_CONVERGED, MACHINE_CONFIG},
     schema,
 };
@@ -252,6 +252,26 @@ proptest! {
             prop_assert_eq!(planned.verb, Verb::Unchanged, "{}", planned.item.diff.clone().unwrap_or_default());
         }
         prop_assert_eq!(again.severity.as_str(), "Low");
+    }
+
+    #[test]
+    fn nothing_is_changed_that_the_operator_is_not_granted((_, world) in cluster(), (profile, options) in either()) {
+        let world = with_hyper_converged(world);
+        let roles = access::operator();
+        for Intent { target, change, .. } in world.draft(profile, options).intents {
+            let live = world.find(target.kind, target.namespace, &target.name);
+            let verbs: &[&str] = match change {
+                Change::Delete => &["delete"],
+                Change::Apply { .. } if live.is_some() => &["patch"],
+                Change::Apply { .. } => &["create", "patch"],
+            };
+            for verb in verbs.iter().chain(&["get", "list", "watch"]) {
+                let (group, resource) = (target.kind.group, target.kind.plural);
+                let granted =
+                    roles.iter().any(|role| role.allows(verb, group, resource, target.namespace, Some(&target.name)));
+                prop_assert!(granted, "{} {}", verb, target);
+            }
+        }
     }
 
     #[test]

@@ -16,7 +16,7 @@ use std::{
 };
 
 use advisor::{
-    Answer, Change, Draft, Facts, Intent, Kind, Outcome, Plan, Planner, Preview, Query,
+    Answer, Change, Draft, Facts, Intent, Kind, Outcome, Plan, PlannedItem, Planner, Preview, Query, fields,
     kind::{
         CONFIG_MAP, CUSTOM_RESOURCE_DEFINITION, HYPER_CONVERGED, KUBE_DESCHEDULER, MACHINE_CONFIG, MACHINE_CONFIG_POOL,
         MACHINE_CONFIGURATION,
@@ -153,6 +153,12 @@ impl World {
         self
     }
 
+    /// The same objects, with the kinds that another one serves.
+    pub(crate) fn serving(mut self, other: &World) -> Self {
+        self.missing.clone_from(&other.missing);
+        self
+    }
+
     pub(crate) fn serving_v1_only(mut self) -> Self {
         self.v1_only = true;
         self
@@ -245,7 +251,40 @@ impl World {
         let facts = self.facts(planner.as_ref());
         let draft = planner.plan(&facts);
         let previews = draft.intents.iter().map(|intent| self.preview(intent)).collect();
-        Plan::assemble(about, draft, previews, &facts)
+        Plan::assemble(about, draft, previews, facts)
+    }
+
+    /// Does what one item of a plan says. The object as it is then.
+    pub(crate) fn carry_out(&mut self, planned: &PlannedItem) -> Option<Value> {
+        let (reference, item) = (&planned.target, &planned.item);
+        let live = self.find(reference.kind, reference.namespace, &reference.name).cloned();
+        let Some(desired) = &item.desired_state else {
+            self.objects.retain(|known| Some(known) != live.as_ref());
+            return None;
+        };
+        let schema = self.schema(reference.kind, planned.version).cloned();
+        let (mut object, _) = server_side_apply::apply(live.as_ref(), &json!(desired), schema.as_ref());
+        for path in item.removes.iter().map(|path| fields::Path::dotted(path)) {
+            path.remove(&mut object);
+            server_side_apply::disown(&mut object, &path.pointer());
+        }
+        self.put(object.clone());
+        Some(object)
+    }
+
+    /// Somebody else sets a field, or takes it out.
+    pub(crate) fn edit(&mut self, kind: &'static Kind, name: &str, path: &[&str], value: Option<Value>) {
+        let same = |object: &&mut Value| object["kind"] == kind.kind && object["metadata"]["name"] == name;
+        let Some(object) = self.objects.iter_mut().find(same) else { return };
+        let (last, parents) = path.split_last().unwrap();
+        let parent = parents.iter().fold(&mut *object, |value, name| &mut value[name]);
+        match value {
+            Some(value) => parent[last] = value,
+            None => {
+                parent.as_object_mut().unwrap().remove(*last);
+            }
+        }
+        server_side_apply::disown(object, &format!("/{}", path.join("/")));
     }
 
     /// Does what the profile intends.

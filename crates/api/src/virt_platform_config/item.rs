@@ -128,6 +128,11 @@ pub struct Item {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting_since: Option<Time>,
 
+    /// SHA-256 of the managed fields when the plan was drawn up. The item is applied only while it holds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 128))]
+    pub source_fingerprint: Option<String>,
+
     /// SHA-256 of the managed fields as the apply left them. Drift is a difference from this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 128))]
@@ -189,6 +194,12 @@ pub struct PoolImpact {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub nodes: Option<i32>,
+
+    /// The rendered config of the pool before the change, if an earlier version of the target is part of it: the
+    /// change is on its way when the pool has another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = bounds::NAME))]
+    pub rendered: Option<String>,
 
     /// Whether the pool is paused: its nodes are not updated until somebody resumes it.
     #[serde(default)]

@@ -1,6 +1,6 @@
 //! The `status` of a VirtPlatformConfig: the plan, how far it got, and what it was derived from.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -119,6 +119,12 @@ pub struct VirtPlatformConfigStatus {
         extend("x-kubernetes-list-type" = "atomic")
     )]
     pub notes: Vec<String>,
+
+    /// When drift was last reverted without a person, because of bypassOptimisticLock. Too many of these in a
+    /// short time mean that somebody else keeps changing the same fields, and the operator stops.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = bounds::REVERTS), extend("x-kubernetes-list-type" = "atomic"))]
+    pub reverts: Vec<Time>,
 
     /// The plan: the changes to other objects, in the order in which they are applied.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

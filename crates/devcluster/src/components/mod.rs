@@ -134,6 +134,7 @@ impl Site {
             args,
             folder: self.folder.clone(),
             log: self.folder.join(format!("{name}.log")),
+            env: Vec::new(),
         }
     }
 }

@@ -1,7 +1,15 @@
 //! Clusters end with whoever owns them and do not get in each other's way. (That SIGKILL of the owner leaves nothing
 //! behind is shown with a real owner, in the tests of `xtask`.)
 
-use devcluster::{Cluster, Component};
+use std::{
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use devcluster::{
+    Cluster, Component, Identity, target,
+    tools::{self, Program},
+};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{
     Api,
@@ -49,4 +57,35 @@ async fn a_panic_of_the_owner_ends_its_processes() {
     let pids = receive.await.unwrap();
     assert!(owner.await.unwrap_err().is_panic());
     assert!(pids.iter().all(|&pid| !is_alive(pid)));
+}
+
+#[tokio::test]
+async fn a_companion_acts_as_somebody_and_ends_when_dropped() {
+    let kubectl = tools::ensure(Program::Kubectl).unwrap();
+    let script = format!("{} auth whoami; exec sleep 600", kubectl.display());
+    let jane = Identity::user("jane", &["team-a"]);
+    let companion = target().await.unwrap().run(&jane, "whoami", Path::new("sh"), &["-c", &script]).await.unwrap();
+    let start = Instant::now();
+    while !companion.log_tail().contains("jane") {
+        assert!(start.elapsed() < Duration::from_secs(20), "it said: {}", companion.log_tail());
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(companion.exit_status(), None, "it goes on");
+    let pid = companion.pid();
+    drop(companion);
+    assert!(!is_alive(pid));
+}
+
+#[tokio::test]
+async fn a_companion_that_is_asked_to_end_tells_how_it_ended() {
+    let access = target().await.unwrap();
+    let script = "trap 'exit 7' TERM; echo ready; while :; do sleep 0.1; done";
+    let companion = access.run(&Identity::Admin, "polite", Path::new("sh"), &["-c", script]).await.unwrap();
+    let start = Instant::now();
+    while !companion.log_tail().contains("ready") {
+        assert!(start.elapsed() < Duration::from_secs(20));
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let status = companion.stop(Duration::from_secs(20)).await.unwrap();
+    assert_eq!(status.and_then(|status| status.code()), Some(7));
 }

@@ -3,11 +3,16 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod cost;
+mod ledger;
+mod life;
 mod outcomes;
 mod platform;
+mod pools;
 mod repeat;
 mod requests;
+mod running;
 mod seeds;
+mod stage;
 mod versions;
 mod webhook;
 mod write;

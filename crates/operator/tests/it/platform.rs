@@ -9,11 +9,13 @@ use kube::Client;
 use operator::{DrawUpError, Kubernetes, Lock, draw_up};
 use serde_json::{Value, json};
 
+use crate::stage::Loan;
+
 pub(crate) const LOAD_AWARE: &str = "load-aware-rebalancing";
 pub(crate) const DENSITY: &str = "virt-higher-density";
 
 pub(crate) struct Platform {
-    pub(crate) cluster: Cluster,
+    pub(crate) cluster: Loan,
     pub(crate) client: Client,
 }
 
@@ -34,13 +36,16 @@ impl Platform {
 
     /// Just these definitions from `config/crd/third-party`.
     pub(crate) async fn with(definitions: &[&str]) -> Platform {
-        let cluster = Cluster::builder().start().await.unwrap();
-        let client = cluster.access().client().await.unwrap();
-        let platform = Platform { cluster, client };
+        let platform = Platform::on(Cluster::builder().start().await.unwrap()).await;
         for definition in definitions {
             platform.define(definition).await;
         }
         platform
+    }
+
+    pub(crate) async fn on(cluster: Cluster) -> Platform {
+        let client = cluster.access().client().await.unwrap();
+        Platform { cluster: Loan::own(cluster), client }
     }
 
     pub(crate) async fn define(&self, definition: &str) {
@@ -61,6 +66,11 @@ impl Platform {
         for object in sample_documents("status") {
             self.apply("controllers", &object, "/status").await;
         }
+    }
+
+    /// Our own definitions.
+    pub(crate) async fn install(&self) {
+        self.cluster.access().install_crds(&api::crd::crds()).await.unwrap();
     }
 
     pub(crate) async fn kubernetes(&self) -> Kubernetes {
@@ -112,6 +122,11 @@ impl Platform {
 
     pub(crate) async fn get(&self, object: &Value) -> Value {
         self.request("GET", &path(object), None, Value::Null).await
+    }
+
+    pub(crate) async fn find(&self, object: &Value) -> Option<Value> {
+        let request = http::Request::get(path(object)).body(Vec::new()).unwrap();
+        self.client.request(request).await.ok()
     }
 
     pub(crate) async fn request(&self, method: &str, uri: &str, content: Option<&str>, body: Value) -> Value {

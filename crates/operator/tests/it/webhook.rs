@@ -1,8 +1,12 @@
-//! An admission webhook that refuses everything, on loopback with a certificate of its own.
+//! An admission webhook that refuses what a test wants refused, on loopback with a certificate of its own.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
 
 use base64::{Engine, prelude::BASE64_STANDARD};
+use futures::{FutureExt, future::BoxFuture};
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 use rustls::pki_types::PrivateKeyDer;
 use serde_json::{Value, json};
@@ -12,14 +16,39 @@ use tokio::{
 };
 use tokio_rustls::TlsAcceptor;
 
+use crate::{
+    platform::Platform,
+    running::{OPERATOR, eventually},
+};
+
+/// Looks at an AdmissionRequest and says why it is refused, if it is.
+type Judge = Arc<dyn Fn(Value) -> BoxFuture<'static, Option<String>> + Send + Sync>;
+
 pub(crate) struct Webhook {
     port: u16,
     certificate: String,
+    asked: Arc<AtomicUsize>,
 }
 
 impl Webhook {
-    /// Serves until the runtime of the test ends.
+    /// Refuses everything.
     pub(crate) async fn start(reason: &'static str) -> Webhook {
+        Webhook::judging(move |_| async move { Some(reason.to_owned()) }.boxed()).await
+    }
+
+    /// Refuses what the operator really wants to write. Previews pass.
+    pub(crate) async fn against_writes(reason: &'static str) -> Webhook {
+        Webhook::judging(move |request| {
+            let refused = is_write_of_operator(&request);
+            async move { refused.then(|| reason.to_owned()) }.boxed()
+        })
+        .await
+    }
+
+    /// Serves until the runtime of the test ends.
+    pub(crate) async fn judging(
+        judge: impl Fn(Value) -> BoxFuture<'static, Option<String>> + Send + Sync + 'static,
+    ) -> Webhook {
         let CertifiedKey { cert, signing_key } = generate_simple_self_signed(vec!["127.0.0.1".into()]).unwrap();
         let key = PrivateKeyDer::try_from(signing_key.serialize_der()).unwrap();
         let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -32,16 +61,42 @@ impl Webhook {
         let acceptor = TlsAcceptor::from(Arc::new(config));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
+        let (judge, asked): (Judge, _) = (Arc::new(judge), Arc::<AtomicUsize>::default());
+        let count = asked.clone();
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                let acceptor = acceptor.clone();
+                let (acceptor, judge, count) = (acceptor.clone(), judge.clone(), count.clone());
                 tokio::spawn(async move {
                     let Ok(stream) = acceptor.accept(stream).await else { return };
-                    let _ = refuse(BufReader::new(stream), reason).await;
+                    count.fetch_add(1, Ordering::SeqCst);
+                    let _ = answer(BufReader::new(stream), &judge).await;
                 });
             }
         });
-        Webhook { port, certificate: cert.pem() }
+        Webhook { port, certificate: cert.pem(), asked }
+    }
+
+    /// Installs it for a collection such as `apps/v1/deployments`, and returns when the API server asks it: that is a moment
+    /// after it was told to.
+    pub(crate) async fn protect(&self, platform: &Platform, collection: &str) {
+        let mut parts = collection.split('/');
+        let (group, plural) = (parts.next().unwrap(), parts.next_back().unwrap());
+        platform.apply("admin", &self.configuration(plural, group), "").await;
+        eventually("the webhook is asked", async || self.is_asked(platform, collection).await.then_some(())).await;
+    }
+
+    /// Takes it away again, and returns when the API server no longer asks it.
+    pub(crate) async fn lift(&self, platform: &Platform, collection: &str) {
+        platform.delete(&self.configuration("", "")).await;
+        let probe = async || (!self.is_asked(platform, collection).await).then_some(());
+        eventually("the webhook is no longer asked", probe).await;
+    }
+
+    async fn is_asked(&self, platform: &Platform, collection: &str) -> bool {
+        let before = self.asked.load(Ordering::SeqCst);
+        let probe = http::Request::delete(format!("/apis/{collection}?dryRun=All")).body(Vec::new()).unwrap();
+        let _: Result<Value, _> = platform.client.request(probe).await;
+        self.asked.load(Ordering::SeqCst) > before
     }
 
     pub(crate) fn configuration(&self, plural: &str, group: &str) -> Value {
@@ -68,8 +123,12 @@ impl Webhook {
     }
 }
 
+pub(crate) fn is_write_of_operator(request: &Value) -> bool {
+    request["userInfo"]["username"] == OPERATOR && request["dryRun"] != true
+}
+
 /// Reads one HTTP request and answers it.
-async fn refuse<S>(mut stream: BufReader<S>, reason: &str) -> std::io::Result<()>
+async fn answer<S>(mut stream: BufReader<S>, judge: &Judge) -> std::io::Result<()>
 where
     S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
 {
@@ -86,11 +145,14 @@ where
     }
     let mut body = vec![0; length];
     stream.read_exact(&mut body).await?;
-    let review: Value = serde_json::from_slice(&body)?;
+    let mut review: Value = serde_json::from_slice(&body)?;
+    let request = review["request"].take();
+    let uid = request["uid"].clone();
+    let reason = judge(request).await;
     let response = json!({
         "apiVersion": "admission.k8s.io/v1",
         "kind": "AdmissionReview",
-        "response": {"uid": review["request"]["uid"], "allowed": false, "status": {"message": reason}},
+        "response": {"uid": uid, "allowed": reason.is_none(), "status": {"message": reason}},
     })
     .to_string();
     let head = format!(

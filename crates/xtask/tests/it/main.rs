@@ -3,5 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod cluster;
+mod commands;
 mod demo;
+mod dev;
+mod installation;
+mod rights;
 mod tools;

@@ -47,7 +47,7 @@ impl Reviewed {
         let list = Answer::List { version: "v1", items: self.pools.clone() };
         let facts = Facts::of([(Query::List(&kind::MACHINE_CONFIG_POOL), list)]);
         let draft = Draft { intents: vec![self.intent.clone()], notes: self.notes.clone() };
-        Plan::assemble(self.about, draft, vec![self.preview.clone()], &facts)
+        Plan::assemble(self.about, draft, vec![self.preview.clone()], facts)
     }
 
     fn digest(&self) -> String {
@@ -146,7 +146,7 @@ fn the_digest_changes_with_severity_and_reboot_alone() {
     unknown.pools.clear();
     let unknown = {
         let draft = Draft { intents: vec![unknown.intent], notes: vec![] };
-        Plan::assemble(&ABOUT, draft, vec![unknown.preview], &Facts::default())
+        Plan::assemble(&ABOUT, draft, vec![unknown.preview], Facts::default())
     };
     assert_eq!(unknown.items[0].item.impact_detail, Some(ImpactDetail { reboot: true, pools: vec![] }));
     assert_ne!(known.digest(), unknown.digest, "reboot");
@@ -218,7 +218,7 @@ fn a_pool_that_grows_is_told_but_voids_no_approval() {
     grown.pools[0]["status"]["machineCount"] = 40.into();
     let plan = grown.plan();
     let detail = plan.items[0].item.impact_detail.clone().unwrap();
-    assert_eq!(detail.pools, [PoolImpact { name: "worker".into(), nodes: Some(40), paused: false }]);
+    assert_eq!(detail.pools, [PoolImpact { name: "worker".into(), nodes: Some(40), ..PoolImpact::default() }]);
     assert_eq!(plan.digest, Reviewed::new().digest());
 }
 

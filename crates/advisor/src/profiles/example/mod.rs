@@ -7,7 +7,7 @@ use api::virt_platform_config::{Options, Severity};
 use serde_json::json;
 
 use crate::{
-    About, Change, Draft, Facts, Intent, InvalidOptions, ObjectRef, Planner, Profile, Query, Requirement,
+    About, Access, Change, Draft, Facts, Intent, InvalidOptions, ObjectRef, Planner, Profile, Query, Requirement,
     intent::Weight, kind::CONFIG_MAP,
 };
 
@@ -28,6 +28,10 @@ static ABOUT: About = About {
 impl Profile for Example {
     fn about(&self) -> &'static About {
         &ABOUT
+    }
+
+    fn access(&self) -> Vec<Access> {
+        vec![Access::Create(target())]
     }
 
     fn resolve(&self, _: Option<&Options>) -> Result<Box<dyn Planner>, InvalidOptions> {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::Example;
 use crate::{
-    Profile, Verb,
+    Profile, Verb, drift,
     profile::missing,
     world::{World, planner},
 };
@@ -45,7 +45,10 @@ fn its_plan_is_one_config_map_and_previewed_like_any_other() {
 +  namespace: openshift-cnv
 ";
     assert_eq!(planned.item.diff.as_deref(), Some(expected));
-    assert_eq!(planned.leaves.iter().map(ToString::to_string).collect::<Vec<_>>(), ["data.example-key"]);
+    assert_eq!(
+        drift::leaves(&planned.item, None).iter().map(ToString::to_string).collect::<Vec<_>>(),
+        ["data.example-key"]
+    );
 
     world.apply(NAME, json!({}));
     assert!(!world.plan(NAME, json!({})).has_changes());

@@ -63,6 +63,20 @@ fn inputs(options: &Options, facts: &Facts) -> Vec<Input> {
     ratio.into_iter().chain(ksm).collect()
 }
 
+pub(super) fn setting_changed(before: &Input, after: &Input) -> String {
+    let parsed = |input: &Input| input.value.as_deref().and_then(|value| serde_json::from_str::<Value>(value).ok());
+    let (before_value, after_value) = (parsed(before), parsed(after));
+    if before.path.ends_with(KSM) {
+        let selects = |value: &Option<Value>| value.as_ref().is_some_and(|ksm| !ksm["nodeLabelSelector"].is_null());
+        return match (selects(&before_value), selects(&after_value)) {
+            (true, true) => "HCO KSM configuration changed (other nodes are selected)".to_owned(),
+            (was, now) => format!("HCO KSM configuration changed (was {was}, now {now})"),
+        };
+    }
+    let text = |value: Option<Value>| value.map_or_else(|| "unset".to_owned(), |value| value.to_string());
+    format!("HCO memoryOvercommitPercentage changed ({} -> {})", text(before_value), text(after_value))
+}
+
 /// The managed fields as people see them, in the version that is served.
 fn managed_ratio(version: &str) -> &'static str {
     match version {

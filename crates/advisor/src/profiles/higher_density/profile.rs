@@ -1,9 +1,9 @@
 //! What the profile requires, wants and plans.
 
-use api::virt_platform_config::{Options as AllOptions, Severity};
+use api::virt_platform_config::{Input, Options as AllOptions, Severity};
 
 use super::{Options, density, swap};
-use crate::{About, Draft, Facts, InvalidOptions, Planner, Profile, Query, Requirement, hyper_converged, kind};
+use crate::{About, Access, Draft, Facts, InvalidOptions, Planner, Profile, Query, Requirement, hyper_converged, kind};
 
 #[derive(Debug)]
 pub struct HigherDensity;
@@ -23,6 +23,10 @@ static ABOUT: About = About {
 impl Profile for HigherDensity {
     fn about(&self) -> &'static About {
         &ABOUT
+    }
+
+    fn access(&self) -> Vec<Access> {
+        swap::access().into_iter().chain(hyper_converged::places().map(Access::Change)).collect()
     }
 
     fn resolve(&self, options: Option<&AllOptions>) -> Result<Box<dyn Planner>, InvalidOptions> {
@@ -54,6 +58,10 @@ impl Planner for Options {
         let mut queries = vec![hyper_converged::wants(facts)];
         queries.extend(swap::wants(self.swap, facts));
         queries
+    }
+
+    fn input_changed(&self, before: &Input, after: &Input) -> String {
+        density::setting_changed(before, after)
     }
 
     fn plan(&self, facts: &Facts) -> Draft {

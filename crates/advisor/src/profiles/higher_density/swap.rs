@@ -4,7 +4,7 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::{Value, json};
 
 use crate::{
-    Change, Draft, Facts, Intent, ObjectRef, Query,
+    Access, Change, Draft, Facts, Intent, ObjectRef, Query,
     intent::Weight,
     kind, machine_config,
     ownership::{Ownership, names, ownership, owns_alone},
@@ -23,6 +23,15 @@ const SLICE_UNIT: &str = include_str!("payload/cgroup-system-slice-config.servic
 
 fn target() -> ObjectRef {
     ObjectRef::cluster(&kind::MACHINE_CONFIG, NAME)
+}
+
+pub(super) fn access() -> Vec<Access> {
+    vec![
+        Access::Create(target()),
+        Access::Delete(target()),
+        Access::List(&kind::MACHINE_CONFIG_POOL),
+        Access::Read(machine_config::policy()),
+    ]
 }
 
 pub(super) fn wants(enabled: bool, facts: &Facts) -> Vec<Query> {

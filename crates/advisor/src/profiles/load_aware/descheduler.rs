@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 
 use super::Options;
 use crate::{
-    Change, Facts, Intent, ObjectRef, Query, fields, hyper_converged, intent::Weight, kind::KUBE_DESCHEDULER, schema,
+    Access, Change, Facts, Intent, ObjectRef, Query, fields, hyper_converged, intent::Weight, kind::KUBE_DESCHEDULER,
+    schema,
 };
 
 const GA: &str = "KubeVirtRelieveAndMigrate";
@@ -17,6 +18,10 @@ const PRESERVED: [&str; 2] = ["AffinityAndTaints", "SoftTopologyAndDuplicates"];
 
 fn target() -> ObjectRef {
     ObjectRef::namespaced(&KUBE_DESCHEDULER, "openshift-kube-descheduler-operator", "cluster")
+}
+
+pub(super) fn access() -> Vec<Access> {
+    vec![Access::Create(target()), Access::Read(ObjectRef::definition(&KUBE_DESCHEDULER))]
 }
 
 pub(super) fn wants() -> Vec<Query> {
@@ -111,25 +116,48 @@ fn management_state(live: Option<&Value>) -> Option<Value> {
     path.find(live).filter(|_| ours).cloned()
 }
 
+/// A limit that follows a setting of HyperConverged, and what the setting counts as when it is absent.
+struct Limit {
+    setting: &'static str,
+    default: i64,
+}
+
+const TOTAL: Limit = Limit { setting: "liveMigrationConfig.parallelMigrationsPerCluster", default: 5 };
+const PER_NODE: Limit = Limit { setting: "liveMigrationConfig.parallelOutboundMigrationsPerNode", default: 2 };
+
+impl Limit {
+    fn derive(&self, value: Option<&Value>) -> i64 {
+        scaled(value.and_then(Value::as_i64).filter(|value| *value > 0).unwrap_or(self.default))
+    }
+}
+
 /// Each limit on its own: fixed by the user, or derived from what may migrate at the same time.
 fn limits(options: &Options, facts: &Facts, has_node_limit: bool) -> (Value, Vec<Input>) {
     let mut inputs = Vec::new();
-    let mut limit = |fixed: Option<i32>, setting: &str, default: i64| match fixed {
+    let mut value = |fixed: Option<i32>, limit: &Limit| match fixed {
         Some(fixed) => i64::from(fixed),
         None => {
-            let (value, input) = hyper_converged::input(facts, setting);
+            let (value, input) = hyper_converged::input(facts, limit.setting);
             inputs.push(input);
-            scaled(value.as_ref().and_then(Value::as_i64).filter(|value| *value > 0).unwrap_or(default))
+            limit.derive(value.as_ref())
         }
     };
-    let mut limits = json!({
-        "total": limit(options.limit_total, "liveMigrationConfig.parallelMigrationsPerCluster", 5),
-    });
+    let mut limits = json!({"total": value(options.limit_total, &TOTAL)});
     if has_node_limit {
-        let node = limit(options.limit_node, "liveMigrationConfig.parallelOutboundMigrationsPerNode", 2);
-        limits["node"] = node.into();
+        limits["node"] = value(options.limit_node, &PER_NODE).into();
     }
     (limits, inputs)
+}
+
+/// What becomes of the limits is told, and not what HyperConverged says.
+pub(super) fn limit_changed(before: &Input, after: &Input) -> String {
+    let limit = if before.path.ends_with(TOTAL.setting) { &TOTAL } else { &PER_NODE };
+    let derived = |input: &Input| {
+        let value = input.value.as_deref().and_then(|value| serde_json::from_str::<Value>(value).ok());
+        limit.derive(value.as_ref())
+    };
+    let name = limit.setting.rsplit('.').next().unwrap_or_default();
+    format!("HCO {name} changed (scaled {} -> {})", derived(before), derived(after))
 }
 
 /// Above ten, four fifths: migrations that people start need room too.

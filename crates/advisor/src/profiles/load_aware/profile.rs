@@ -1,9 +1,9 @@
 //! What the profile requires, wants and plans.
 
-use api::virt_platform_config::{Options as AllOptions, Severity};
+use api::virt_platform_config::{Input, Options as AllOptions, Severity};
 
 use super::{Options, descheduler, psi};
-use crate::{About, Draft, Facts, InvalidOptions, Planner, Profile, Query, Requirement, hyper_converged, kind};
+use crate::{About, Access, Draft, Facts, InvalidOptions, Planner, Profile, Query, Requirement, hyper_converged, kind};
 
 #[derive(Debug)]
 pub struct LoadAware;
@@ -22,6 +22,11 @@ static ABOUT: About = About {
 impl Profile for LoadAware {
     fn about(&self) -> &'static About {
         &ABOUT
+    }
+
+    fn access(&self) -> Vec<Access> {
+        let inputs = hyper_converged::places().map(Access::Read);
+        [descheduler::access(), psi::access()].into_iter().flatten().chain(inputs).collect()
     }
 
     fn resolve(&self, options: Option<&AllOptions>) -> Result<Box<dyn Planner>, InvalidOptions> {
@@ -50,6 +55,10 @@ impl Planner for Options {
         }
         queries.extend(psi::wants(self.psi, facts));
         queries
+    }
+
+    fn input_changed(&self, before: &Input, after: &Input) -> String {
+        descheduler::limit_changed(before, after)
     }
 
     fn plan(&self, facts: &Facts) -> Draft {

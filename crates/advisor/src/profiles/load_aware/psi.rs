@@ -4,7 +4,7 @@ use api::names::FIELD_MANAGER;
 use serde_json::{Value, json};
 
 use crate::{
-    Change, Draft, Facts, Intent, ObjectRef, Query, fields,
+    Access, Change, Draft, Facts, Intent, ObjectRef, Query, fields,
     intent::Weight,
     kind,
     machine_config::kernel_argument,
@@ -27,6 +27,16 @@ fn target() -> ObjectRef {
 /// The labels under which pools take the config.
 fn labels() -> Value {
     json!({ROLE: "worker"})
+}
+
+/// The names of rendered configs are known to the pools alone.
+pub(super) fn access() -> Vec<Access> {
+    vec![
+        Access::Create(target()),
+        Access::Delete(target()),
+        Access::List(&kind::MACHINE_CONFIG_POOL),
+        Access::ReadAny(&kind::MACHINE_CONFIG),
+    ]
 }
 
 pub(super) fn wants(enabled: bool, facts: &Facts) -> Vec<Query> {

@@ -1,0 +1,152 @@
+//! The roles: of the operator, made of what it needs itself and what the profiles declare, and of people.
+
+use api::names::ADVISOR_GROUP;
+
+use super::{Access, Rule, grants};
+use crate::{Profile, kind, profiles::PROFILES};
+
+/// Where the operator runs: the namespace of OpenShift Virtualization.
+pub const NAMESPACE: &str = "openshift-cnv";
+
+/// Whom the operator is to the API server. `config/default` puts the operator's name before it, as before all names here.
+pub const SERVICE_ACCOUNT: &str = "controller-manager";
+
+/// The lease that the one active operator holds, in the operator's namespace.
+pub const LEASE: &str = "virt-advisor-operator";
+
+/// Events about objects that are in no namespace are here.
+const EVENTS_NAMESPACE: &str = "default";
+
+const CONFIGS: &str = "virtplatformconfigs";
+const CONFIGS_STATUS: &str = "virtplatformconfigs/status";
+
+/// A ClusterRole or, with a namespace, a Role.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Role {
+    pub name: &'static str,
+    /// What it is for.
+    pub about: &'static str,
+    pub namespace: Option<&'static str>,
+    /// Which of the cluster's roles `view`, `edit` and `admin` include it.
+    pub part_of: &'static [&'static str],
+    pub rules: Vec<Rule>,
+}
+
+impl Role {
+    /// Whether somebody who has this role everywhere, or in its namespace, may make a request.
+    pub fn allows(&self, verb: &str, group: &str, resource: &str, namespace: Option<&str>, name: Option<&str>) -> bool {
+        let reaches = self.namespace.is_none() || self.namespace == namespace;
+        reaches && self.rules.iter().any(|rule| rule.allows(verb, group, resource, name))
+    }
+}
+
+/// What the operator needs to run the profiles that there are.
+pub fn operator() -> Vec<Role> {
+    operator_with(PROFILES)
+}
+
+/// What it would need to run these.
+pub(super) fn operator_with(profiles: &[&dyn Profile]) -> Vec<Role> {
+    // A kind that is installed, removed or served in other versions may concern any plan.
+    let itself = ("the operator itself", vec![Access::List(&kind::CUSTOM_RESOURCE_DEFINITION)]);
+    let of_profiles = profiles.iter().map(|profile| (profile.about().name, profile.access()));
+    let declared: Vec<_> = [itself].into_iter().chain(of_profiles).collect();
+    let granted = grants(&declared);
+    let roles = [
+        Role {
+            name: "manager-role",
+            about: "What the operator does anywhere.",
+            namespace: None,
+            part_of: &[],
+            rules: configurations().into_iter().chain(granted.cluster).collect(),
+        },
+        Role {
+            name: "manager-role",
+            about: "What the operator does in its own namespace.",
+            namespace: Some(NAMESPACE),
+            part_of: &[],
+            rules: granted.own,
+        },
+        Role {
+            name: "leader-election-role",
+            about: "One operator is active at a time.",
+            namespace: Some(NAMESPACE),
+            part_of: &[],
+            rules: election(),
+        },
+        Role {
+            name: "event-role",
+            about: "Events about objects that are in no namespace are in this one.",
+            namespace: Some(EVENTS_NAMESPACE),
+            part_of: &[],
+            rules: vec![rule(
+                "What the operator did, for `kubectl describe`.",
+                "events.k8s.io",
+                "events",
+                &[],
+                &["create", "patch"],
+            )],
+        },
+    ];
+    roles.into_iter().filter(|role| !role.rules.is_empty()).collect()
+}
+
+fn configurations() -> Vec<Rule> {
+    vec![
+        rule(
+            "Configurations; the operator creates those that it offers, and keeps their descriptions up to date.",
+            ADVISOR_GROUP,
+            CONFIGS,
+            &[],
+            &["create", "get", "list", "patch", "watch"],
+        ),
+        rule("Their plans and progress.", ADVISOR_GROUP, CONFIGS_STATUS, &[], &["update"]),
+    ]
+}
+
+fn election() -> Vec<Rule> {
+    let (group, leases) = ("coordination.k8s.io", "leases");
+    vec![
+        rule("A POST has no name that it could be bound to.", group, leases, &[], &["create"]),
+        rule("The operator's own lease.", group, leases, &[LEASE], &["get", "update"]),
+    ]
+}
+
+/// For administrators to give to people. Nobody but the operator writes a status.
+pub fn people() -> Vec<Role> {
+    let role = |name, about, part_of, verbs: &[&'static str]| Role {
+        name,
+        about,
+        namespace: None,
+        part_of,
+        rules: vec![
+            rule("", ADVISOR_GROUP, CONFIGS, &[], verbs),
+            rule("", ADVISOR_GROUP, CONFIGS_STATUS, &[], &["get"]),
+        ],
+    };
+    vec![
+        role(
+            "virtplatformconfig-viewer-role",
+            "Sees configurations and their plans.",
+            &["view"],
+            &["get", "list", "watch"],
+        ),
+        role(
+            "virtplatformconfig-editor-role",
+            "Changes configurations, and so approves plans.",
+            &["edit"],
+            &["create", "delete", "get", "list", "patch", "update", "watch"],
+        ),
+        role(
+            "virtplatformconfig-admin-role",
+            "Changes configurations, and may delete all of them at once.",
+            &["admin"],
+            &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"],
+        ),
+    ]
+}
+
+fn rule(why: &str, group: &'static str, resource: &'static str, names: &[&str], verbs: &[&'static str]) -> Rule {
+    let names = names.iter().map(|&name| name.to_owned()).collect();
+    Rule { why: why.to_owned(), group, resource, names, verbs: verbs.to_vec() }
+}

@@ -1,0 +1,343 @@
+//! What is granted is what is needed.
+
+use std::{collections::BTreeSet, path::Path};
+
+use serde_json::{Value, json};
+
+use super::{roles::operator_with, *};
+use crate::{
+    Change, Facts, Planner, Query,
+    kind::{CONFIG_MAP, HYPER_CONVERGED, KUBE_DESCHEDULER, MACHINE_CONFIG, MACHINE_CONFIG_POOL},
+    profile::missing,
+    profiles::{PROFILES, find},
+    world::{World, machine_config, ours, planner},
+};
+
+// --- declarations and plans ---
+
+/// A verb, a kind, where, and which: all objects when none is named.
+type Need = (&'static str, &'static Kind, Option<&'static str>, Option<String>);
+
+/// Everything that is asked until the planner has all it wants.
+fn asked(world: &World, planner: &dyn Planner) -> (Vec<Query>, Facts) {
+    let (mut facts, mut asked) = (Facts::default(), Vec::new());
+    loop {
+        let queries = facts.unanswered(planner.wants(&facts));
+        if queries.is_empty() {
+            return (asked, facts);
+        }
+        for query in queries {
+            facts.insert(query.clone(), world.answer(&query));
+            asked.push(query);
+        }
+    }
+}
+
+/// What the operator does for a profile: it reads and watches what the plan depends on, and changes what the plan names.
+fn needed(world: &World, profile: &str, options: Value) -> Vec<Need> {
+    let planner = planner(profile, options);
+    let (queries, facts) = asked(world, planner.as_ref());
+    let mut needs: Vec<Need> = Vec::new();
+    let on = |object: &ObjectRef, verbs: &[&'static str]| -> Vec<Need> {
+        verbs.iter().map(|&verb| (verb, object.kind, object.namespace, Some(object.name.clone()))).collect()
+    };
+    for query in queries {
+        match query {
+            Query::List(kind) => needs.extend(["get", "list", "watch"].map(|verb| (verb, kind, None, None))),
+            // Names that only the cluster knows. Rendered configs never change: there is nothing to watch.
+            Query::Object(object) if object.name.starts_with("rendered-") => {
+                needs.push(("get", object.kind, None, None))
+            }
+            Query::Object(object) => needs.extend(on(&object, &["get", "list", "watch"])),
+        }
+    }
+    if missing(&planner.requirements(&facts), &facts).is_some() {
+        return needs;
+    }
+    for intent in planner.plan(&facts).intents {
+        let verbs: &[_] = match intent.change {
+            Change::Delete => &["delete", "get", "list", "watch"],
+            Change::Apply { .. } if facts.object(&intent.target).is_none() => {
+                &["create", "get", "list", "patch", "watch"]
+            }
+            Change::Apply { .. } => &["get", "list", "patch", "watch"],
+        };
+        needs.extend(on(&intent.target, verbs));
+    }
+    needs
+}
+
+fn hyper_converged(namespace: &str) -> Value {
+    json!({
+        "apiVersion": "hco.kubevirt.io/v1beta1",
+        "kind": "HyperConverged",
+        "metadata": {"name": "kubevirt-hyperconverged", "namespace": namespace},
+        "spec": {},
+    })
+}
+
+/// Clusters and options that between them bring out everything a profile does.
+fn cases(profile: &str) -> Vec<(World, Value)> {
+    let cluster = || World::cluster("5.32");
+    let upstream = || cluster().with(hyper_converged("kubevirt-hyperconverged"));
+    let own = || cluster().with(hyper_converged("openshift-cnv"));
+    match profile {
+        "load-aware-rebalancing" => vec![
+            (World::empty(), Value::Null),
+            (upstream(), Value::Null),
+            (
+                own().with(ours(machine_config("99-worker-psi-karg", json!({"kernelArguments": ["psi=1"]})))),
+                json!({"loadAware": {"enablePSIMetrics": false}}),
+            ),
+        ],
+        "virt-higher-density" => vec![
+            (World::empty(), Value::Null),
+            (upstream(), Value::Null),
+            (
+                own().with(ours(machine_config("90-worker-kubelet-swap", json!({"config": {}})))),
+                json!({"virtHigherDensity": {"enableSwap": false}}),
+            ),
+        ],
+        "example-profile" => vec![(World::empty(), Value::Null)],
+        other => panic!("bring out what {other} does"),
+    }
+}
+
+#[test]
+fn every_profile_declares_what_its_plans_need_and_nothing_else() {
+    let spoken = |(verb, kind, namespace, name): &Need| {
+        format!("{verb} {} {} {}", kind.plural, namespace.unwrap_or_default(), name.as_deref().unwrap_or("all"))
+    };
+    for profile in PROFILES {
+        let name = profile.about().name;
+        let needs: BTreeSet<String> = cases(name)
+            .iter()
+            .flat_map(|(world, options)| needed(world, name, options.clone()))
+            .map(|need| spoken(&need))
+            .collect();
+        let declare = |access: &Access| -> Vec<String> {
+            let (namespace, object) = (access.object().and_then(|object| object.namespace), access.object());
+            let object = object.map(|object| object.name.clone());
+            access.verbs().iter().map(|verb| spoken(&(verb, access.kind(), namespace, object.clone()))).collect()
+        };
+        let declared: BTreeSet<String> = profile.access().iter().flat_map(declare).collect();
+        assert_eq!(declared, needs, "{name}");
+    }
+}
+
+#[test]
+fn every_profile_is_granted_what_its_plans_need() {
+    for profile in PROFILES {
+        let name = profile.about().name;
+        let roles = operator_with(&[find(name).unwrap()]);
+        for (verb, kind, namespace, object) in
+            cases(name).iter().flat_map(|(world, options)| needed(world, name, options.clone()))
+        {
+            let allowed =
+                roles.iter().any(|role| role.allows(verb, kind.group, kind.plural, namespace, object.as_deref()));
+            assert!(allowed, "{name} may not {verb} {} {namespace:?} {object:?}", kind.plural);
+        }
+    }
+}
+
+// --- rules ---
+
+fn spoken(rules: &[Rule]) -> Vec<String> {
+    let spoken = |rule: &Rule| format!("{} {} [{}]", rule.verbs.join(","), rule.resource, rule.names.join(","));
+    rules.iter().map(spoken).collect()
+}
+
+#[test]
+fn objects_with_the_same_rights_share_a_rule_and_nothing_is_granted_twice() {
+    let config = |name: &str| ObjectRef::cluster(&MACHINE_CONFIG, name);
+    let declared = [
+        ("a", vec![Access::Create(config("one")), Access::Delete(config("one")), Access::Read(config("three"))]),
+        ("b", vec![Access::Create(config("two")), Access::Delete(config("two")), Access::ReadAny(&MACHINE_CONFIG)]),
+    ];
+    let Grants { cluster, own } = grants(&declared);
+    assert_eq!(
+        spoken(&cluster),
+        [
+            "get machineconfigs []",
+            "create,delete,list,patch,watch machineconfigs [one,two]",
+            "list,watch machineconfigs [three]",
+        ]
+    );
+    assert_eq!(cluster.iter().map(|rule| rule.why.as_str()).collect::<Vec<_>>(), ["For b.", "For a and b.", "For a."]);
+    assert_eq!(own, []);
+}
+
+#[test]
+fn a_role_is_for_the_own_namespace_alone_because_others_may_not_be_there() {
+    let in_own = |name: &str| ObjectRef::namespaced(&CONFIG_MAP, NAMESPACE, name);
+    let declared = [(
+        "a",
+        vec![
+            Access::Create(in_own("mine")),
+            Access::Read(ObjectRef::namespaced(&KUBE_DESCHEDULER, "elsewhere", "cluster")),
+            Access::List(&MACHINE_CONFIG_POOL),
+            Access::Read(ObjectRef::namespaced(&HYPER_CONVERGED, NAMESPACE, "either")),
+            Access::Read(ObjectRef::namespaced(&HYPER_CONVERGED, "elsewhere", "either")),
+        ],
+    )];
+    let Grants { cluster, own } = grants(&declared);
+    assert_eq!(
+        spoken(&cluster),
+        [
+            "get,list,watch hyperconvergeds [either]",
+            "get,list,watch machineconfigpools []",
+            "get,list,watch kubedeschedulers [cluster]",
+        ]
+    );
+    assert_eq!(spoken(&own), ["create,get,list,patch,watch configmaps [mine]"]);
+}
+
+#[test]
+fn a_named_rule_needs_the_name_and_a_post_has_none() {
+    let rule = |names: &[&str]| Rule {
+        why: String::new(),
+        group: "g",
+        resource: "things",
+        names: names.iter().map(|&name| name.to_owned()).collect(),
+        verbs: vec!["create", "get"],
+    };
+    let (named, any) = (rule(&["mine"]), rule(&[]));
+    assert!(named.allows("create", "g", "things", Some("mine")), "an apply");
+    assert!(!named.allows("create", "g", "things", None), "a POST");
+    assert!(!named.allows("get", "g", "things", Some("other")));
+    assert!(any.allows("create", "g", "things", None) && any.allows("get", "g", "things", Some("other")));
+    assert!(!any.allows("get", "g", "things/status", Some("mine")) && !any.allows("get", "", "things", None));
+    assert!(!any.allows("delete", "g", "things", None));
+}
+
+#[test]
+fn a_role_reaches_no_further_than_its_namespace() {
+    let roles = operator();
+    let may =
+        |namespace| roles.iter().any(|role| role.allows("create", "events.k8s.io", "events", Some(namespace), None));
+    assert!(may("default") && !may(NAMESPACE));
+}
+
+// --- least privilege ---
+
+#[test]
+fn the_operator_is_granted_no_more_than_it_should_be() {
+    for role in operator() {
+        for rule in &role.rules {
+            let said = format!("{}: {rule:?}", role.name);
+            let texts = [rule.group, rule.resource].into_iter().chain(rule.verbs.iter().copied());
+            assert!(texts.chain(rule.names.iter().map(String::as_str)).all(|text| !text.contains('*')), "{said}");
+            assert!(!["secrets", "pods", "nodes", "serviceaccounts"].contains(&rule.resource), "{said}");
+            assert!(!["escalate", "bind", "impersonate"].iter().any(|verb| rule.verbs.contains(verb)), "{said}");
+            assert!(rule.group != "rbac.authorization.k8s.io", "{said}");
+        }
+    }
+}
+
+#[test]
+fn what_is_not_bound_to_a_name_is_this_and_no_more() {
+    let rules: Vec<Rule> = operator().into_iter().flat_map(|role| role.rules).collect();
+    let (any, named): (Vec<_>, Vec<_>) = rules.into_iter().partition(|rule| rule.names.is_empty());
+    assert_eq!(
+        spoken(&any),
+        [
+            "create,get,list,patch,watch virtplatformconfigs []",
+            "update virtplatformconfigs/status []",
+            "get,list,watch customresourcedefinitions []",
+            "get machineconfigs []",
+            "get,list,watch machineconfigpools []",
+            "create leases []",
+            "create,patch events []",
+        ]
+    );
+    assert_eq!(
+        spoken(&named),
+        [
+            "get,list,patch,watch hyperconvergeds [kubevirt-hyperconverged]",
+            "create,delete,list,patch,watch machineconfigs [90-worker-kubelet-swap,99-worker-psi-karg]",
+            "create,get,list,patch,watch kubedeschedulers [cluster]",
+            "get,list,watch machineconfigurations [cluster]",
+            "create,get,list,patch,watch configmaps [example-config]",
+            "get,update leases [virt-advisor-operator]",
+        ]
+    );
+}
+
+#[test]
+fn each_role_for_people_includes_the_one_before_it_and_none_writes_a_status() {
+    let roles = people();
+    let parts: Vec<_> = roles.iter().map(|role| role.part_of).collect();
+    assert_eq!(parts, [["view"], ["edit"], ["admin"]]);
+    let verbs = |role: &Role, resource: &str| -> BTreeSet<&str> {
+        role.rules.iter().filter(|rule| rule.resource == resource).flat_map(|rule| rule.verbs.clone()).collect()
+    };
+    for pair in roles.windows(2) {
+        let [less, more] = pair else { continue };
+        assert!(verbs(less, "virtplatformconfigs").is_subset(&verbs(more, "virtplatformconfigs")), "{}", more.name);
+    }
+    assert!(roles.iter().all(|role| verbs(role, "virtplatformconfigs/status") == BTreeSet::from(["get"])));
+}
+
+// --- files ---
+
+fn documents(path: &str) -> Vec<Value> {
+    let files = files();
+    let (_, text) = files.iter().find(|(file, _)| file.ends_with(path)).unwrap();
+    serde_saphyr::from_multiple(text).unwrap()
+}
+
+#[test]
+fn the_files_say_what_the_roles_are() {
+    let written = |role: &Role| {
+        let rule = |rule: &Rule| {
+            let mut value = json!({"apiGroups": [rule.group], "resources": [rule.resource], "verbs": rule.verbs});
+            if !rule.names.is_empty() {
+                value["resourceNames"] = json!(rule.names);
+            }
+            value
+        };
+        (role.name, role.namespace, role.rules.iter().map(rule).collect::<Vec<_>>())
+    };
+    for (path, roles) in [("/role.yaml", operator()), ("/user_roles.yaml", people())] {
+        let documents = documents(path);
+        assert_eq!(documents.len(), roles.len(), "{path}");
+        for (document, role) in documents.iter().zip(&roles) {
+            let (name, namespace, rules) = written(role);
+            assert_eq!(document["kind"], if namespace.is_some() { "Role" } else { "ClusterRole" });
+            assert_eq!(document["metadata"]["name"], name);
+            assert_eq!(document["metadata"]["namespace"].as_str(), namespace);
+            assert_eq!(document["rules"], json!(rules));
+            let labels = document["metadata"].get("labels").and_then(Value::as_object);
+            let labels: Vec<_> = labels.into_iter().flatten().map(|(name, _)| name.as_str()).collect();
+            let expected: Vec<_> =
+                role.part_of.iter().map(|part| format!("rbac.authorization.k8s.io/aggregate-to-{part}")).collect();
+            assert_eq!(labels, expected);
+        }
+    }
+}
+
+#[test]
+fn every_role_of_the_operator_is_given_to_its_service_account() {
+    let bindings = documents("/role_binding.yaml");
+    let roles = documents("/role.yaml");
+    assert_eq!(bindings.len(), roles.len());
+    for (binding, role) in bindings.iter().zip(&roles) {
+        assert_eq!(binding["kind"], format!("{}Binding", role["kind"].as_str().unwrap()));
+        assert_eq!(binding["metadata"]["namespace"], role["metadata"]["namespace"]);
+        assert_eq!(
+            (&binding["roleRef"]["kind"], &binding["roleRef"]["name"]),
+            (&role["kind"], &role["metadata"]["name"])
+        );
+        let account = json!([{"kind": "ServiceAccount", "name": SERVICE_ACCOUNT, "namespace": NAMESPACE}]);
+        assert_eq!(binding["subjects"], account);
+    }
+}
+
+#[test]
+fn the_files_are_up_to_date() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    for (path, expected) in files() {
+        let committed = std::fs::read_to_string(root.join(path)).unwrap_or_default();
+        assert!(committed == expected, "{path} is out of date: run `make generate` and commit the result");
+    }
+}

@@ -1,0 +1,207 @@
+//! Whether what we manage of an object is as it was, and who changed it.
+//!
+//! What is watched follows from what the item sets and not from who owns it at the moment: after somebody else's edit our
+//! ownership is gone, also when the value is set back.
+
+use api::{
+    names::FIELD_MANAGER,
+    virt_platform_config::{DriftedBy, Item, Operation},
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use serde_json::{Value, json};
+
+use crate::{
+    fields::{self, Path},
+    fingerprint,
+};
+
+/// SHA-256 over the live values of the leaves that the item manages.
+pub fn fingerprint(item: &Item, live: Option<&Value>) -> String {
+    fingerprint::fingerprint(live, &leaves(item, live))
+}
+
+/// The leaves that the item manages: what it sets or takes out, and what we own and it would give up, as far as they lie in
+/// what it declares or are labels.
+pub fn leaves(item: &Item, live: Option<&Value>) -> Vec<Path> {
+    let mut declared: Vec<Path> = item.managed_fields.iter().map(|path| Path::dotted(path)).collect();
+    declared.push(Path::dotted("metadata.labels"));
+    let managers = live.map(fields::managers).unwrap_or_default();
+    let owned: Vec<&Path> = managers.iter().flat_map(|manager| &manager.leaves).collect();
+    // An atomic list or map is owned as a whole, by whomever, and compared as a whole. A map of which somebody owns a part
+    // is not atomic, even if another manager is left with the map and nothing in it.
+    let is_whole = |path: &Path| !owned.iter().any(|other| *other != path && other.is_within(path));
+    let whole = |leaf: Path| {
+        owned
+            .iter()
+            .find(|known| leaf.is_within(known) && is_whole(known))
+            .map_or(leaf.clone(), |known| (*known).clone())
+    };
+    let set = fields::set_by(&json!(item.desired_state)).into_iter().map(whole);
+    let ours = live.map(|live| fields::applied_by(live, FIELD_MANAGER)).unwrap_or_default();
+    let mut leaves: Vec<Path> = Vec::new();
+    for leaf in set.chain(ours).filter(|leaf| declared.iter().any(|path| leaf.is_within(path))) {
+        if !leaves.contains(&leaf) {
+            leaves.push(leaf);
+        }
+    }
+    leaves.extend(item.removes.iter().map(|path| Path::dotted(path)));
+    leaves
+}
+
+/// Whether an object already is what the item makes of it.
+pub fn is_applied(item: &Item, live: Option<&Value>) -> bool {
+    match (item.operation, live) {
+        (Operation::Delete, live) => live.is_none(),
+        (Operation::Apply, Some(live)) => contains(live, &json!(item.desired_state)),
+        (Operation::Apply, None) => false,
+    }
+}
+
+/// Whether an object has all the fields that another one sets.
+pub fn contains(live: &Value, desired: &Value) -> bool {
+    match desired.as_object().filter(|map| !map.is_empty()) {
+        Some(map) => map.iter().all(|(name, value)| live.get(name).is_some_and(|live| contains(live, value))),
+        None => live == desired,
+    }
+}
+
+/// Who last changed a field that is no longer what the item set, as far as the object tells.
+pub fn culprit(item: &Item, live: Option<&Value>) -> DriftedBy {
+    let unknown = DriftedBy { manager: "unknown".into(), time: None };
+    let Some(live) = live else { return unknown };
+    let desired = json!(item.desired_state);
+    let changed: Vec<Path> =
+        leaves(item, Some(live)).into_iter().filter(|leaf| leaf.find(live) != leaf.find(&desired)).collect();
+    let touches = |manager: &fields::Manager| {
+        manager.name != FIELD_MANAGER
+            && manager.leaves.iter().any(|leaf| changed.iter().any(|path| leaf.is_within(path) || path.is_within(leaf)))
+    };
+    let suspects = fields::managers(live).into_iter().filter(touches);
+    let last = suspects.max_by(|a, b| a.time.cmp(&b.time));
+    last.map_or(unknown, |manager| DriftedBy {
+        manager: manager.name,
+        time: manager.time.and_then(|time| time.parse().ok()).map(Time),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn object(data: Value) -> Value {
+        json!({"kind": "ConfigMap", "metadata": {"name": "it"}, "data": data})
+    }
+
+    /// An object with entries of `managedFields`: manager, operation, fields.
+    fn managed(mut object: Value, managers: &[(&str, &str, Value)]) -> Value {
+        let entry = |(manager, operation, fields): &(&str, &str, Value)| {
+            json!({
+                "manager": manager, "operation": operation, "time": format!("2026-01-01T00:00:0{}Z", manager.len() % 10),
+                "fieldsV1": {"f:data": fields},
+            })
+        };
+        object["metadata"]["managedFields"] = managers.iter().map(entry).collect();
+        object
+    }
+
+    fn item(desired: Value) -> Item {
+        let desired_state = object(desired).as_object().cloned();
+        Item { managed_fields: vec!["data".into()], desired_state, ..Item::default() }
+    }
+
+    fn watched(item: &Item, live: Option<&Value>) -> Vec<String> {
+        leaves(item, live).iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn what_is_watched_is_what_the_item_sets_takes_out_or_gives_up() {
+        let mut item = item(json!({"a": "1"}));
+        item.removes = vec!["data.b".into()];
+        let desired = item.desired_state.as_mut().unwrap();
+        desired["metadata"]["labels"] = json!({"ours": "x"});
+        desired["metadata"]["annotations"] = json!({"not": "watched"});
+        desired.insert("other".into(), json!({"not": "declared"}));
+        assert_eq!(watched(&item, None), ["data.a", "metadata.labels.ours", "data.b"]);
+        let live = managed(
+            object(json!({"foreign": "1"})),
+            &[("kubectl", "Update", json!({"f:foreign": {}})), (FIELD_MANAGER, "Apply", json!({"f:dropped": {}}))],
+        );
+        assert_eq!(watched(&item, Some(&live)), ["data.a", "metadata.labels.ours", "data.dropped", "data.b"]);
+    }
+
+    #[test]
+    fn what_is_atomic_is_compared_as_a_whole_whoever_owns_it() {
+        let item = item(json!({"map": {"x": {"y": 1}}}));
+        let atomic =
+            |manager: &'static str, value: Value| managed(object(value), &[(manager, "Update", json!({"f:map": {}}))]);
+        let ours = managed(object(json!({"map": {"x": {"y": 1}}})), &[(FIELD_MANAGER, "Apply", json!({"f:map": {}}))]);
+        assert_eq!(watched(&item, Some(&ours)), ["data.map"]);
+        let edited = atomic("kubectl", json!({"map": {"x": {"y": 1}, "z": 2}}));
+        assert_ne!(fingerprint(&item, Some(&ours)), fingerprint(&item, Some(&edited)), "a member more is a change");
+        let restored = atomic("kubectl", json!({"map": {"x": {"y": 1}}}));
+        assert_eq!(
+            fingerprint(&item, Some(&ours)),
+            fingerprint(&item, Some(&restored)),
+            "the value counts, not the owner"
+        );
+    }
+
+    #[test]
+    fn a_map_that_somebody_owns_in_part_is_not_atomic() {
+        let item = item(json!({"limits": {"total": 5}}));
+        let live = |limits: Value| {
+            managed(
+                object(json!({"limits": limits})),
+                &[
+                    (FIELD_MANAGER, "Apply", json!({"f:limits": {"f:total": {}}})),
+                    // What is left of a manager that owned the map and lost all of its members.
+                    ("creator", "Update", json!({"f:limits": {}})),
+                ],
+            )
+        };
+        assert_eq!(watched(&item, Some(&live(json!({"total": 5})))), ["data.limits.total"]);
+        let (before, after) = (live(json!({"total": 5})), live(json!({"total": 5, "node": 2})));
+        assert_eq!(
+            fingerprint(&item, Some(&before)),
+            fingerprint(&item, Some(&after)),
+            "what we do not set is not ours"
+        );
+    }
+
+    #[test]
+    fn the_culprit_is_who_last_touched_what_differs() {
+        let item = item(json!({"a": "1", "b": "2"}));
+        let live = managed(
+            object(json!({"a": "9", "b": "2"})),
+            &[
+                ("installer", "Apply", json!({"f:b": {}})),
+                ("argocd", "Apply", json!({"f:a": {}})),
+                ("ed", "Update", json!({"f:a": {}})),
+                (FIELD_MANAGER, "Apply", json!({"f:b": {}})),
+            ],
+        );
+        let by = culprit(&item, Some(&live));
+        assert_eq!(by.manager, "argocd", "the later of two, and not who owns what is as it was");
+        assert_eq!(by.time, Some(Time("2026-01-01T00:00:06Z".parse().unwrap())));
+        let removed = managed(object(json!({"b": "2"})), &[(FIELD_MANAGER, "Apply", json!({"f:b": {}}))]);
+        assert_eq!(culprit(&item, Some(&removed)).manager, "unknown", "a removal leaves no trace");
+        assert_eq!(culprit(&item, None).manager, "unknown");
+    }
+
+    #[test]
+    fn an_item_is_applied_when_its_fields_are_there_or_its_target_gone() {
+        let apply = item(json!({"a": "1", "empty": {}}));
+        for (live, applied) in [
+            (Some(object(json!({"a": "1", "empty": {}, "more": "x"}))), true),
+            (Some(object(json!({"a": "1"}))), false),
+            (Some(object(json!({"a": "2", "empty": {}}))), false),
+            (Some(object(json!({"a": "1", "empty": {"not": "so"}}))), false),
+            (None, false),
+        ] {
+            assert_eq!(is_applied(&apply, live.as_ref()), applied, "{live:?}");
+        }
+        let delete = Item { operation: Operation::Delete, ..Item::default() };
+        assert!(is_applied(&delete, None));
+        assert!(!is_applied(&delete, Some(&object(json!({})))));
+    }
+}

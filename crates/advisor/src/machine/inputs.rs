@@ -1,0 +1,85 @@
+//! What a plan was derived from, compared with what it would be derived from now.
+
+use api::virt_platform_config::{Input, Item, ItemState, Operation};
+use serde_json::{Value, json};
+
+use super::desk::Desk;
+use crate::{Change, Draft, Intent, Plan, Planner, fields::Path};
+
+/// What changed of that from which the items were derived, if the plan would come out differently for it.
+pub(super) fn changed(planner: &dyn Planner, recorded: &[Input], items: &[Item], draft: &Draft) -> Option<String> {
+    let now: Vec<&Input> = draft.intents.iter().flat_map(|intent| &intent.inputs).collect();
+    let counterpart = |before: &Input| {
+        now.iter().copied().find(|input| (&input.source, &input.path) == (&before.source, &before.path))
+    };
+    let differs = differs(items, draft).is_some();
+    let pairs = recorded.iter().filter_map(|before| Some((before, counterpart(before)?)));
+    let changes = pairs.filter(|(before, after)| before.value != after.value);
+    let effective = |(before, _): &(&Input, &Input)| differs || items.iter().any(|item| manages(item, before));
+    changes.filter(effective).map(|(before, after)| planner.input_changed(before, after)).next()
+}
+
+/// The first input that is not as recorded, in words.
+pub(super) fn describe(desk: &Desk<'_>, plan: &Plan) -> Option<String> {
+    let planner = desk.observed.profile.resolve(desk.observed.spec.options.as_ref()).ok()?;
+    let same = |before: &Input, after: &Input| (&before.source, &before.path) == (&after.source, &after.path);
+    desk.status.inputs.iter().find_map(|before| {
+        let after = plan.inputs.iter().find(|after| same(before, after) && before.value != after.value)?;
+        Some(planner.input_changed(before, after))
+    })
+}
+
+/// The first item that would be planned differently, or is no longer planned, or is new.
+pub(super) fn differs<'a>(items: &'a [Item], draft: &'a Draft) -> Option<&'a str> {
+    let applied = || items.iter().filter(|item| item.operation == Operation::Apply && !is_proposed(item));
+    let changed = draft.intents.iter().filter(|intent| matches!(intent.change, Change::Apply { .. })).find(|intent| {
+        let stored = applied().find(|item| item.name == intent.name);
+        stored.is_none_or(|item| !comes_out_as(intent, item))
+    });
+    let dropped = applied().find(|item| !draft.intents.iter().any(|intent| intent.name == item.name));
+    changed.map(|intent| intent.name).or(dropped.map(|item| item.name.as_str()))
+}
+
+/// Whether an item of something in force is only shown: what a new version of the operator would add.
+pub(super) fn is_proposed(item: &Item) -> bool {
+    item.state == ItemState::Pending && item.applied_fingerprint.is_none()
+}
+
+/// Whether a stored item is what the intent would become, in what it manages.
+fn comes_out_as(intent: &Intent, item: &Item) -> bool {
+    let Change::Apply { fields, remove } = &intent.change else { return false };
+    let managed = |desired: &Value| -> Vec<(String, Option<Value>)> {
+        let paths = intent.managed.iter().copied().chain(["metadata.labels"]);
+        paths.map(|path| (path.to_owned(), Path::dotted(path).find(desired).cloned())).collect()
+    };
+    let removes: Vec<String> = remove.iter().map(Path::to_string).collect();
+    item.operation == Operation::Apply
+        && intent.target.target(intent.version) == item.target_ref
+        && intent.managed == item.managed_fields
+        && removes == item.removes
+        && managed(fields) == managed(&json!(item.desired_state))
+}
+
+/// Whether two items write the same.
+pub(super) fn is_same(a: &Item, b: &Item) -> bool {
+    (&a.target_ref, a.operation, &a.desired_state, &a.removes)
+        == (&b.target_ref, b.operation, &b.desired_state, &b.removes)
+}
+
+/// Whether an input is a field that the item itself sets.
+fn manages(item: &Item, input: &Input) -> bool {
+    let source = format!("{}/{}", item.target_ref.kind, item.target_ref.name);
+    let path = Path::dotted(&input.path);
+    let within = |field: &String| {
+        let field = Path::dotted(field);
+        path.is_within(&field) || field.is_within(&path)
+    };
+    input.source == source && item.managed_fields.iter().chain(&item.removes).any(within)
+}
+
+/// Inputs that the item sets itself are from now on what its apply left behind.
+pub(super) fn settle(inputs: &mut [Input], item: &Item, object: Option<&Value>) {
+    for input in inputs.iter_mut().filter(|input| manages(item, input)) {
+        input.value = object.and_then(|object| Path::dotted(&input.path).find(object)).map(Value::to_string);
+    }
+}

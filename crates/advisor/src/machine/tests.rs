@@ -1,0 +1,226 @@
+//! `decide` at work on a cluster of values: the steward of the operator, without the operator.
+
+mod edits;
+mod lives;
+mod rules;
+
+use api::virt_platform_config::{
+    Action, Item, Phase, Profile as ProfileName, VirtPlatformConfigSpec, VirtPlatformConfigStatus,
+};
+use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Condition, jiff::Timestamp};
+use serde_json::{Value, json};
+
+use super::{News, Next, NoPlan, NotWritten, Observed, Rhythm, Written, decide};
+use crate::{
+    Facts, Plan, drift,
+    kind::{HYPER_CONVERGED, KUBE_DESCHEDULER, MACHINE_CONFIG_POOL},
+    profile::missing,
+    profiles,
+    world::{World, options, planner},
+};
+
+const LOAD_AWARE: &str = "load-aware-rebalancing";
+const DENSITY: &str = "virt-higher-density";
+const PSI: &str = "99-worker-psi-karg";
+
+/// A configuration, its cluster, and the time.
+#[derive(Clone)]
+struct Story {
+    world: World,
+    spec: VirtPlatformConfigSpec,
+    generation: i64,
+    status: VirtPlatformConfigStatus,
+    version: &'static str,
+    second: i64,
+    /// What was written, by item.
+    written: Vec<String>,
+    /// Every phase that was recorded.
+    phases: Vec<Phase>,
+    /// How often the status was recorded.
+    records: usize,
+    /// The API server says no to writes.
+    refuses: bool,
+}
+
+enum Brought {
+    Nothing,
+    Saw(Facts),
+    Drew(Result<Plan, NoPlan>),
+    Wrote(String, Result<Written, NotWritten>, Plan),
+}
+
+impl Story {
+    fn new(profile: &str, action: Action) -> Story {
+        let profile = *ProfileName::ALL.iter().find(|known| known.as_str() == profile).unwrap();
+        let mut spec = VirtPlatformConfigSpec::new(profile);
+        spec.action = action;
+        Story {
+            world: World::cluster("5.32").with(crate::world::sample("hyperconverged")),
+            spec,
+            generation: 1,
+            status: VirtPlatformConfigStatus::default(),
+            version: "v1",
+            second: 1_000_000,
+            written: Vec::new(),
+            phases: Vec::new(),
+            records: 0,
+            refuses: false,
+        }
+    }
+
+    fn phase(&self) -> Phase {
+        self.status.phase.unwrap()
+    }
+
+    fn item(&self, name: &str) -> &Item {
+        self.status.items.iter().find(|item| item.name == name).unwrap()
+    }
+
+    fn condition(&self, kind: &str) -> Option<&Condition> {
+        self.status.conditions.iter().find(|condition| condition.type_ == kind)
+    }
+
+    /// Somebody edits the spec.
+    fn edit(&mut self, edit: impl FnOnce(&mut VirtPlatformConfigSpec)) -> &mut Self {
+        edit(&mut self.spec);
+        self.generation += 1;
+        self
+    }
+
+    fn act(&mut self, action: Action) -> &mut Self {
+        self.edit(|spec| spec.action = action).settle()
+    }
+
+    fn options(&mut self, given: Value) -> &mut Self {
+        self.edit(|spec| spec.options = options(given))
+    }
+
+    fn pass(&mut self, seconds: i64) -> &mut Self {
+        self.second += seconds;
+        self
+    }
+
+    /// Steps until there is nothing more to do. Panics when that never happens.
+    fn settle(&mut self) -> &mut Self {
+        let mut brought = Brought::Nothing;
+        for _ in 0..100 {
+            match self.step(brought) {
+                Some(next) => brought = next,
+                None => return self,
+            }
+        }
+        panic!("no rest in sight: {:?}", self.phases);
+    }
+
+    /// One decision: recorded, then done. None when it is to rest.
+    fn step(&mut self, brought: Brought) -> Option<Brought> {
+        let observed = Observed {
+            spec: &self.spec,
+            generation: self.generation,
+            status: &self.status,
+            profile: profiles::find(self.spec.profile.as_str()).unwrap(),
+            version: self.version,
+            now: Timestamp::from_second(self.second).unwrap(),
+            rhythm: Rhythm::default(),
+        };
+        let news = match &brought {
+            Brought::Nothing => News::Nothing,
+            Brought::Saw(facts) => News::Saw(facts),
+            Brought::Drew(drew) => News::Drew(drew.as_ref()),
+            Brought::Wrote(item, result, plan) => News::Wrote { item, result, plan },
+        };
+        let decision = decide(&observed, &news);
+        if decision.status != self.status {
+            self.records += 1;
+            if decision.status.phase != self.status.phase {
+                self.phases.extend(decision.status.phase);
+            }
+            self.status = decision.status;
+        }
+        match decision.next {
+            Next::Rest(_) => None,
+            Next::Continue => Some(brought),
+            Next::Look => Some(Brought::Saw(self.look())),
+            Next::DrawUp => Some(Brought::Drew(self.draw_up())),
+            Next::Write { item } => {
+                let (Brought::Drew(Ok(plan)) | Brought::Wrote(_, _, plan)) = brought else { panic!("no plan in hand") };
+                Some(self.write(item, plan))
+            }
+        }
+    }
+
+    fn look(&self) -> Facts {
+        self.world.facts(planner(self.spec.profile.as_str(), json!(self.spec.options)).as_ref())
+    }
+
+    fn draw_up(&self) -> Result<Plan, NoPlan> {
+        let profile = profiles::find(self.spec.profile.as_str()).unwrap();
+        let planner = profile.resolve(self.spec.options.as_ref())?;
+        let facts = self.world.facts(planner.as_ref());
+        match missing(&planner.requirements(&facts), &facts) {
+            Some(missing) => Err(NoPlan::Missing(missing)),
+            None => Ok(self.world.plan(self.spec.profile.as_str(), json!(self.spec.options))),
+        }
+    }
+
+    fn write(&mut self, item: String, plan: Plan) -> Brought {
+        assert_eq!(self.spec.action, Action::Apply, "written without an approval");
+        let planned = plan.items.iter().find(|planned| planned.item.name == item).unwrap();
+        let recorded = self.item(&item);
+        assert_eq!(recorded.desired_state, planned.item.desired_state, "written is what is in the status");
+        assert_eq!(recorded.state.as_str(), "InProgress", "recorded before it is written");
+        let live = self.world.find(planned.target.kind, planned.target.namespace, &planned.target.name);
+        let as_found = drift::fingerprint(&planned.item, live) == planned.fingerprint;
+        let result = if self.refuses {
+            Err(NotWritten::Failed("no".into()))
+        } else if !as_found && !self.spec.bypass_optimistic_lock {
+            Err(NotWritten::Stale { target: planned.target.to_string() })
+        } else {
+            self.written.push(item.clone());
+            Ok(self.world.carry_out(planned).map_or(Written::Gone, |object| Written::Applied(Box::new(object))))
+        };
+        Brought::Wrote(item, result, plan)
+    }
+
+    /// The worker pool has taken in these configs, and all of its nodes run them.
+    fn roll_out(&mut self, configs: &[&str]) -> &mut Self {
+        let target = json!({
+            "name": format!("rendered-worker{}", configs.concat()),
+            "source": configs.iter().map(|name| json!({"name": name})).collect::<Vec<_>>(),
+        });
+        let arguments: Vec<&str> = configs.iter().filter(|name| **name == PSI).map(|_| "psi=1").collect();
+        let rendered =
+            crate::world::machine_config(target["name"].as_str().unwrap(), json!({"kernelArguments": arguments}));
+        self.world.put(rendered);
+        let mut pool = self.world.find(&MACHINE_CONFIG_POOL, None, "worker").unwrap().clone();
+        pool["spec"]["configuration"] = target.clone();
+        pool["status"]["configuration"] = target;
+        pool["status"]["updatedMachineCount"] = 3.into();
+        pool["status"]["readyMachineCount"] = 3.into();
+        pool["status"]["conditions"] = json!([{"type": "Updated", "status": "True"}]);
+        self.world.put(pool);
+        self
+    }
+
+    /// As far as it goes without a person.
+    fn completed(profile: &str) -> Story {
+        let mut story = Story::new(profile, Action::Apply);
+        let config = if profile == LOAD_AWARE { PSI } else { "90-worker-kubelet-swap" };
+        story.settle().roll_out(&[config]).settle();
+        assert_eq!(story.phase(), Phase::Completed, "{:?}", story.status.items);
+        story
+    }
+
+    /// Somebody edits the descheduler's interval.
+    fn interval(&mut self, seconds: i64) -> &mut Self {
+        let path = ["spec", "deschedulingIntervalSeconds"];
+        self.world.edit(&KUBE_DESCHEDULER, "cluster", &path, Some(seconds.into()));
+        self
+    }
+
+    fn migrations(&mut self, most: i64) -> &mut Self {
+        let path = ["spec", "liveMigrationConfig", "parallelMigrationsPerCluster"];
+        self.world.edit(&HYPER_CONVERGED, "kubevirt-hyperconverged", &path, Some(most.into()));
+        self
+    }
+}

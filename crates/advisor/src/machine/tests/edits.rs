@@ -1,0 +1,100 @@
+//! People and programs edit in any order; whatever they do, the rules hold and it comes to rest.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::world::arbitrary::cases;
+
+#[derive(Debug, Clone, Copy)]
+enum Edit {
+    Action(Action),
+    Bypass(bool),
+    Interval(i64),
+    Psi(bool),
+    Somebody(i64),
+    Migrations(i64),
+    RollOut,
+    Refuse(bool),
+    Upgrade,
+    Later,
+    Missing,
+    Back,
+    /// The process dies after so many steps.
+    Crash(usize),
+}
+
+fn edit() -> impl Strategy<Value = Edit> {
+    prop_oneof![
+        4 => prop_oneof![Just(Action::Apply), Just(Action::DryRun), Just(Action::Ignore)].prop_map(Edit::Action),
+        1 => any::<bool>().prop_map(Edit::Bypass),
+        1 => prop_oneof![Just(60), Just(300)].prop_map(Edit::Interval),
+        1 => any::<bool>().prop_map(Edit::Psi),
+        2 => prop_oneof![Just(60), Just(77), Just(300)].prop_map(Edit::Somebody),
+        2 => prop_oneof![Just(5), Just(10)].prop_map(Edit::Migrations),
+        2 => Just(Edit::RollOut),
+        1 => any::<bool>().prop_map(Edit::Refuse),
+        1 => Just(Edit::Upgrade),
+        2 => Just(Edit::Later),
+        1 => Just(Edit::Missing),
+        1 => Just(Edit::Back),
+        3 => (0..12_usize).prop_map(Edit::Crash),
+    ]
+}
+
+impl Story {
+    fn make(&mut self, edit: Edit, there: &World) {
+        match edit {
+            Edit::Action(action) => drop(self.edit(|spec| spec.action = action)),
+            Edit::Bypass(bypass) => drop(self.edit(|spec| spec.bypass_optimistic_lock = bypass)),
+            Edit::Interval(seconds) => {
+                drop(self.options(json!({"loadAware": {"deschedulingIntervalSeconds": seconds}})));
+            }
+            Edit::Psi(psi) => drop(self.options(json!({"loadAware": {"enablePSIMetrics": psi}}))),
+            Edit::Somebody(seconds) => drop(self.interval(seconds)),
+            Edit::Migrations(most) => drop(self.migrations(most)),
+            Edit::RollOut => {
+                let there = self.world.find(&crate::kind::MACHINE_CONFIG, None, PSI).is_some();
+                drop(self.roll_out(if there { &[PSI] } else { &[] }));
+            }
+            Edit::Refuse(refuses) => self.refuses = refuses,
+            Edit::Upgrade => self.version = "v2",
+            Edit::Later => drop(self.pass(200)),
+            Edit::Missing => self.world = self.world.clone().without(&KUBE_DESCHEDULER),
+            Edit::Back => self.world = self.world.clone().serving(there),
+            Edit::Crash(steps) => {
+                let mut brought = Brought::Nothing;
+                for _ in 0..steps {
+                    match self.step(brought) {
+                        Some(next) => brought = next,
+                        None => break,
+                    }
+                }
+                return;
+            }
+        }
+        self.settle();
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(300))]
+
+    /// `write` asserts the rest: only under Apply, only what is in the status, only after it was recorded.
+    #[test]
+    fn whatever_is_edited_it_comes_to_rest_and_stays_there(edits in proptest::collection::vec(edit(), 1..14)) {
+        let mut story = Story::new(LOAD_AWARE, Action::DryRun);
+        let there = story.world.clone();
+        for edit in edits {
+            story.make(edit, &there);
+        }
+        story.settle();
+        let (status, written) = (story.status.clone(), story.written.len());
+        story.settle();
+        prop_assert_eq!(&story.status, &status, "at rest nothing is recorded");
+        prop_assert_eq!(story.written.len(), written, "at rest nothing is written");
+        prop_assert_eq!(story.status.observed_generation, Some(story.generation));
+        let holding = story.status.conditions.iter().filter(|c| c.status == "True");
+        let phases = holding.filter(|c| Phase::ALL.iter().any(|phase| phase.as_str() == c.type_)).count();
+        prop_assert!(phases <= 2, "{:?}", story.status.conditions);
+    }
+}

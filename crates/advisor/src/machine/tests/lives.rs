@@ -1,0 +1,185 @@
+//! Whole lives, phase by phase.
+
+use super::*;
+use Phase::*;
+
+#[test]
+fn planned_reviewed_approved_rolled_out() {
+    let mut story = Story::new(LOAD_AWARE, Action::DryRun);
+    story.settle();
+    assert_eq!(story.phases, [Pending, Drafting, ReviewRequired]);
+    assert_eq!(story.written, [""; 0]);
+    story.act(Action::Apply);
+    assert_eq!(story.phase(), InProgress);
+    assert_eq!(story.written, ["enable-psi-metrics", "enable-load-aware-descheduling"], "in order, without waiting");
+    assert_eq!(story.item("enable-load-aware-descheduling").message.as_deref(), Some("Applied successfully"));
+    story.roll_out(&[PSI]).settle();
+    assert_eq!(story.phases, [Pending, Drafting, ReviewRequired, InProgress, Completed]);
+    let message = "MachineConfigPool 'worker' is ready (all 3 nodes updated)";
+    assert_eq!(story.item("enable-psi-metrics").message.as_deref(), Some(message));
+    assert_eq!(story.records, 7, "two to get going, the plan, each write, their answers, the end");
+    let before = story.status.clone();
+    story.pass(300).settle();
+    assert_eq!(story.status, before, "at rest nothing is recorded");
+}
+
+#[test]
+fn apply_from_the_start_is_an_approval() {
+    let mut story = Story::new(LOAD_AWARE, Action::Apply);
+    story.settle();
+    assert_eq!(story.phases, [Pending, Drafting, InProgress]);
+    assert_eq!(story.written.len(), 2);
+}
+
+#[test]
+fn a_plan_without_changes_completes_at_once() {
+    let mut story = Story::completed(LOAD_AWARE);
+    for action in [Action::DryRun, Action::Apply] {
+        story.phases.clear();
+        story.act(action);
+        assert_eq!(story.phases, [Pending, Drafting, Completed], "{action}");
+        assert_eq!(story.status.observed_generation, Some(story.generation));
+    }
+    assert_eq!(story.written.len(), 2, "nothing was written again");
+}
+
+#[test]
+fn nothing_would_change_but_nodes_still_roll() {
+    let mut story = Story::new(LOAD_AWARE, Action::Apply);
+    story.settle();
+    story.phases.clear();
+    story.act(Action::DryRun);
+    assert_eq!(story.phases, [Pending, Drafting, InProgress], "waited for, without writing");
+    story.roll_out(&[PSI]).settle();
+    assert_eq!(story.phase(), Completed);
+    assert_eq!(story.written.len(), 2);
+}
+
+#[test]
+fn drift_is_told_and_goes_away_with_its_cause() {
+    let mut story = Story::completed(LOAD_AWARE);
+    story.interval(180).settle();
+    assert_eq!(story.phase(), Drifted);
+    let item = story.item("enable-load-aware-descheduling");
+    assert!(item.diff.as_deref().unwrap().contains("-  deschedulingIntervalSeconds: 180"), "{item:?}");
+    assert!(item.drifted_by.is_some());
+    assert_eq!(story.written.len(), 2, "inform, do not fight");
+    story.interval(60).settle();
+    assert_eq!(story.phase(), Completed);
+    let item = story.item("enable-load-aware-descheduling");
+    assert!(item.diff.as_deref().unwrap().ends_with("(no changes)\n") && item.drifted_by.is_none());
+}
+
+#[test]
+fn drift_is_reverted_on_request_and_not_for_ever() {
+    let mut story = Story::completed(LOAD_AWARE);
+    story.edit(|spec| spec.bypass_optimistic_lock = true).settle();
+    for (wait, reverted) in [(0, true), (10, false), (30, true), (60, false), (120, true)] {
+        let before = story.written.len();
+        story.pass(wait).interval(180).settle();
+        assert_eq!(story.written.len() > before, reverted, "{wait} s later");
+        assert_eq!(story.phase(), if reverted { Completed } else { Drifted }, "{wait} s later");
+    }
+    story.pass(1).interval(180).settle();
+    assert_eq!(story.condition("Drifted").unwrap().reason, "RemediationStalled");
+    story.pass(3600).settle();
+    assert_eq!(story.condition("Drifted").unwrap().reason, "RemediationStalled", "until somebody edits the spec");
+    story.edit(|_| {}).settle();
+    assert_eq!(story.phase(), Completed);
+}
+
+#[test]
+fn a_changed_input_is_reviewed_whatever_the_action_says() {
+    let mut story = Story::completed(LOAD_AWARE);
+    story.phases.clear();
+    story.migrations(10).settle();
+    assert_eq!(story.phases, [Drafting, ReviewRequired]);
+    assert_eq!(story.written.len(), 2);
+    let mark = story.condition("InputDependencyDrift").unwrap();
+    let text = "Input dependency changed: HCO parallelMigrationsPerCluster changed (scaled 5 -> 10)";
+    assert_eq!((mark.status.as_str(), mark.reason.as_str(), mark.message.as_str()), ("True", "InputChanged", text));
+    story.clone().migrations(5).settle();
+    let mut restored = story.clone();
+    restored.migrations(5).settle();
+    assert_eq!(restored.phase(), Completed);
+    assert_eq!(restored.condition("InputDependencyDrift").unwrap().reason, "DriftResolved");
+    story.edit(|_| {}).settle();
+    assert_eq!(story.phase(), Completed, "acknowledged by a new generation");
+    assert_eq!(story.condition("InputDependencyDrift").unwrap().reason, "Acknowledged");
+    assert_eq!(story.written.len(), 3);
+}
+
+#[test]
+fn a_setting_that_is_managed_at_its_default_is_an_input_too() {
+    let mut story = Story::completed(DENSITY);
+    let path = ["spec", "higherWorkloadDensity", "memoryOvercommitPercentage"];
+    let mut set = |story: &mut Story, value: i64| {
+        story.world.edit(&HYPER_CONVERGED, "kubevirt-hyperconverged", &path, Some(value.into()));
+        story.settle();
+    };
+    set(&mut story, 200);
+    assert_eq!(story.phase(), ReviewRequired);
+    let text = "Input dependency changed: HCO memoryOvercommitPercentage changed (150 -> 200)";
+    assert_eq!(story.condition("InputDependencyDrift").unwrap().message, text);
+    set(&mut story, 150);
+    assert_eq!(story.phase(), Completed);
+
+    let mut fixed = Story::new(DENSITY, Action::Apply);
+    fixed.options(json!({"virtHigherDensity": {"memoryToRequestRatio": 150, "ksmConfiguration": {}}}));
+    fixed.settle().roll_out(&["90-worker-kubelet-swap"]).settle();
+    set(&mut fixed, 200);
+    assert_eq!(fixed.phase(), Drifted, "what the user fixed drifts the ordinary way");
+}
+
+#[test]
+fn a_new_version_is_adopted_silently_when_it_changes_nothing() {
+    let mut story = Story::completed(LOAD_AWARE);
+    story.version = "v2";
+    let records = story.records;
+    story.settle();
+    assert_eq!((story.phase(), story.records), (Completed, records + 1));
+    assert_eq!(story.status.operator_version.as_deref(), Some("v2"));
+    assert_eq!(story.condition("UpgradeAvailable"), None);
+}
+
+#[test]
+fn a_new_version_that_would_change_something_is_shown_and_resolved_by_hand_or_by_a_new_plan() {
+    let mut story = Story::completed(LOAD_AWARE);
+    // An older version wanted another interval.
+    story.interval(90);
+    let live = story.world.find(&KUBE_DESCHEDULER, Some("openshift-kube-descheduler-operator"), "cluster").cloned();
+    let item = story.status.items.iter_mut().find(|item| item.target_ref.kind == "KubeDescheduler").unwrap();
+    item.desired_state.as_mut().unwrap()["spec"]["deschedulingIntervalSeconds"] = 90.into();
+    item.applied_fingerprint = Some(drift::fingerprint(item, live.as_ref()));
+    story.version = "v2";
+    story.settle();
+    assert_eq!(story.phase(), CompletedWithUpgrade);
+    assert!(
+        story
+            .item("enable-load-aware-descheduling")
+            .diff
+            .as_deref()
+            .unwrap()
+            .contains("+  deschedulingIntervalSeconds: 60")
+    );
+    assert_eq!(story.condition("UpgradeAvailable").unwrap().reason, "LogicChanged");
+    assert_eq!(story.status.operator_version.as_deref(), Some("v1"));
+
+    let mut drifted = story.clone();
+    drifted.interval(300).settle();
+    assert_eq!(drifted.phase(), Drifted, "drift is still seen");
+    drifted.interval(90).settle();
+    assert_eq!(drifted.phase(), CompletedWithUpgrade);
+
+    let mut aligned = story.clone();
+    aligned.interval(60).settle();
+    assert_eq!(
+        (aligned.phase(), aligned.condition("UpgradeAvailable").unwrap().reason.as_str()),
+        (Completed, "ManuallyAligned")
+    );
+
+    story.edit(|_| {}).settle();
+    assert_eq!(story.phase(), Completed);
+    assert_eq!(story.written.last().unwrap(), "enable-load-aware-descheduling");
+    assert_eq!(story.condition("UpgradeAvailable").unwrap().reason, "Applied");
+}

@@ -1,0 +1,202 @@
+//! What people may do at any time, and what must never happen.
+
+use std::time::Duration;
+
+use api::virt_platform_config::{Approval, FailurePolicy};
+
+use super::*;
+use Phase::*;
+
+/// A story in every phase there is.
+fn everywhere() -> Vec<Story> {
+    let mut stories = Vec::new();
+    let mut story = Story::new(LOAD_AWARE, Action::DryRun);
+    story.step(Brought::Nothing);
+    stories.push(story.clone());
+    story.step(Brought::Nothing);
+    stories.push(story.clone());
+    stories.push(story.settle().clone());
+    stories.push(story.act(Action::Ignore).clone());
+    stories.push(Story::new(LOAD_AWARE, Action::Apply).settle().clone());
+    let mut missing = Story::new(LOAD_AWARE, Action::Apply);
+    missing.world = missing.world.without(&KUBE_DESCHEDULER);
+    stories.push(missing.settle().clone());
+    let mut failed = Story::new(LOAD_AWARE, Action::Apply);
+    failed.refuses = true;
+    stories.push(failed.settle().clone());
+    let mut errors = Story::new(LOAD_AWARE, Action::Apply);
+    errors.refuses = true;
+    errors.spec.failure_policy = FailurePolicy::Continue;
+    stories.push(errors.settle().clone());
+    stories.push(Story::completed(LOAD_AWARE));
+    stories.push(Story::completed(LOAD_AWARE).interval(180).settle().clone());
+    let mut upgraded = Story::completed(LOAD_AWARE);
+    let item = upgraded.status.items.iter_mut().find(|item| item.target_ref.kind == "KubeDescheduler").unwrap();
+    item.managed_fields.pop();
+    item.applied_fingerprint = None;
+    item.state = api::virt_platform_config::ItemState::Completed;
+    upgraded.version = "v2";
+    upgraded.world.edit(&KUBE_DESCHEDULER, "cluster", &["spec", "evictionLimits", "total"], Some(1.into()));
+    stories.push(upgraded.settle().clone());
+    let mut phases: Vec<_> = stories.iter().map(Story::phase).collect();
+    phases.sort_by_key(|phase| Phase::ALL.iter().position(|known| known == phase));
+    assert_eq!(phases, Phase::ALL, "a story for every phase");
+    stories
+}
+
+#[test]
+fn ignore_works_from_every_phase_and_keeps_what_is_there() {
+    for mut story in everywhere() {
+        let (phase, items, written) = (story.phase(), story.status.items.clone(), story.written.len());
+        let objects = format!("{:?}", story.world);
+        story.refuses = false;
+        story.act(Action::Ignore);
+        assert_eq!(story.phase(), Ignored, "from {phase}");
+        assert_eq!((&story.status.items, story.written.len()), (&items, written), "from {phase}");
+        assert_eq!(format!("{:?}", story.world), objects, "from {phase}: nothing is rolled back");
+        assert_eq!(story.status.observed_generation, Some(story.generation));
+    }
+}
+
+#[test]
+fn every_edit_of_the_spec_is_acted_on_in_every_phase() {
+    for before in everywhere() {
+        for action in [Action::DryRun, Action::Apply] {
+            let mut story = before.clone();
+            let phase = story.phase();
+            story.refuses = false;
+            story.options(json!({"loadAware": {"deschedulingIntervalSeconds": 300}})).act(action);
+            assert_eq!(story.status.observed_generation, Some(story.generation), "{phase} then {action}");
+            if story.phase() == PrerequisiteFailed {
+                continue;
+            }
+            let text = json!(story.item("enable-load-aware-descheduling").desired_state).to_string();
+            assert!(text.contains("300"), "{phase} then {action}: a new plan");
+            let wrote = story.written.len() > before.written.len();
+            assert_eq!(wrote, action == Action::Apply, "{phase} then {action}");
+        }
+    }
+}
+
+#[test]
+fn only_an_approval_of_this_very_plan_counts_when_it_names_one() {
+    let mut story = Story::new(LOAD_AWARE, Action::DryRun);
+    story.settle();
+    let digest = story.status.plan_digest.clone().unwrap();
+    let approve = |story: &mut Story, digest: &str| {
+        let approval = Approval { plan_digest: Some(digest.to_owned()), reason: None };
+        story.edit(|spec| spec.approval = Some(approval)).act(Action::Apply);
+    };
+    let other = "0".repeat(64);
+    approve(&mut story, &other);
+    assert_eq!((story.phase(), story.written.len()), (ReviewRequired, 0));
+    let condition = story.condition("ReviewRequired").unwrap();
+    assert_eq!(condition.reason, "ApprovalMismatch");
+    assert!(condition.message.contains(&other) && condition.message.contains(&digest), "{}", condition.message);
+    approve(&mut story, &digest);
+    assert_eq!((story.phase(), story.written.len()), (InProgress, 2));
+}
+
+#[test]
+fn a_plan_whose_target_moved_is_not_applied_unless_that_is_asked_for() {
+    let mut story = Story::completed(LOAD_AWARE);
+    story.options(json!({"loadAware": {"deschedulingIntervalSeconds": 300}})).act(Action::DryRun);
+    assert_eq!(story.phase(), ReviewRequired);
+    story.interval(77).settle();
+    assert_eq!(story.condition("ReviewRequired").unwrap().reason, "PlanStale", "people are told before they approve");
+    let mut bypassing = story.clone();
+    story.act(Action::Apply);
+    assert_eq!((story.phase(), story.condition("Failed").unwrap().reason.as_str()), (Failed, "PlanStale"));
+    assert_eq!(story.written.len(), 2);
+    bypassing.edit(|spec| spec.bypass_optimistic_lock = true).act(Action::Apply);
+    assert_eq!((bypassing.phase(), bypassing.written.len()), (Completed, 3));
+}
+
+#[test]
+fn the_first_failure_ends_it_under_abort_and_nothing_does_under_continue() {
+    let mut abort = Story::new(LOAD_AWARE, Action::Apply);
+    abort.refuses = true;
+    abort.settle();
+    assert_eq!(abort.phase(), Failed);
+    assert_eq!(abort.item("enable-load-aware-descheduling").state.as_str(), "Pending", "not touched");
+    assert_eq!(abort.condition("Failed").unwrap().message, "Item 'enable-psi-metrics' failed: Failed to apply: no");
+
+    let mut proceed = Story::new(LOAD_AWARE, Action::Apply);
+    proceed.refuses = true;
+    proceed.spec.failure_policy = FailurePolicy::Continue;
+    proceed.settle();
+    assert_eq!(proceed.phase(), CompletedWithErrors);
+    assert_eq!(proceed.condition("Completed").unwrap().status, "False");
+}
+
+#[test]
+fn waiting_ends_by_the_clock_alone() {
+    for (policy, phase) in [(FailurePolicy::Abort, Failed), (FailurePolicy::Continue, CompletedWithErrors)] {
+        let mut story = Story::new(LOAD_AWARE, Action::Apply);
+        story.spec.wait_timeout = Some("30m".into());
+        story.spec.failure_policy = policy;
+        story.settle().pass(29 * 60).settle();
+        assert_eq!(story.phase(), InProgress);
+        let observed = Observed {
+            spec: &story.spec,
+            generation: story.generation,
+            status: &story.status,
+            profile: profiles::find(LOAD_AWARE).unwrap(),
+            version: "v1",
+            now: Timestamp::from_second(story.second).unwrap(),
+            rhythm: Rhythm::default(),
+        };
+        let decision = decide(&observed, &News::Saw(&story.look()));
+        assert_eq!(decision.next, Next::Rest(Some(Duration::from_secs(60))), "woken in time");
+        story.pass(65).settle();
+        assert_eq!(story.phase(), phase);
+        let message = story.item("enable-psi-metrics").message.clone().unwrap();
+        let text = "Timeout waiting for resource to become healthy (waited 30m5s, timeout 30m0s): MachineConfigPool";
+        assert!(message.contains(text), "{message}");
+    }
+}
+
+#[test]
+fn invalid_options_wait_for_another_spec_and_not_in_circles() {
+    let mut story = Story::new(LOAD_AWARE, Action::Apply);
+    story.options(json!({"loadAware": {"deschedulingIntervalSeconds": 1}})).settle();
+    assert_eq!(story.phase(), PrerequisiteFailed);
+    assert_eq!(story.condition("PrerequisiteFailed").unwrap().reason, "InvalidOptions");
+    let records = story.records;
+    story.pass(120).settle();
+    assert_eq!(story.records, records);
+    story.options(json!({"loadAware": {"deschedulingIntervalSeconds": 100}})).settle();
+    assert_eq!(story.phase(), InProgress);
+}
+
+#[test]
+fn what_vanished_under_a_plan_in_force_means_a_review_when_it_is_back() {
+    let mut story = Story::completed(LOAD_AWARE);
+    let there = story.world.clone();
+    story.world = story.world.without(&KUBE_DESCHEDULER);
+    story.settle();
+    assert_eq!(story.phase(), PrerequisiteFailed);
+    // Back without its objects, as when a definition was deleted and created again.
+    let empty = Story::new(LOAD_AWARE, Action::Apply).world;
+    let mut back = story.clone();
+    back.world = empty;
+    back.settle();
+    assert_eq!((back.phase(), back.written.len()), (ReviewRequired, 2));
+    back.edit(|_| {}).settle();
+    assert!(back.written.len() > 2, "acknowledged");
+    story.world = there;
+    story.settle();
+    assert_eq!(story.phase(), Completed, "nothing was lost, so there is nothing to review");
+}
+
+#[test]
+fn removals_are_followed_to_the_nodes() {
+    let mut story = Story::completed(LOAD_AWARE);
+    story.options(json!({"loadAware": {"enablePSIMetrics": false}})).settle();
+    assert_eq!(story.phase(), InProgress);
+    assert_eq!(story.item("enable-psi-metrics").operation.as_str(), "Delete");
+    story.roll_out(&[]).settle();
+    assert_eq!(story.phase(), Completed);
+    story.pass(300).settle();
+    assert_eq!(story.phase(), Completed);
+}

@@ -1,0 +1,68 @@
+//! `virt-advisor operator`: the operator, in the foreground.
+
+use std::{io::IsTerminal, time::Duration};
+
+use advisor::machine::Rhythm;
+use anyhow::Context;
+use api::virt_platform_config::WaitTimeout;
+use clap::ValueEnum;
+use operator::Settings;
+use tokio::signal::unix::{SignalKind, signal};
+use tracing_subscriber::EnvFilter;
+
+use crate::cluster;
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The context of the kubeconfig to use
+    #[arg(long)]
+    context: Option<String>,
+    /// How long to wait, at most, before a plan in force is compared with the cluster again
+    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = duration)]
+    recheck_interval: Duration,
+    /// How long to wait, at most, before missing prerequisites are looked for again
+    #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = duration)]
+    prerequisite_interval: Duration,
+    /// How to write the log, which goes to standard error
+    #[arg(long, value_enum, default_value_t = LogFormat::Text)]
+    log_format: LogFormat,
+    /// What to log: error, warn, info, debug or trace, or a filter such as `info,operator=debug`
+    #[arg(long, value_name = "FILTER", env = "LOG_LEVEL", default_value = "info")]
+    log_level: String,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum LogFormat {
+    Text,
+    Json,
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    WaitTimeout::from(text).duration().map_err(|error| error.to_string())
+}
+
+pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
+    log(args)?;
+    let config = cluster::config(args.context.as_deref()).await?;
+    let rhythm = Rhythm { recheck: args.recheck_interval, prerequisites: args.prerequisite_interval };
+    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    let shutdown = async {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    };
+    operator::run(config, Settings { rhythm, ..Settings::default() }, shutdown).await?;
+    Ok(())
+}
+
+fn log(args: &Args) -> anyhow::Result<()> {
+    let filter = EnvFilter::try_new(&args.log_level).with_context(|| format!("--log-level {}", args.log_level))?;
+    let colors = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(colors);
+    match args.log_format {
+        LogFormat::Text => log.init(),
+        LogFormat::Json => log.json().flatten_event(true).init(),
+    }
+    Ok(())
+}

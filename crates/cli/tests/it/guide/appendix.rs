@@ -1,0 +1,54 @@
+//! The appendix of the workflow guide: the plan for higher density, and what becomes of it when somebody else changes what it
+//! set.
+
+use serde_json::Value;
+
+use super::{
+    differences::{Section, assert_as_in_the_guide},
+    nodes::Nodes,
+    stage::Stage,
+    workflow::condition,
+};
+
+const PROFILE: &str = "virt-higher-density";
+const DRIFT: &str = "InputDependencyDrift";
+
+fn action(action: &str) -> String {
+    format!(
+        r#"oc patch virtplatformconfig {PROFILE} --type='json' -p='[{{"op": "replace", "path": "/spec/action", "value":"{action}"}}]'"#
+    )
+}
+
+fn overcommit(percentage: u32) -> String {
+    let spec = format!(r#"{{"spec": {{"higherWorkloadDensity": {{"memoryOvercommitPercentage": {percentage}}}}}}}"#);
+    format!("oc patch hyperconverged kubevirt-hyperconverged -n openshift-cnv --type=merge -p '{spec}'")
+}
+
+#[tokio::test]
+async fn a_plan_for_higher_density_and_a_change_of_what_it_set() {
+    let stage = Stage::set().await;
+    let nodes = Nodes::start(&stage, 3).await;
+    stage.terminal.run(&action("DryRun")).await;
+    stage.reach(PROFILE, "ReviewRequired").await;
+    let config = stage.terminal.yaml("oc get virtplatformconfigs virt-higher-density -o yaml").await;
+    assert_as_in_the_guide(Section::Appendix, &config);
+
+    nodes.release();
+    stage.terminal.run(&action("Apply")).await;
+    stage.reach(PROFILE, "Completed").await;
+
+    // "If HCO memory settings are changed externally, drift detection triggers automatic plan regeneration with forced user
+    // review."
+    stage.terminal.run(&overcommit(130)).await;
+    let forced = |config: &Value| config["status"]["phase"] == "ReviewRequired" && condition(config, DRIFT).0 == "True";
+    let config = stage.until(PROFILE, "in a forced review", forced).await;
+    let message = "Input dependency changed: HCO memoryOvercommitPercentage changed (150 -> 130)";
+    assert_eq!(condition(&config, DRIFT), ("True", "InputChanged", message));
+    let diff = config["status"]["items"][1]["diff"].as_str().unwrap();
+    assert!(diff.contains("\n-    memoryOvercommitPercentage: 130\n+    memoryOvercommitPercentage: 150\n"), "{diff}");
+
+    stage.terminal.run(&overcommit(150)).await;
+    let config = stage.reach(PROFILE, "Completed").await;
+    assert_eq!(condition(&config, DRIFT).1, "DriftResolved");
+    stage.close().await;
+}

@@ -1,0 +1,235 @@
+//! The guide of the profile virt-higher-density: preview, rollout, verification, the wait timeout, and the way back.
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use kube::api::GroupVersionKind;
+use serde_json::{Value, json};
+
+use super::{
+    camera::{Camera, messages},
+    checklist::Checklist,
+    compare::{Difference, What, complaints, extract},
+    nodes::{Nodes, pool_until},
+    stage::Stage,
+    terminal::shown,
+    workflow::condition,
+};
+
+const PROFILE: &str = "virt-higher-density";
+const SWAP: &str = "enable-kubelet-swap";
+const GET: &str = "kubectl get virtplatformconfig virt-higher-density -o yaml";
+const IMPOSSIBLE: &str = "kubectl get nodes -l machineconfiguration.openshift.io/currentConfig!=machineconfiguration.openshift.io/desiredConfig";
+const WITHOUT_OPTIONS: &str = "\
+kubectl apply -f - <<EOF
+apiVersion: advisor.kubevirt.io/v1alpha1
+kind: VirtPlatformConfig
+metadata:
+  name: virt-higher-density
+spec:
+  profile: virt-higher-density
+  action: DryRun
+EOF";
+
+/// What the guide prints and we do not run, and why.
+const EXCEPTIONS: &[(&str, &str)] = &[
+    ("oc debug node/<node-name>", "it needs a node that runs pods; ours are objects"),
+    ("chroot /host", "it is for a shell on a node"),
+    ("swapon --show", "it is for a shell on a node"),
+    (
+        "cat /etc/openshift/kubelet.conf.d/90-swap.conf",
+        "it is for a shell on a node; what it shows is read from the MachineConfig",
+    ),
+    ("ls -l /dev/disk/by-partlabel/CNV_SWAP", "it is for a shell on a node"),
+    ("systemctl status swap-provision.service", "it is for a shell on a node"),
+    ("journalctl -u swap-provision.service", "it is for a shell on a node"),
+    (IMPOSSIBLE, "it compares a label with another, which selectors cannot; kubectl refuses it"),
+    ("make dev-setup", "it starts a cluster, which this test has done"),
+    (WITHOUT_OPTIONS, "it is for a cluster without MachineConfigs; see the other test here"),
+];
+
+/// What the guide tells, and how it really is.
+const DIFFERENCES: &[(&str, &str, &str)] = &[
+    (
+        "Waiting for MachineConfigPool 'worker' to stabilize (Updated: 1/10, Ready: 9/10)",
+        "MachineConfigPool 'worker' is updating (Updated: 1/10, Ready: 1/10)",
+        "the workflow guide, which shows real output, has these words and counts as ready what is updated, as MCO does",
+    ),
+    (
+        "(MachineConfig will remain - you'll need to delete it manually)",
+        "and the VirtPlatformConfig is advertised again, ignored",
+        "profiles are advertised as long as the operator runs",
+    ),
+];
+
+fn differences() -> Vec<Difference> {
+    let path = |field: &str| format!("status.items[{SWAP}].{field}");
+    let severity =
+        What::Differs { theirs: json!("High - Node reboot required for swap configuration"), ours: json!("High") };
+    vec![
+        Difference {
+            path: path("impactSeverity"),
+            what: severity,
+            because: "in the workflow guide, which shows real output, it is one of three words",
+        },
+        Difference {
+            path: path("diff"),
+            what: What::Illustrated,
+            because: "the guide describes it instead of showing it",
+        },
+    ]
+}
+
+fn machine_config() -> GroupVersionKind {
+    GroupVersionKind::gvk("machineconfiguration.openshift.io", "v1", "MachineConfig")
+}
+
+#[tokio::test]
+async fn the_guide_of_higher_density() {
+    let stage = Stage::set().await;
+    let nodes = Nodes::start(&stage, 10).await;
+    let mut guide = Checklist::of(include_str!("density.sh"), EXCEPTIONS, &stage.terminal);
+    preview(&stage, &mut guide).await;
+    roll_out(&stage, &nodes, &mut guide).await;
+    verify(&stage, &mut guide).await;
+    delete(&stage).await;
+    roll_back(&stage, &nodes).await;
+    guide.finish();
+    stage.close().await;
+}
+
+async fn preview(stage: &Stage, guide: &mut Checklist<'_>) {
+    guide.run_first("kubectl apply -f - <<EOF").await;
+    stage.reach(PROFILE, "ReviewRequired").await;
+    guide.tick(GET);
+    let config = stage.terminal.yaml(GET).await;
+    let example: Value = serde_saphyr::from_str(include_str!("density-example.yaml")).unwrap();
+    let said = complaints(&example, &extract(&example, &config), &differences());
+    assert!(said.is_empty(), "{}", said.join("\n"));
+    let diff = config["status"]["items"][0]["diff"].as_str().unwrap();
+    for path in [
+        "/etc/find-swap-partition",
+        "/etc/openshift/kubelet.conf.d/90-swap.conf",
+        "swap-provision.service",
+        "cgroup-system-slice-config.service",
+    ] {
+        assert!(diff.contains(path), "the complete config: {diff}");
+    }
+    stage.object_until(&machine_config(), None, "90-worker-kubelet-swap", "absent", Value::is_null).await;
+}
+
+async fn roll_out(stage: &Stage, nodes: &Nodes, guide: &mut Checklist<'_>) {
+    let watch = "kubectl get virtplatformconfig virt-higher-density -w";
+    guide.tick(watch);
+    let watch = stage.terminal.start(stage.cluster.access(), watch).await;
+    shown(&watch, |text| text.contains("ReviewRequired")).await;
+    let camera = Camera::start(stage, PROFILE).await;
+    guide.run_first("kubectl patch virtplatformconfig virt-higher-density").await;
+    nodes.hold_after_the_first(stage).await;
+    let (_, one_of_ten, because) = DIFFERENCES[0];
+    stage
+        .until(PROFILE, "telling how many nodes are done", |config| {
+            config["status"]["phase"] == "InProgress" && config["status"]["items"][0]["message"] == one_of_ten
+        })
+        .await;
+    nodes.release();
+    let completed = stage.reach(PROFILE, "Completed").await;
+    let seen = camera.up_to(&completed).await;
+    let told = messages(&seen, SWAP);
+    let position = |message: &str| told.iter().position(|told| *told == message);
+    let all = position("MachineConfigPool 'worker' is ready (all 10 nodes updated)");
+    let progression = [position("Applying configuration..."), position(one_of_ten), all];
+    assert!(progression.is_sorted() && progression.iter().all(Option::is_some), "{because}: {told:#?}");
+    shown(&watch, |text| ["InProgress", "Completed"].iter().all(|phase| text.contains(phase))).await;
+}
+
+async fn verify(stage: &Stage, guide: &mut Checklist<'_>) {
+    let config: Value =
+        serde_saphyr::from_str(&guide.run("kubectl get machineconfig 90-worker-kubelet-swap -o yaml").await).unwrap();
+    let files = config["spec"]["config"]["storage"]["files"].as_array().unwrap();
+    let content = |path: &str| {
+        let file = files.iter().find(|file| file["path"] == path).unwrap();
+        let (_, encoded) = file["contents"]["source"].as_str().unwrap().split_once(";base64,").unwrap();
+        String::from_utf8(BASE64_STANDARD.decode(encoded).unwrap()).unwrap()
+    };
+    assert_eq!(content("/etc/find-swap-partition"), include_str!("find-swap-partition.sh").trim_end());
+    assert_eq!(
+        content("/etc/openshift/kubelet.conf.d/90-swap.conf"),
+        "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nmemorySwap:\n  swapBehavior: LimitedSwap\n"
+    );
+    let pool: Value = serde_saphyr::from_str(&guide.run("kubectl get machineconfigpool worker -o yaml").await).unwrap();
+    assert_eq!(pool["status"]["degradedMachineCount"], 0);
+    assert_eq!(pool["status"]["updatedMachineCount"], pool["status"]["machineCount"]);
+    let nodes = guide.run("kubectl get nodes -l node-role.kubernetes.io/worker -o wide").await;
+    assert_eq!(nodes.lines().count(), 11, "{nodes}");
+    let refused = stage.terminal.try_run(IMPOSSIBLE).await;
+    assert!(!refused.status.success(), "it may be run after all");
+}
+
+/// Deleting the object leaves what was applied, and the profile is offered again.
+async fn delete(stage: &Stage) {
+    let before = stage.reach(PROFILE, "Completed").await;
+    stage.terminal.run("kubectl delete virtplatformconfig virt-higher-density").await;
+    let (_, advertised, _) = DIFFERENCES[1];
+    let is_new = |config: &Value| {
+        !config.is_null()
+            && config["metadata"]["uid"] != before["metadata"]["uid"]
+            && config["status"]["phase"] == "Ignored"
+            && config["spec"]["action"] == "Ignore"
+    };
+    stage.until(PROFILE, advertised, is_new).await;
+    stage
+        .object_until(&machine_config(), None, "90-worker-kubelet-swap", "left alone", |config| !config.is_null())
+        .await;
+}
+
+/// Without swap: the MachineConfig goes, with a rollout of its own, and within the time that is allowed for it.
+async fn roll_back(stage: &Stage, nodes: &Nodes) {
+    let spec = |spec: &str| {
+        format!("kubectl patch virtplatformconfig virt-higher-density --type=merge -p '{{\"spec\": {spec}}}'")
+    };
+    nodes.hold();
+    stage
+        .terminal
+        .run(&spec(
+            r#"{"action": "Apply", "waitTimeout": "2s", "options": {"virtHigherDensity": {"enableSwap": false}}}"#,
+        ))
+        .await;
+    let config = stage.reach(PROFILE, "Failed").await;
+    let items = config["status"]["items"].as_array().unwrap();
+    let removal = items.iter().find(|item| item["targetRef"]["name"] == "90-worker-kubelet-swap").unwrap();
+    assert_eq!((&removal["operation"], &removal["state"]), (&json!("Delete"), &json!("Failed")));
+    let message = removal["message"].as_str().unwrap();
+    assert!(message.starts_with("Timeout waiting for resource to become healthy (waited "), "{message}");
+    assert!(
+        message.contains(", timeout 2s): MachineConfigPool 'worker' is updating (Updated: 0/10, Ready: 0/10)"),
+        "{message}"
+    );
+    assert!(condition(&config, "Failed").2.contains(message), "{:?}", condition(&config, "Failed"));
+
+    stage.terminal.run(&spec(r#"{"waitTimeout": "24h"}"#)).await;
+    nodes.release();
+    stage.reach(PROFILE, "Completed").await;
+    stage.object_until(&machine_config(), None, "90-worker-kubelet-swap", "removed", Value::is_null).await;
+    let is_back = |pool: &Value| {
+        let sources = pool["status"]["configuration"]["source"].as_array();
+        pool["status"]["updatedMachineCount"] == 10
+            && sources.is_some_and(|all| all.iter().all(|it| it["name"] != "90-worker-kubelet-swap"))
+    };
+    pool_until(stage, "back to what it was", is_back).await;
+}
+
+#[tokio::test]
+async fn on_a_cluster_without_machine_configs_the_prerequisite_check_fails() {
+    let stage = Stage::bare().await;
+    let said = stage.terminal.run(WITHOUT_OPTIONS).await;
+    assert!(said.contains("virt-higher-density configured"), "{said}");
+    let config = stage.reach(PROFILE, "PrerequisiteFailed").await;
+    let (status, _, message) = condition(&config, "PrerequisiteFailed");
+    assert_eq!(status, "True");
+    let expected = "\
+Missing required dependencies:
+  - MachineConfig (machineconfiguration.openshift.io.v1): MachineConfig CRD is required for swap configuration (available on OpenShift)
+  - HyperConverged (hco.kubevirt.io.v1beta1): Install OpenShift Virtualization via OLM
+";
+    assert_eq!(message, expected);
+    stage.close().await;
+}

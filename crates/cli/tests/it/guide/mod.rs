@@ -1,0 +1,20 @@
+//! The guides, walked through on a real API server with the real operator: every command as printed, every object that
+//! they print compared with the one in the cluster.
+//!
+//! What differs on purpose is listed with its reason, in [`differences`] for the workflow guide and in the tables of
+//! [`load_aware`] and [`density`] for the guides of the two profiles.
+
+mod appendix;
+mod camera;
+mod checklist;
+mod compare;
+mod density;
+mod differences;
+mod document;
+mod errors;
+mod load_aware;
+mod monitoring;
+mod nodes;
+mod stage;
+mod terminal;
+mod workflow;

@@ -1,0 +1,159 @@
+//! A cluster with the operator running in it under its own account, and what a test needs to watch it.
+
+use std::{
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use devcluster::{Access, Cluster, Companion, Identity, Mark};
+use kube::{
+    Api, Client,
+    api::{ApiResource, DynamicObject, GroupVersionKind},
+};
+use serde_json::Value;
+
+use super::terminal::{Terminal, root};
+
+/// Long enough for a machine that is busy with other tests.
+const PATIENCE: Duration = Duration::from_secs(90);
+const POLL: Duration = Duration::from_millis(50);
+
+/// What OpenShift Virtualization brings along, without the descheduler.
+pub(crate) const PLATFORM: &[&str] =
+    &["machineconfig.yaml", "machineconfigpool.yaml", "machineconfiguration.yaml", "hyperconverged-v1beta1.yaml"];
+pub(crate) const DESCHEDULER: &str = "kubedescheduler-5.32.yaml";
+
+pub(crate) struct Stage {
+    pub(crate) cluster: Cluster,
+    pub(crate) client: Client,
+    pub(crate) terminal: Terminal,
+    account: Identity,
+    operator: Companion,
+    beginning: Mark,
+}
+
+impl Stage {
+    /// OpenShift Virtualization at rest with three workers, and the operator; no descheduler yet.
+    pub(crate) async fn set() -> Stage {
+        let (cluster, terminal) = build(PLATFORM).await;
+        terminal.run("kubectl apply --server-side -k config/samples/third-party").await;
+        terminal
+            .run("kubectl apply --server-side --subresource=status -f config/samples/third-party/status.yaml")
+            .await;
+        Stage::with_operator(cluster, terminal).await
+    }
+
+    /// A cluster that has nothing to do with virtualization.
+    pub(crate) async fn bare() -> Stage {
+        let (cluster, terminal) = build(&[]).await;
+        terminal.run("kubectl apply --server-side -f config/samples/third-party/namespaces.yaml").await;
+        Stage::with_operator(cluster, terminal).await
+    }
+
+    async fn with_operator(cluster: Cluster, terminal: Terminal) -> Stage {
+        let client = cluster.access().client().await.unwrap();
+        let account = account(&terminal).await;
+        let beginning = cluster.audit().mark(&client).await.unwrap();
+        let operator = start_operator(cluster.access(), &account).await;
+        let stage = Stage { cluster, client, terminal, account, operator, beginning };
+        for profile in ["load-aware-rebalancing", "virt-higher-density"] {
+            stage.reach(profile, "Ignored").await;
+        }
+        stage
+    }
+
+    /// Waits until a profile is in a phase.
+    pub(crate) async fn reach(&self, profile: &str, phase: &str) -> Value {
+        self.until(profile, &format!("in phase {phase}"), |config| {
+            config["status"]["phase"] == phase
+                && config["status"]["observedGeneration"] == config["metadata"]["generation"]
+        })
+        .await
+    }
+
+    /// Waits until a profile is as it should be.
+    pub(crate) async fn until(&self, profile: &str, what: &str, is_it: impl Fn(&Value) -> bool) -> Value {
+        let kind = GroupVersionKind::gvk("advisor.kubevirt.io", "v1alpha1", "VirtPlatformConfig");
+        self.object_until(&kind, None, profile, what, is_it).await
+    }
+
+    /// Waits until an object is as it should be. An absent one is null.
+    pub(crate) async fn object_until(
+        &self,
+        kind: &GroupVersionKind,
+        namespace: Option<&str>,
+        name: &str,
+        what: &str,
+        is_it: impl Fn(&Value) -> bool,
+    ) -> Value {
+        let resource = ApiResource::from_gvk(kind);
+        let api: Api<DynamicObject> = match namespace {
+            Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, &resource),
+            None => Api::all_with(self.client.clone(), &resource),
+        };
+        let start = Instant::now();
+        loop {
+            let object = serde_json::to_value(api.get_opt(name).await.unwrap()).unwrap();
+            if is_it(&object) {
+                return object;
+            }
+            let ended = self.operator.exit_status();
+            if start.elapsed() > PATIENCE || ended.is_some() {
+                let shown = serde_saphyr::to_string(&without_managers(object)).unwrap();
+                let end = ended.map_or_else(String::new, |status| format!("The operator ended: {status}\n"));
+                let log = self.operator.log_tail();
+                panic!("{} {name} is not {what}\n{shown}\n{end}The operator's log:\n{log}", kind.kind);
+            }
+            tokio::time::sleep(POLL).await;
+        }
+    }
+
+    /// Asks the operator to end, as Kubernetes does. Fails if it does not end well, or has tried what it may not do.
+    pub(crate) async fn close(self) {
+        let status = self.operator.stop(Duration::from_secs(20)).await.unwrap();
+        let log = self.operator.log_tail();
+        assert!(status.is_some_and(|status| status.success()), "the operator ended with {status:?}:\n{log}");
+        let requests = self.cluster.audit().since(self.beginning, &self.client).await.unwrap();
+        let account = self.account.to_string();
+        let own: Vec<_> = requests.iter().filter(|request| request.user == account).collect();
+        assert!(own.iter().any(|request| request.is_write()), "it worked under its own account");
+        let refused: Vec<_> = own.iter().filter(|request| request.code == 403).map(ToString::to_string).collect();
+        assert!(refused.is_empty(), "the rights that it is shipped with do not suffice:\n{}", refused.join("\n"));
+    }
+}
+
+/// A control plane with our definitions and some of the third parties'.
+async fn build(definitions: &[&str]) -> (Cluster, Terminal) {
+    let cluster = Cluster::builder().start().await.unwrap();
+    let terminal = Terminal::open(cluster.access()).await;
+    define(&cluster, "config/crd/advisor.kubevirt.io_virtplatformconfigs.yaml").await;
+    for definition in definitions {
+        define(&cluster, &format!("config/crd/third-party/{definition}")).await;
+    }
+    (cluster, terminal)
+}
+
+pub(crate) async fn define(cluster: &Cluster, file: &str) {
+    let text = std::fs::read_to_string(root().join(file)).unwrap();
+    let crds: Vec<_> = serde_saphyr::from_multiple(&text).unwrap();
+    cluster.access().install_crds(&crds).await.unwrap();
+}
+
+/// The operator's account, with the rights that it is shipped with.
+async fn account(terminal: &Terminal) -> Identity {
+    let applied = terminal.run("kubectl apply --server-side -f config/rbac").await;
+    let name = applied.lines().find_map(|line| line.strip_prefix("serviceaccount/")?.split(' ').next()).unwrap();
+    Identity::service_account("openshift-cnv", name)
+}
+
+async fn start_operator(access: &Access, account: &Identity) -> Companion {
+    let program = Path::new(env!("CARGO_BIN_EXE_virt-advisor"));
+    access.run(account, "operator", program, &["operator"]).await.unwrap()
+}
+
+fn without_managers(mut object: Value) -> Value {
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.remove("managedFields");
+    }
+    object
+}

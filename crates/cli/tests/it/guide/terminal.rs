@@ -1,0 +1,88 @@
+//! A terminal in which the guides' commands work as printed: `oc` and `kubectl` are there, and whoever sits at it is the
+//! administrator.
+
+use std::{
+    os::unix::fs::symlink,
+    path::{Path, PathBuf},
+    process::{Command, Output},
+    time::{Duration, Instant},
+};
+
+use devcluster::{
+    Access, Companion, Identity,
+    tools::{self, Program},
+};
+use serde_json::Value;
+use tempfile::TempDir;
+
+pub(crate) struct Terminal {
+    folder: TempDir,
+}
+
+pub(crate) fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+impl Terminal {
+    /// Some of the guides' commands omit `-n`, so the current namespace is the descheduler's.
+    pub(crate) async fn open(access: &Access) -> Terminal {
+        let folder = tempfile::tempdir().unwrap();
+        let kubectl = tools::ensure(Program::Kubectl).unwrap();
+        for name in ["oc", "kubectl"] {
+            symlink(&kubectl, folder.path().join(name)).unwrap();
+        }
+        std::fs::copy(access.kubeconfig(&Identity::Admin).await.unwrap(), folder.path().join("kubeconfig")).unwrap();
+        let terminal = Terminal { folder };
+        terminal.run("kubectl config set-context --current --namespace=openshift-kube-descheduler-operator").await;
+        terminal
+    }
+
+    /// Runs a command in the root of the repository, whatever comes of it.
+    pub(crate) async fn try_run(&self, command: &str) -> Output {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &self.with_path(command)]).current_dir(root());
+        shell.env("KUBECONFIG", self.kubeconfig()).env("HOME", self.folder.path()).env("NO_COLOR", "1");
+        tokio::task::spawn_blocking(move || shell.output()).await.unwrap().unwrap()
+    }
+
+    /// Runs a command that has to succeed, and returns what it printed.
+    pub(crate) async fn run(&self, command: &str) -> String {
+        let output = self.try_run(command).await;
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{command}\n{}: {said}", output.status);
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// Runs a command that prints one object.
+    pub(crate) async fn yaml(&self, command: &str) -> Value {
+        let text = self.run(command).await;
+        serde_saphyr::from_str(&text).unwrap_or_else(|error| panic!("{command}: {error}\n{text}"))
+    }
+
+    /// Runs a command that goes on until it is dropped.
+    pub(crate) async fn start(&self, access: &Access, command: &str) -> Companion {
+        let command = self.with_path(&format!("exec {command}"));
+        access.run(&Identity::Admin, "terminal", Path::new("sh"), &["-c", &command]).await.unwrap()
+    }
+
+    fn kubeconfig(&self) -> PathBuf {
+        self.folder.path().join("kubeconfig")
+    }
+
+    fn with_path(&self, command: &str) -> String {
+        format!("PATH='{}':\"$PATH\"\n{command}", self.folder.path().display())
+    }
+}
+
+/// Waits until a command that goes on has shown enough, and returns all of it.
+pub(crate) async fn shown(command: &Companion, is_enough: impl Fn(&str) -> bool) -> String {
+    let start = Instant::now();
+    loop {
+        let text = std::fs::read_to_string(command.log()).unwrap();
+        if is_enough(&text) {
+            return text;
+        }
+        assert!(start.elapsed() < Duration::from_secs(30), "it shows no more than\n{text}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}

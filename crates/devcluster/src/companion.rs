@@ -1,0 +1,75 @@
+//! A program of the caller's that works on a cluster as somebody: an operator, a watch that is to be read later.
+//!
+//! It is leashed like the cluster's own parts: it ends when dropped, and with this process, however that ends.
+
+use std::{
+    path::{Path, PathBuf},
+    process::ExitStatus,
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
+
+use crate::{
+    Access, Identity,
+    error::Result,
+    process::{Invocation, Process, resident_memory},
+};
+
+#[derive(Debug)]
+pub struct Companion(Process);
+
+impl Access {
+    /// Runs `program` as `who`, whose kubeconfig it finds in `KUBECONFIG`. What it says goes to a log beside the
+    /// kubeconfig files.
+    pub async fn run(&self, who: &Identity, name: &'static str, program: &Path, args: &[&str]) -> Result<Companion> {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let kubeconfig = self.kubeconfig(who).await?;
+        let folder = kubeconfig.parent().map_or_else(|| PathBuf::from("."), Path::to_owned);
+        let invocation = Invocation {
+            name,
+            program: program.to_owned(),
+            args: args.iter().map(|&arg| arg.to_owned()).collect(),
+            log: folder.join(format!("{name}-{}.log", COUNT.fetch_add(1, Ordering::Relaxed))),
+            folder,
+            env: vec![("KUBECONFIG", kubeconfig)],
+        };
+        Process::spawn(&invocation).map(Companion)
+    }
+}
+
+impl Companion {
+    pub fn pid(&self) -> u32 {
+        self.0.pid()
+    }
+
+    /// What it has in memory, in bytes.
+    pub fn resident_memory(&self) -> Result<u64> {
+        resident_memory(self.pid())
+    }
+
+    /// Where its standard output and its standard error go.
+    pub fn log(&self) -> &Path {
+        self.0.log()
+    }
+
+    /// The last lines of its log, indented.
+    pub fn log_tail(&self) -> String {
+        self.0.log_tail()
+    }
+
+    /// How it ended, if it has.
+    pub fn exit_status(&self) -> Option<ExitStatus> {
+        self.0.exit_status()
+    }
+
+    /// Asks it to end with SIGTERM, and kills it when it has not after `grace`. Returns how it ended.
+    pub async fn stop(&self, grace: Duration) -> Result<Option<ExitStatus>> {
+        self.0.stop(grace).await?;
+        Ok(self.0.exit_status())
+    }
+
+    /// Ends it with SIGKILL.
+    pub fn kill(&self) {
+        self.0.kill();
+    }
+}

@@ -1,0 +1,291 @@
+//! The watches on what plans depend on: one per named object, metadata only, as long as a plan needs it.
+//!
+//! A watch waits while its kind is not served and starts when the definition appears; nothing has to be restarted. What it
+//! sees goes to the stewards that asked, who compare it with what they know.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    fmt::Debug,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use advisor::{Kind, ObjectRef, Query, kind::CUSTOM_RESOURCE_DEFINITION};
+use futures::StreamExt;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::{
+    Api, Client, Resource, ResourceExt,
+    core::{DynamicObject, PartialObjectMeta},
+    discovery::ApiResource,
+    runtime::watcher::{self, Event, watcher},
+};
+use serde::de::DeserializeOwned;
+use serde_json::json;
+use tokio::{sync::watch, task::JoinHandle};
+use tracing::debug;
+
+use crate::{
+    inbox::{Inbox, Mark, Sighting},
+    patience::Patience,
+};
+
+/// The definitions there are, by name, with their versions.
+type Definitions = BTreeMap<String, String>;
+
+pub(crate) struct Watches {
+    client: Client,
+    definitions: watch::Receiver<Definitions>,
+    stewards: Vec<Arc<Inbox>>,
+    running: Mutex<HashMap<Query, Running>>,
+}
+
+struct Running {
+    /// Positions of the stewards that want to know.
+    listeners: Arc<Mutex<BTreeSet<usize>>>,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Watches {
+    pub(crate) fn new(client: Client, definitions: watch::Receiver<Definitions>, stewards: Vec<Arc<Inbox>>) -> Self {
+        Watches { client, definitions, stewards, running: Mutex::default() }
+    }
+
+    /// Makes the watches of one steward those on these queries and no others.
+    pub(crate) fn attend(&self, steward: usize, queries: &BTreeSet<Query>) {
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        running.retain(|query, watch| {
+            let mut listeners = watch.listeners.lock().unwrap_or_else(PoisonError::into_inner);
+            if !queries.contains(query) {
+                listeners.remove(&steward);
+            }
+            !listeners.is_empty()
+        });
+        for query in queries {
+            let watch = running.entry(query.clone()).or_insert_with(|| self.start(query.clone()));
+            watch.listeners.lock().unwrap_or_else(PoisonError::into_inner).insert(steward);
+        }
+    }
+
+    fn start(&self, query: Query) -> Running {
+        let listeners = Arc::new(Mutex::new(BTreeSet::new()));
+        let audience = Audience { query, stewards: self.stewards.clone(), listeners: listeners.clone() };
+        let task = tokio::spawn(follow(self.client.clone(), self.definitions.clone(), audience));
+        Running { listeners, task }
+    }
+}
+
+/// Whom to tell what is seen.
+struct Audience {
+    query: Query,
+    stewards: Vec<Arc<Inbox>>,
+    listeners: Arc<Mutex<BTreeSet<usize>>>,
+}
+
+impl Audience {
+    fn tell(&self, sighting: &Sighting) {
+        for listener in self.listeners.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+            self.stewards[*listener].put(|mail| {
+                mail.sightings.insert(self.query.clone(), sighting.clone());
+            });
+        }
+    }
+}
+
+/// Watches one query for ever, through the coming and going of its kind.
+async fn follow(client: Client, mut definitions: watch::Receiver<Definitions>, audience: Audience) {
+    let kind = match &audience.query {
+        Query::Object(reference) => reference.kind,
+        Query::List(kind) => kind,
+    };
+    let definition = ObjectRef::definition(kind).name;
+    let version_of = |definitions: &Definitions| definitions.get(&definition).cloned();
+    // Kinds that are not custom have no definition and are always served.
+    let built_in = !kind.group.contains('.');
+    let mut pause = Duration::from_millis(100);
+    loop {
+        let defined = version_of(&definitions.borrow_and_update());
+        if built_in || defined.is_some() {
+            for version in kind.versions {
+                tokio::select! {
+                    () = stream(&client, kind, version, &audience) => {}
+                    // The definition went or changed: what is served may be something else now.
+                    () = changed(&mut definitions, |now| version_of(now) != defined) => break,
+                }
+            }
+            // Served in no version that we know, or not yet.
+            tokio::select! {
+                () = tokio::time::sleep(pause) => pause = (pause * 2).min(Duration::from_secs(30)),
+                () = changed(&mut definitions, |now| version_of(now) != defined) => pause = Duration::from_millis(100),
+            }
+        } else {
+            changed(&mut definitions, |now| version_of(now).is_some()).await;
+            pause = Duration::from_millis(100);
+        }
+    }
+}
+
+async fn changed(definitions: &mut watch::Receiver<Definitions>, until: impl Fn(&Definitions) -> bool) {
+    if definitions.wait_for(|now| until(now)).await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}
+
+/// One watch, until it turns out that nothing is served there. Of named objects the metadata tell whether they changed; of
+/// lists, which are short, the objects themselves come with the watch.
+async fn stream(client: &Client, kind: &'static Kind, version: &'static str, audience: &Audience) {
+    let resource = ApiResource {
+        group: kind.group.to_owned(),
+        version: version.to_owned(),
+        api_version: kind.api_version(version),
+        kind: kind.kind.to_owned(),
+        plural: kind.plural.to_owned(),
+    };
+    match &audience.query {
+        Query::Object(reference) => {
+            let config = watcher::Config::default().fields(&format!("metadata.name={}", reference.name));
+            let api: Api<PartialObjectMeta<DynamicObject>> = match reference.namespace {
+                Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
+                None => Api::all_with(client.clone(), &resource),
+            };
+            observe(api, config, kind, audience, mark, |members| {
+                members.get(&reference.name).map_or(Sighting::Absent, |mark| Sighting::Object(mark.clone()))
+            })
+            .await;
+        }
+        Query::List(_) => {
+            let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
+            observe(
+                api,
+                watcher::Config::default(),
+                kind,
+                audience,
+                |object| json!(object),
+                |members| Sighting::Members { version, items: members.values().cloned().collect() },
+            )
+            .await;
+        }
+    }
+}
+
+async fn observe<K, T>(
+    api: Api<K>,
+    config: watcher::Config,
+    kind: &'static Kind,
+    audience: &Audience,
+    keep: impl Fn(&K) -> T,
+    sighting: impl Fn(&BTreeMap<String, T>) -> Sighting,
+) where
+    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+{
+    let mut members: BTreeMap<String, T> = BTreeMap::new();
+    let mut complete = false;
+    let mut patience = Patience::default();
+    let mut events = std::pin::pin!(watcher(api, config));
+    while let Some(event) = events.next().await {
+        match event {
+            Ok(Event::Init) => {
+                complete = false;
+                members.clear();
+                continue;
+            }
+            Ok(Event::InitApply(object) | Event::Apply(object)) => {
+                members.insert(object.name_any(), keep(&object));
+            }
+            Ok(Event::Delete(object)) => {
+                members.remove(&object.name_any());
+            }
+            Ok(Event::InitDone) => complete = true,
+            Err(error) if is_missing(&error) => {
+                audience.tell(&Sighting::Absent);
+                return;
+            }
+            Err(error) => {
+                debug!(kind = kind.kind, %error, "watching; trying again");
+                patience.wait().await;
+                continue;
+            }
+        }
+        patience.reset();
+        if complete {
+            audience.tell(&sighting(&members));
+        }
+    }
+}
+
+fn mark(object: &PartialObjectMeta<DynamicObject>) -> Mark {
+    Mark {
+        uid: object.uid().unwrap_or_default(),
+        version: object.resource_version().unwrap_or_default(),
+        generation: object.metadata.generation.unwrap_or_default(),
+        labels: object.labels().clone(),
+    }
+}
+
+/// Whether nothing is served there, or the place to go on from is gone: either way the watch has to start over.
+fn is_missing(error: &watcher::Error) -> bool {
+    match error {
+        watcher::Error::InitialListFailed(kube::Error::Api(status))
+        | watcher::Error::WatchStartFailed(kube::Error::Api(status)) => matches!(status.code, 404 | 410),
+        _ => false,
+    }
+}
+
+/// Watches the definitions of custom kinds, metadata only, and tells the stewards which kinds changed.
+pub(crate) async fn definitions(
+    client: Client,
+    known: watch::Sender<Definitions>,
+    stewards: Vec<Arc<Inbox>>,
+    kinds: Vec<&'static Kind>,
+) {
+    let api: Api<PartialObjectMeta<CustomResourceDefinition>> = Api::all(client);
+    // Pages keep what is in memory at a time small; clusters have hundreds of definitions.
+    let config = watcher::Config::default().page_size(50);
+    let mut events = std::pin::pin!(watcher(api, config));
+    let mut patience = Patience::default();
+    let by_name: BTreeMap<String, &'static Kind> =
+        kinds.into_iter().map(|kind| (ObjectRef::definition(kind).name, kind)).collect();
+    let mut now = Definitions::new();
+    let mut complete = false;
+    while let Some(event) = events.next().await {
+        match event {
+            Ok(Event::Init) => {
+                complete = false;
+                now.clear();
+                continue;
+            }
+            Ok(Event::InitApply(object) | Event::Apply(object)) => {
+                if by_name.contains_key(&object.name_any()) {
+                    now.insert(object.name_any(), object.resource_version().unwrap_or_default());
+                }
+            }
+            Ok(Event::Delete(object)) => {
+                now.remove(&object.name_any());
+            }
+            Ok(Event::InitDone) => complete = true,
+            Err(error) => {
+                debug!(%error, "watching {}s; trying again", CUSTOM_RESOURCE_DEFINITION.kind);
+                patience.wait().await;
+                continue;
+            }
+        }
+        patience.reset();
+        if !complete {
+            continue;
+        }
+        let before = known.send_replace(now.clone());
+        let is_new = |name: &String| before.get(name) != now.get(name);
+        let changed: Vec<&'static Kind> =
+            by_name.iter().filter(|(name, _)| is_new(name)).map(|(_, kind)| *kind).collect();
+        if !changed.is_empty() {
+            for steward in &stewards {
+                steward.put(|mail| mail.kinds.extend(&changed));
+            }
+        }
+    }
+}

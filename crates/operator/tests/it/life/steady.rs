@@ -1,0 +1,103 @@
+//! Nothing happens: what does the operator ask, and what does it write?
+
+use std::{collections::BTreeMap, time::Duration};
+
+use devcluster::Request;
+use serde_json::{Value, json};
+
+use crate::{
+    platform::{DENSITY, LOAD_AWARE, Platform, descheduler, hyper_converged},
+    pools::{PSI, SWAP},
+    running::{Running, eventually},
+};
+
+const RECHECKS: usize = 4;
+
+/// How often each object was read.
+fn reads(requests: &[Request]) -> BTreeMap<String, usize> {
+    let mut reads = BTreeMap::new();
+    for request in requests {
+        *reads.entry(format!("{} {} {}", request.verb, request.resource, request.name)).or_default() += 1;
+    }
+    reads
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_plans_in_force_cost_one_read_per_named_object_and_recheck_and_no_write() {
+    let platform = Platform::shared().await;
+    let operator = Running::looking_every(&platform, Duration::from_secs(1)).await;
+    platform.complete(LOAD_AWARE, json!({}), &[PSI]).await;
+    platform.complete(DENSITY, json!({}), &[PSI, SWAP]).await;
+    let versions = async || {
+        let version = async |profile| platform.config(profile).await["metadata"]["resourceVersion"].clone();
+        (version(LOAD_AWARE).await, version(DENSITY).await)
+    };
+    let before = versions().await;
+    let mark = platform.mark().await;
+
+    // Each of these is read by one of the two plans only, so that they count the rechecks.
+    let (of_load_aware, of_density) = ("get kubedeschedulers cluster", "get machineconfigs 90-worker-kubelet-swap");
+    let count = |reads: &BTreeMap<String, usize>, name: &str| reads.get(name).copied().unwrap_or_default();
+    let requests = eventually("several rechecks", async || {
+        let requests = platform.requests_since(mark).await;
+        let seen = reads(&requests);
+        (count(&seen, of_load_aware).min(count(&seen, of_density)) >= RECHECKS).then_some(requests)
+    })
+    .await;
+
+    let writes: Vec<_> = requests.iter().filter(|request| request.is_write() || request.dry_run).collect();
+    assert!(writes.is_empty(), "{writes:?}");
+    assert_eq!(versions().await, before, "not even a status");
+
+    let reads = reads(&requests);
+    // The log may begin or end in the middle of a recheck.
+    let (load_aware, density) = (count(&reads, of_load_aware) + 1, count(&reads, of_density) + 1);
+    let allowed = BTreeMap::from([
+        (of_load_aware.to_owned(), load_aware),
+        ("get customresourcedefinitions kubedeschedulers.operator.openshift.io".to_owned(), load_aware),
+        (format!("get machineconfigs {PSI}"), load_aware),
+        (format!("get machineconfigs rendered-worker-{PSI}-{SWAP}"), load_aware),
+        (of_density.to_owned(), density),
+        ("get machineconfigurations cluster".to_owned(), density),
+        ("get hyperconvergeds kubevirt-hyperconverged".to_owned(), load_aware + density),
+        ("list machineconfigpools ".to_owned(), load_aware + density),
+    ]);
+    for (what, times) in &reads {
+        let most = count(&allowed, what);
+        assert!(*times <= most, "{what}: {times} times, at most {most} expected: {reads:#?}");
+    }
+    operator.stop().await;
+}
+
+/// HyperConverged's own operator reports all day long; that is not worth a single request.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_status_that_others_report_causes_no_request_at_all() {
+    let platform = Platform::shared().await;
+    let operator = Running::start(&platform).await;
+    platform.complete(LOAD_AWARE, json!({}), &[PSI]).await;
+    platform.complete(DENSITY, json!({}), &[PSI, SWAP]).await;
+    let mark = platform.mark().await;
+
+    let uri = "/apis/hco.kubevirt.io/v1beta1/namespaces/openshift-cnv/hyperconvergeds/kubevirt-hyperconverged/status";
+    let before = platform.get(&hyper_converged(Value::Null)).await;
+    for beat in 0..10 {
+        let status = json!({"status": {"observedGeneration": beat, "systemHealthStatus": format!("beat-{beat}")}});
+        platform.request("PATCH", uri, Some("application/merge-patch+json"), status).await;
+    }
+    let after = platform.get(&hyper_converged(Value::Null)).await;
+    assert_ne!(before["metadata"]["resourceVersion"], after["metadata"]["resourceVersion"], "something was written");
+    assert_eq!(before["metadata"]["generation"], after["metadata"]["generation"], "and it was no spec");
+
+    // A label may matter, so it is looked at. When that has happened, the news from before it have arrived as well.
+    let mut labeled = descheduler(json!({}));
+    labeled["metadata"]["labels"] = json!({"seen": "true"});
+    platform.patch("admin", &labeled).await;
+    let requests = eventually("the label is looked at", async || {
+        let requests = platform.requests_since(mark).await;
+        requests.iter().any(|request| request.resource == "kubedeschedulers").then_some(requests)
+    })
+    .await;
+    let requests: Vec<_> = requests.iter().map(|request| format!("{} {}", request.verb, request.resource)).collect();
+    assert_eq!(requests, ["get kubedeschedulers"]);
+    operator.stop().await;
+}

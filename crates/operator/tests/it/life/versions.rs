@@ -1,0 +1,105 @@
+//! Every version of the descheduler's operator × fresh or existing objects × both profiles: each comes into force, stays
+//! there without a request more than it needs, and notices who changes something.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::{DESCHEDULER, SWAP_ITEM};
+use crate::{
+    platform::{DENSITY, LOAD_AWARE, Platform, descheduler, hyper_converged, machine_config},
+    pools::{PSI, SWAP},
+    running::{Running, condition, eventually, item, reason},
+};
+
+const RECHECK: Duration = Duration::from_millis(300);
+
+/// Objects of an administrator, in every version of the definitions.
+async fn configured_by_hand(platform: &Platform) {
+    let spec = json!({
+        "managementState": "Unmanaged",
+        "deschedulingIntervalSeconds": 3600,
+        "profiles": ["AffinityAndTaints", "LifecycleAndUtilization"],
+    });
+    platform.apply("admin", &descheduler(spec), "").await;
+    platform.apply("admin", &machine_config(PSI, json!({"kernelArguments": ["quiet", "psi=0"]})), "").await;
+    let other = json!({"config": {"ignition": {"version": "3.2.0"}, "storage": {"files": []}}});
+    platform.apply("admin", &machine_config(SWAP, other), "").await;
+    let density = json!({"higherWorkloadDensity": {"memoryOvercommitPercentage": 130}});
+    platform.apply("admin", &hyper_converged(density), "").await;
+}
+
+/// Changes something by hand, which is noticed and told, and changes it back.
+async fn drifts_and_recovers(platform: &Platform, profile: &str, name: &str, there: Value, back: Value, case: &str) {
+    platform.patch("kubectl-edit", &there).await;
+    let drifted = platform.until_phase(profile, "Drifted").await;
+    assert_eq!(item(&drifted, name)["driftedBy"]["manager"], "kubectl-edit", "{case}");
+    assert_eq!(reason(&drifted, "Drifted"), "DriftDetected", "{case}");
+    let diff = item(&drifted, name)["diff"].as_str().unwrap();
+    assert!(diff.contains("\n-") && diff.contains("\n+"), "{case}: {diff}");
+    assert_eq!(platform.get(&there).await["spec"], platform.patch("nobody", &there).await["spec"], "{case}: untouched");
+
+    platform.patch("kubectl-edit", &back).await;
+    let completed = platform.until_phase(profile, "Completed").await;
+    assert_eq!(item(&completed, name)["driftedBy"], Value::Null, "{case}");
+    assert!(item(&completed, name)["diff"].as_str().unwrap().ends_with("(no changes)\n"), "{case}");
+    assert_eq!(condition(&completed, "Drifted")["status"], "False", "{case}");
+}
+
+/// In force and left alone: only rechecks, as many as the time allows, and nothing written.
+async fn stays_quiet(platform: &Platform, case: &str) {
+    let (mark, before) = (platform.mark().await, platform.config(LOAD_AWARE).await);
+    let requests = eventually("two rechecks", async || {
+        let requests = platform.requests_since(mark).await;
+        let rechecks = requests.iter().filter(|request| request.resource == "kubedeschedulers").count();
+        (rechecks >= 2).then_some(requests)
+    })
+    .await;
+    let writes: Vec<_> = requests.iter().filter(|request| request.is_write()).map(ToString::to_string).collect();
+    assert!(writes.is_empty(), "{case}: {writes:?}");
+    // Two plans, up to three rechecks each, of at most six objects.
+    assert!(requests.len() <= 2 * 3 * 6, "{case}: {} requests: {requests:#?}", requests.len());
+    assert_eq!(platform.config(LOAD_AWARE).await, before, "{case}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_descheduler_version_comes_into_force_and_is_watched_without_a_loop() {
+    let platform = Platform::at_rest().await;
+    platform.install().await;
+    for (version, profile) in [
+        ("5.10", "LongLifecycle"),
+        ("5.14", "DevKubeVirtRelieveAndMigrate"),
+        ("5.21", "DevKubeVirtRelieveAndMigrate"),
+        ("5.32", "KubeVirtRelieveAndMigrate"),
+    ] {
+        for existing in [false, true] {
+            let case = format!("{version}, {}", if existing { "existing objects" } else { "fresh" });
+            platform.tidy_up().await;
+            platform.define(&format!("kubedescheduler-{version}.yaml")).await;
+            platform.populate().await;
+            if existing {
+                configured_by_hand(&platform).await;
+            }
+            let operator = Running::looking_every(&platform, RECHECK).await;
+            platform.complete(LOAD_AWARE, json!({}), &[PSI]).await;
+            let density = platform.complete(DENSITY, json!({}), &[PSI, SWAP]).await;
+            let load_aware = platform.until_phase(LOAD_AWARE, "Completed").await;
+            for config in [&load_aware, &density] {
+                assert_eq!(reason(config, "Completed"), "Completed", "{case}");
+                assert_eq!(condition(config, "InputDependencyDrift"), &Value::Null, "{case}");
+            }
+            let live = platform.get(&descheduler(Value::Null)).await;
+            let expected = if existing { json!(["AffinityAndTaints", profile]) } else { json!([profile]) };
+            assert_eq!(live["spec"]["profiles"], expected, "{case}");
+            let state = if existing { "Unmanaged" } else { "Managed" };
+            assert_eq!(live["spec"]["managementState"], state, "{case}");
+
+            stays_quiet(&platform, &case).await;
+            let interval = |seconds: i32| descheduler(json!({"deschedulingIntervalSeconds": seconds}));
+            drifts_and_recovers(&platform, LOAD_AWARE, DESCHEDULER, interval(180), interval(60), &case).await;
+            let ignition = |version: &str| machine_config(SWAP, json!({"config": {"ignition": {"version": version}}}));
+            drifts_and_recovers(&platform, DENSITY, SWAP_ITEM, ignition("3.4.0"), ignition("3.2.0"), &case).await;
+            operator.stop().await;
+        }
+    }
+}

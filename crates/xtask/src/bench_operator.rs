@@ -1,0 +1,301 @@
+//! What the operator costs: how long people wait for it, how many requests a whole life takes, and how much memory it needs.
+//!
+//! The operator is the optimized binary, as its own process, on a real API server. Pools are moved by hand, so that only the
+//! operator's own time is measured.
+
+use std::{
+    collections::BTreeMap,
+    process::Command,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, ensure};
+use devcluster::{Cluster, Companion, Identity, Request};
+use futures::{StreamExt, TryStreamExt, stream};
+use kube::{
+    Api, Client,
+    api::{DynamicObject, Patch, PatchParams},
+    discovery::ApiResource,
+    runtime::watcher::{self, Event, watcher},
+};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use crate::root;
+
+const RUNS: usize = 50;
+const PROFILE: &str = "load-aware-rebalancing";
+const PSI: &str = "99-worker-psi-karg";
+const OPERATOR: &str = "virt-advisor-operator-bench";
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Other people's MachineConfigs, and how big they are.
+const FOREIGN: usize = 2000;
+const FOREIGN_BYTES: usize = 64 * 1024;
+
+/// What is measured, and what the reference implementation took on the same server.
+const STEPS: [(&str, f64); 4] = [
+    ("created -> ReviewRequired", 60.0),
+    ("approved -> both objects written", 52.0),
+    ("pool ready -> Completed", 75.0),
+    ("foreign edit -> Drifted", 58.0),
+];
+
+pub(crate) async fn run() -> anyhow::Result<()> {
+    println!("Building the operator, and starting a control plane with the third parties' kinds");
+    let built = Command::new(env!("CARGO"))
+        .args(["build", "--quiet", "--locked", "--release", "-p", "cli"])
+        .current_dir(root())
+        .status()?;
+    ensure!(built.success(), "the operator could not be built");
+    let cluster = Cluster::builder().start().await?;
+    let client = cluster.access().client().await?;
+    for args in [
+        &["apply", "--server-side", "-k", "config/crd"][..],
+        &["apply", "--server-side", "-k", "config/crd/third-party"],
+        &["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"],
+        &["apply", "--server-side", "-k", "config/samples/third-party"],
+        &["apply", "--server-side", "--subresource=status", "-f", "config/samples/third-party/status.yaml"],
+    ] {
+        let mut kubectl = cluster.access().kubectl_command(&Identity::Admin).await?;
+        let output = kubectl.args(args).current_dir(root()).output()?;
+        ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    let program = root().join("target/release/virt-advisor");
+    let who = Identity::user(OPERATOR, &["system:masters"]);
+    let start = async || cluster.access().run(&who, "virt-advisor", &program, &["operator"]).await;
+    let operator = start().await?;
+    let mut bench = Bench::new(client.clone()).await?;
+    bench.until("offered", |kind, object| kind == "VirtPlatformConfig" && phase(object) == "Ignored").await?;
+    let idle = memory(&operator)?;
+
+    let mut times: [Vec<Duration>; 4] = Default::default();
+    let mut requests = Vec::new();
+    for _ in 0..RUNS {
+        let mark = cluster.audit().mark(&client).await?;
+        let life = bench.life().await?;
+        for (times, time) in times.iter_mut().zip(life) {
+            times.push(time);
+        }
+        requests.push(counted(cluster.audit().since(mark, &client).await?));
+        bench.clean_up().await?;
+    }
+    println!("\nOne life of {PROFILE}, {RUNS} times:\n");
+    println!("{:<34} {:>9} {:>9} {:>15} {:>7}", "", "p50 [ms]", "p99 [ms]", "reference [ms]", "ratio");
+    for ((name, reference), times) in STEPS.iter().zip(&mut times) {
+        times.sort_unstable();
+        let at = |share: f64| times[((times.len() - 1) as f64 * share).round() as usize].as_secs_f64() * 1000.0;
+        println!("{name:<34} {:>9.1} {:>9.1} {reference:>15.0} {:>7.2}", at(0.5), at(0.99), at(0.5) / reference);
+    }
+    let totals: Vec<usize> = requests.iter().map(|kinds| kinds.values().sum()).collect();
+    let (least, most) = (totals.iter().min().copied().unwrap_or(0), totals.iter().max().copied().unwrap_or(0));
+    println!("\nRequests of a whole life, watches and events aside: {least} to {most} (reference: 70 to 76)");
+    for (kind, count) in requests.last().context("there were runs")? {
+        println!("  {count:>3} {kind}");
+    }
+    let busy = memory(&operator)?;
+    println!("\nResident memory: {idle:.1} MiB idle, {busy:.1} MiB after {RUNS} lives (reference: 54 MiB)");
+
+    println!("Adding {FOREIGN} MachineConfigs of {} KiB of other people's", FOREIGN_BYTES / 1024);
+    foreign(&client).await?;
+    let crowded = memory(&operator)?;
+    operator.stop(Duration::from_secs(5)).await?;
+    let operator = start().await?;
+    bench.life().await?;
+    let restarted = memory(&operator)?;
+    println!(
+        "Resident memory: {crowded:.1} MiB beside them, {restarted:.1} MiB after a restart and one more life (reference: 206 MiB beside 1,000)"
+    );
+    let size = std::fs::metadata(&program)?.len() as f64 / 1e6;
+    println!("Binary: {size:.1} MB (reference: 74 MB)");
+    Ok(())
+}
+
+fn memory(operator: &Companion) -> anyhow::Result<f64> {
+    Ok(operator.resident_memory()? as f64 / 1024.0 / 1024.0)
+}
+
+/// Requests by what they do, without watches and events.
+fn counted(requests: Vec<Request>) -> BTreeMap<String, usize> {
+    let mut counts = BTreeMap::new();
+    for request in requests {
+        if request.user == OPERATOR && request.verb != "watch" && !request.uri.contains("/events") {
+            let path = request.uri.split('?').next().unwrap_or_default().to_owned();
+            let path = path.replace("rendered-worker-d9366560000b5d89c5825f832fda0bd6", "rendered-*");
+            *counts.entry(format!("{} {path}", request.verb)).or_insert(0) += 1;
+        }
+    }
+    counts
+}
+
+fn phase(object: &Value) -> &str {
+    object.pointer("/status/phase").and_then(Value::as_str).unwrap_or_default()
+}
+
+/// The eyes and hands of a person at the API server.
+struct Bench {
+    client: Client,
+    sightings: mpsc::UnboundedReceiver<(&'static str, Value, Instant)>,
+}
+
+fn resource(group: &str, version: &str, kind: &str) -> ApiResource {
+    ApiResource {
+        group: group.into(),
+        version: version.into(),
+        api_version: format!("{group}/{version}"),
+        kind: kind.into(),
+        plural: format!("{}s", kind.to_lowercase()),
+    }
+}
+
+const MCO: &str = "machineconfiguration.openshift.io";
+
+impl Bench {
+    async fn new(client: Client) -> anyhow::Result<Self> {
+        let (seen, sightings) = mpsc::unbounded_channel();
+        let watched = [
+            ("VirtPlatformConfig", resource("advisor.kubevirt.io", "v1alpha1", "VirtPlatformConfig"), PROFILE),
+            ("MachineConfig", resource(MCO, "v1", "MachineConfig"), PSI),
+            ("KubeDescheduler", resource("operator.openshift.io", "v1", "KubeDescheduler"), "cluster"),
+        ];
+        for (kind, resource, name) in watched {
+            let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
+            let config = watcher::Config::default().fields(&format!("metadata.name={name}"));
+            let seen = seen.clone();
+            tokio::spawn(async move {
+                let mut events = std::pin::pin!(watcher(api, config));
+                while let Some(event) = events.next().await {
+                    if let Ok(Event::Apply(object) | Event::InitApply(object)) = event {
+                        let _ = seen.send((kind, json!(object), Instant::now()));
+                    }
+                }
+            });
+        }
+        Ok(Bench { client, sightings })
+    }
+
+    async fn until(&mut self, what: &str, holds: impl Fn(&str, &Value) -> bool) -> anyhow::Result<Instant> {
+        let found = async {
+            loop {
+                let (kind, object, time) = self.sightings.recv().await.context("the watches have ended")?;
+                if holds(kind, &object) {
+                    return anyhow::Ok(time);
+                }
+            }
+        };
+        tokio::time::timeout(PATIENCE, found).await.with_context(|| format!("never: {what}"))?
+    }
+
+    fn api(&self, group: &str, version: &str, kind: &str, namespace: Option<&str>) -> Api<DynamicObject> {
+        let resource = resource(group, version, kind);
+        match namespace {
+            Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, &resource),
+            None => Api::all_with(self.client.clone(), &resource),
+        }
+    }
+
+    fn configs(&self) -> Api<DynamicObject> {
+        self.api("advisor.kubevirt.io", "v1alpha1", "VirtPlatformConfig", None)
+    }
+
+    fn descheduler(&self) -> Api<DynamicObject> {
+        self.api("operator.openshift.io", "v1", "KubeDescheduler", Some("openshift-kube-descheduler-operator"))
+    }
+
+    async fn patch(&self, api: &Api<DynamicObject>, name: &str, patch: Value) -> anyhow::Result<()> {
+        api.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await?;
+        Ok(())
+    }
+
+    /// From the first plan to drift. How long each step took.
+    async fn life(&mut self) -> anyhow::Result<[Duration; 4]> {
+        let configs = self.configs();
+        let arrived = |wanted: &'static str| {
+            move |kind: &str, object: &Value| kind == "VirtPlatformConfig" && phase(object) == wanted
+        };
+
+        let start = Instant::now();
+        self.patch(&configs, PROFILE, json!({"spec": {"action": "DryRun"}})).await?;
+        let planned = self.until("ReviewRequired", arrived("ReviewRequired")).await? - start;
+
+        let start = Instant::now();
+        self.patch(&configs, PROFILE, json!({"spec": {"action": "Apply"}})).await?;
+        let first = self.until("an object", |kind, _| kind != "VirtPlatformConfig").await?;
+        let second = self.until("both objects", |kind, _| kind != "VirtPlatformConfig").await?;
+        let written = first.max(second) - start;
+
+        let waits = |message: &'static str| move |_: &str, object: &Value| object.to_string().contains(message);
+        self.until("waiting", waits("is processing changes")).await?;
+        self.roll(1).await?;
+        self.until("rolling", waits("Updated: 1/3")).await?;
+        let start = Instant::now();
+        self.roll(3).await?;
+        let completed = self.until("Completed", arrived("Completed")).await? - start;
+
+        let start = Instant::now();
+        self.patch(&self.descheduler(), "cluster", json!({"spec": {"deschedulingIntervalSeconds": 180}})).await?;
+        let drifted = self.until("Drifted", arrived("Drifted")).await? - start;
+        Ok([planned, written, completed, drifted])
+    }
+
+    /// Everything as it was: ignored, nothing applied, the pool at rest.
+    async fn clean_up(&mut self) -> anyhow::Result<()> {
+        self.patch(&self.configs(), PROFILE, json!({"spec": {"action": "Ignore"}})).await?;
+        self.until("Ignored", |kind, object| kind == "VirtPlatformConfig" && phase(object) == "Ignored").await?;
+        self.descheduler().delete("cluster", &Default::default()).await?;
+        self.api(MCO, "v1", "MachineConfig", None).delete(PSI, &Default::default()).await?;
+        self.roll(0).await
+    }
+
+    /// Plays the machine config operator: so many of three nodes run our config; with none, the pool is as before it.
+    async fn roll(&self, updated: usize) -> anyhow::Result<()> {
+        let pools = self.api(MCO, "v1", "MachineConfigPool", None);
+        let mut sources = vec!["00-worker", "01-worker-kubelet", "97-worker-generated-kubelet", "99-worker-ssh"];
+        let at_rest = "rendered-worker-d9366560000b5d89c5825f832fda0bd6";
+        let mut rendered = at_rest.to_owned();
+        if updated > 0 {
+            sources.push(PSI);
+            rendered = "rendered-worker-with-psi".to_owned();
+        }
+        let source = |name: &&str| json!({"apiVersion": format!("{MCO}/v1"), "kind": "MachineConfig", "name": name});
+        let target = json!({"name": rendered, "source": sources.iter().map(source).collect::<Vec<_>>()});
+        let patch = Patch::Merge(json!({"spec": {"configuration": target}}));
+        let pool = pools.patch("worker", &PatchParams::default(), &patch).await?;
+        let done = updated == 3 || updated == 0;
+        let count = if done { 3 } else { updated };
+        let condition = |kind: &str, holds: bool| json!({"type": kind, "status": if holds { "True" } else { "False" }, "lastTransitionTime": "2026-01-01T00:00:00Z", "reason": "", "message": ""});
+        let mut status = json!({
+            "observedGeneration": pool.metadata.generation,
+            "machineCount": 3, "updatedMachineCount": count, "readyMachineCount": count, "degradedMachineCount": 0,
+            "conditions": [condition("Updated", done), condition("Updating", !done)],
+        });
+        if done {
+            status["configuration"] = target;
+        }
+        pools.patch_status("worker", &PatchParams::default(), &Patch::Merge(json!({"status": status}))).await?;
+        Ok(())
+    }
+}
+
+async fn foreign(client: &Client) -> anyhow::Result<()> {
+    let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource(MCO, "v1", "MachineConfig"));
+    let payload = "x".repeat(FOREIGN_BYTES);
+    stream::iter(0..FOREIGN)
+        .map(|number| {
+            let (api, payload) = (api.clone(), payload.clone());
+            async move {
+                let source = format!("data:,{payload}");
+                let object: DynamicObject = serde_json::from_value(json!({
+                    "apiVersion": format!("{MCO}/v1"),
+                    "kind": "MachineConfig",
+                    "metadata": {"name": format!("50-other-{number:04}"), "labels": {format!("{MCO}/role"): "other"}},
+                    "spec": {"config": {"ignition": {"version": "3.2.0"}, "storage": {"files": [{"path": "/etc/other", "contents": {"source": source}}]}}},
+                }))?;
+                api.create(&Default::default(), &object).await?;
+                anyhow::Ok(())
+            }
+        })
+        .buffer_unordered(8)
+        .try_collect()
+        .await
+}

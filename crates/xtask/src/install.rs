@@ -1,0 +1,84 @@
+//! The definition of VirtPlatformConfig: into a cluster, and out of it without taking people's work along unasked.
+
+use anyhow::bail;
+use api::names::{ADVISOR_GROUP, AUTO_CREATED_ANNOTATION};
+use serde_json::Value;
+
+use crate::kubectl::Kubectl;
+
+const FOLDER: &str = "config/crd";
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Delete configurations that people made along with their definition
+    #[arg(long)]
+    force: bool,
+}
+
+fn definition() -> String {
+    format!("virtplatformconfigs.{ADVISOR_GROUP}")
+}
+
+pub(crate) fn install() -> anyhow::Result<()> {
+    into(&Kubectl::current()?)
+}
+
+/// Returns when the kind can be used.
+pub(crate) fn into(kubectl: &Kubectl) -> anyhow::Result<()> {
+    kubectl.run(&["apply", "--server-side", "--force-conflicts", "-k", FOLDER])?;
+    kubectl.run(&["wait", "--for=condition=Established", "--timeout=60s", "crd", &definition()])
+}
+
+pub(crate) fn uninstall(args: &Args) -> anyhow::Result<()> {
+    let kubectl = Kubectl::current()?;
+    let definition = definition();
+    if kubectl.read(&["get", "crd", &definition, "--ignore-not-found", "-o", "name"])?.is_empty() {
+        println!("{definition} is not installed");
+        return Ok(());
+    }
+    let listed: Value = serde_json::from_str(&kubectl.read(&["get", &definition, "-o", "json"])?)?;
+    let of_people: Vec<&Value> =
+        listed["items"].as_array().into_iter().flatten().filter(|it| is_of_people(it)).collect();
+    if !of_people.is_empty() {
+        eprintln!("These VirtPlatformConfigs go with their definition:");
+        of_people.iter().for_each(|config| eprintln!("  {}", described(config)));
+        eprintln!("What they applied stays in the cluster, unmanaged.");
+        if !args.force {
+            bail!("nothing was deleted: delete them first, or say `make uninstall FORCE=1`");
+        }
+    }
+    kubectl.run(&["delete", "--ignore-not-found", "-k", FOLDER])
+}
+
+/// What the operator offers by itself, and nobody took up, is nobody's loss.
+fn is_of_people(config: &Value) -> bool {
+    let is_offered = config["metadata"]["annotations"][AUTO_CREATED_ANNOTATION] == "true";
+    !(is_offered && config["spec"]["action"] == "Ignore")
+}
+
+fn described(config: &Value) -> String {
+    let text = |value: &Value| value.as_str().unwrap_or("-").to_owned();
+    let phase = text(&config["status"]["phase"]);
+    format!("{:<24} action {:<8} phase {phase}", text(&config["metadata"]["name"]), text(&config["spec"]["action"]))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_offer_that_nobody_took_up_is_nobodys() {
+        let config = |created: Option<&str>, action: &str| json!({"metadata": {"annotations": {AUTO_CREATED_ANNOTATION: created}}, "spec": {"action": action}});
+        for (config, expected) in [
+            (config(Some("true"), "Ignore"), false),
+            (config(Some("true"), "DryRun"), true),
+            (config(Some("true"), "Apply"), true),
+            (config(None, "Ignore"), true),
+            (json!({"metadata": {"name": "a"}, "spec": {"action": "Ignore"}}), true),
+        ] {
+            assert_eq!(is_of_people(&config), expected, "{config}");
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! The life of an installation, as the guide tells it: install, deploy, samples, undeploy, uninstall; and each step twice.
+
+use std::path::Path;
+
+use devcluster::{Cluster, Identity};
+
+use crate::commands::{kubectl, printed, text, xtask};
+
+const DEFINITION: &str = "virtplatformconfigs.advisor.kubevirt.io";
+
+fn names(kubeconfig: &Path, kind: &str) -> Vec<String> {
+    let listed = printed(&kubectl(kubeconfig, &["get", kind, "-A", "-o", "name"]));
+    listed.lines().map(|line| line.rsplit('/').next().unwrap().to_owned()).collect()
+}
+
+#[tokio::test]
+async fn every_step_may_be_repeated_and_nothing_of_others_is_lost() {
+    let cluster = Cluster::builder().start().await.unwrap();
+    let at = cluster.access().kubeconfig(&Identity::Admin).await.unwrap();
+    let ours = |kind: &str| -> Vec<String> {
+        names(&at, kind).into_iter().filter(|name| name.starts_with("virt-advisor-operator-")).collect()
+    };
+
+    // The definition alone.
+    assert!(printed(&xtask(&at, &["uninstall"])).contains("virtplatformconfigs.advisor.kubevirt.io is not installed"));
+    printed(&xtask(&at, &["install"]));
+    printed(&xtask(&at, &["install"]));
+    assert_eq!(names(&at, "virtplatformconfigs"), [""; 0], "the kind is served");
+
+    // The operator, in a namespace that is not there yet.
+    printed(&xtask(&at, &["deploy"]));
+    printed(&xtask(&at, &["deploy", "--image", "registry.example.com/advisor:v9"]));
+    let deployment = ["get", "deployments", "-n", "openshift-cnv", "-o"];
+    let image = "jsonpath={.items[*].spec.template.spec.containers[*].image}";
+    assert_eq!(printed(&kubectl(&at, &[&deployment[..], &[image]].concat())), "registry.example.com/advisor:v9");
+    assert_eq!(ours("serviceaccounts"), ["virt-advisor-operator-controller-manager"]);
+    assert_eq!((ours("clusterroles").len(), ours("roles").len()), (4, 3));
+
+    // The samples, as the guide applies and deletes them.
+    for _ in 0..2 {
+        printed(&kubectl(&at, &["apply", "-k", "config/samples/"]));
+    }
+    assert_eq!(names(&at, "virtplatformconfigs"), ["example-profile", "load-aware-rebalancing", "virt-higher-density"]);
+
+    // Without the operator, what people made is still there, and so is the namespace.
+    printed(&xtask(&at, &["undeploy"]));
+    printed(&xtask(&at, &["undeploy"]));
+    for kind in ["deployments", "serviceaccounts", "clusterroles", "clusterrolebindings", "roles", "rolebindings"] {
+        assert_eq!(ours(kind), [""; 0], "{kind}");
+    }
+    assert!(names(&at, "namespaces").contains(&"openshift-cnv".to_owned()));
+    assert_eq!(names(&at, "virtplatformconfigs").len(), 3);
+
+    // Their definition takes them along only when told to.
+    let refused = xtask(&at, &["uninstall"]);
+    assert_eq!(refused.status.code(), Some(1));
+    let said = text(&refused.stderr);
+    for part in ["load-aware-rebalancing   action DryRun", "example-profile", "nothing was deleted", "FORCE=1"] {
+        assert!(said.contains(part), "{part:?} is not in:\n{said}");
+    }
+    assert!(names(&at, "crd").contains(&DEFINITION.to_owned()));
+    printed(&kubectl(&at, &["delete", "-k", "config/samples/"]));
+    offer(&at);
+    printed(&xtask(&at, &["uninstall"]));
+    printed(&xtask(&at, &["uninstall"]));
+    assert_eq!(names(&at, "crd"), [""; 0]);
+
+    printed(&xtask(&at, &["install"]));
+    printed(&kubectl(&at, &["apply", "-f", "config/samples/loadaware_sample.yaml"]));
+    let forced = xtask(&at, &["uninstall", "--force"]);
+    printed(&forced);
+    assert!(text(&forced.stderr).contains("load-aware-rebalancing"), "what is lost is told all the same");
+    assert_eq!(names(&at, "crd"), [""; 0]);
+}
+
+/// An object as the operator creates it, once the samples are deleted, to offer a profile.
+fn offer(at: &Path) {
+    let patch =
+        r#"{"metadata": {"annotations": {"advisor.kubevirt.io/auto-created": "true"}}, "spec": {"action": "Ignore"}}"#;
+    printed(&kubectl(at, &["apply", "-f", "config/samples/loadaware_sample.yaml"]));
+    printed(&kubectl(at, &["patch", "virtplatformconfig", "load-aware-rebalancing", "--type=merge", "-p", patch]));
+}

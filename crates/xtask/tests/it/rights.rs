@@ -1,0 +1,288 @@
+//! Who may do what once the operator is deployed: the operator itself, and people.
+
+use std::{path::Path, process::Output};
+
+use advisor::{Verb, profiles};
+use api::virt_platform_config::Options;
+use devcluster::{Access, Cluster, Identity};
+use operator::{Kubernetes, draw_up};
+use serde_json::{Value, json};
+use tokio::sync::OnceCell;
+
+use crate::commands::{kubectl, kubectl_as, printed, root, text, xtask};
+
+const NAMESPACE: &str = "openshift-cnv";
+
+/// A cluster with the operator deployed, stand-ins for the third parties' kinds, and the controller that makes `view`, `edit`
+/// and `admin` out of their parts.
+async fn cluster() -> &'static Access {
+    static CLUSTER: OnceCell<Cluster> = OnceCell::const_new();
+    let start = async || {
+        let cluster = Cluster::builder().controllers(&["clusterrole-aggregation-controller"]).start().await.unwrap();
+        let at = cluster.access().kubeconfig(&Identity::Admin).await.unwrap();
+        let run = |args: &[&str]| drop(printed(&kubectl(&at, args)));
+        run(&["apply", "--server-side", "-k", "config/crd/third-party"]);
+        run(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"]);
+        run(&["apply", "--server-side", "-k", "config/samples/third-party"]);
+        run(&["apply", "--server-side", "--subresource=status", "-f", "config/samples/third-party/status.yaml"]);
+        printed(&xtask(&at, &["deploy"]));
+        for role in ["viewer", "editor", "admin"] {
+            let name = format!("--clusterrole=virt-advisor-operator-virtplatformconfig-{role}-role");
+            run(&["create", "clusterrolebinding", role, &name, &format!("--user={role}")]);
+        }
+        for role in ["view", "edit", "admin"] {
+            let (name, user) = (format!("has-{role}"), format!("--user=has-{role}"));
+            run(&["create", "clusterrolebinding", &name, &format!("--clusterrole={role}"), &user]);
+        }
+        run(&[
+            "create",
+            "rolebinding",
+            "one-namespace",
+            "-n",
+            NAMESPACE,
+            "--clusterrole=admin",
+            "--user=one-namespace",
+        ]);
+        cluster
+    };
+    CLUSTER.get_or_init(start).await.access()
+}
+
+fn operator_account() -> Identity {
+    Identity::service_account(NAMESPACE, "virt-advisor-operator-controller-manager")
+}
+
+/// Whether the API server would let somebody.
+async fn can(access: &Access, who: &Identity, args: &[&str]) -> bool {
+    let output = kubectl_as(access, who, &[&["auth", "can-i"], args].concat()).await;
+    match text(&output.stdout).trim() {
+        "yes" => true,
+        "no" => false,
+        _ => panic!("{args:?}: {}", text(&output.stderr)),
+    }
+}
+
+// --- the manifests ---
+
+#[tokio::test]
+async fn what_users_apply_is_accepted_and_restricted_pods_are_what_it_runs() {
+    let access = cluster().await;
+    let at = access.kubeconfig(&Identity::Admin).await.unwrap();
+    let warn = ["label", "--overwrite", "namespace", NAMESPACE, "pod-security.kubernetes.io/warn=restricted"];
+    printed(&kubectl(&at, &warn));
+    for what in [&["-k", "config/default"], &["-f", "dist/install.yaml"], &["-k", "config/namespace"]] {
+        let flags = ["apply", "--server-side", "--force-conflicts", "--dry-run=server", "--validate=strict"];
+        let output = kubectl(&at, &[&flags[..], what].concat());
+        printed(&output);
+        assert_eq!(text(&output.stderr), "", "{what:?}: no warning");
+    }
+    let plain = kubectl(&at, &["apply", "-k", "config/default", "--dry-run=server"]);
+    assert!(printed(&plain).contains("deployment.apps/virt-advisor-operator-controller-manager"));
+}
+
+#[tokio::test]
+async fn nothing_that_is_deployed_would_take_a_namespace_along_when_it_is_deleted() {
+    let access = cluster().await;
+    let at = access.kubeconfig(&Identity::Admin).await.unwrap();
+    for text in [printed(&kubectl(&at, &["kustomize", "config/default"])), read("dist/install.yaml")] {
+        let objects: Vec<Value> = serde_saphyr::from_multiple(&text).unwrap();
+        assert!(objects.len() > 10 && objects.iter().all(|object| object["kind"] != "Namespace"));
+    }
+}
+
+fn read(path: &str) -> String {
+    std::fs::read_to_string(root().join(path)).unwrap()
+}
+
+// --- people ---
+
+#[tokio::test]
+async fn viewers_see_editors_change_and_admins_may_clear_all() {
+    let access = cluster().await;
+    let verbs = ["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"];
+    let cases = [("viewer", 3), ("editor", 7), ("admin", 8), ("nobody", 0)];
+    for (name, count) in cases {
+        let who = Identity::user(name, &[]);
+        for (position, verb) in verbs.iter().enumerate() {
+            let may = can(access, &who, &[verb, "virtplatformconfigs"]).await;
+            assert_eq!(may, position < count, "{name} {verb}");
+        }
+        assert!(!can(access, &who, &["update", "virtplatformconfigs", "--subresource=status"]).await, "{name}");
+        assert!(!can(access, &who, &["patch", "machineconfigs.machineconfiguration.openshift.io"]).await, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn the_roles_are_part_of_the_clusters_own() {
+    let access = cluster().await;
+    let cases = [
+        ("has-view", &["list"][..], &["patch"][..]),
+        ("has-edit", &["list", "patch"], &["deletecollection"]),
+        ("has-admin", &["list", "patch", "deletecollection"], &[]),
+        ("one-namespace", &[], &["list", "patch"]),
+    ];
+    for (name, may, may_not) in cases {
+        let who = Identity::user(name, &[]);
+        for verb in may {
+            eventually(access, &who, verb).await;
+        }
+        for verb in may_not {
+            assert!(!can(access, &who, &[verb, "virtplatformconfigs"]).await, "{name} {verb}");
+        }
+    }
+}
+
+/// The parts are put together a moment after they were created.
+async fn eventually(access: &Access, who: &Identity, verb: &str) {
+    let start = std::time::Instant::now();
+    while !can(access, who, &[verb, "virtplatformconfigs"]).await {
+        assert!(start.elapsed().as_secs() < 30, "{who} may not {verb}");
+    }
+}
+
+// --- the operator ---
+
+/// Applies or deletes what a plan says, as the operator, with the verbs that the operator uses.
+async fn carry_out(access: &Access, profile: &str, options: Option<Value>) -> Vec<(String, Verb)> {
+    let options: Option<Options> = options.map(|options| serde_json::from_value(options).unwrap());
+    let kubernetes = Kubernetes::new(access.config(&operator_account()).await.unwrap()).unwrap();
+    let plan = draw_up(&kubernetes, profiles::find(profile).unwrap(), options.as_ref()).await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    for planned in &plan.items {
+        assert_eq!(planned.refusal, None, "{}", planned.item.name);
+        let target = &planned.item.target_ref;
+        if planned.verb == Verb::Deleted {
+            let output = kubectl_as(access, &operator_account(), &["delete", &target.kind, &target.name]).await;
+            printed(&output);
+            continue;
+        }
+        let file = folder.path().join("object.json");
+        std::fs::write(&file, json!(planned.item.desired_state).to_string()).unwrap();
+        printed(&apply(access, &file, "--dry-run=none").await);
+    }
+    plan.items.iter().map(|planned| (planned.item.target_ref.kind.clone(), planned.verb)).collect()
+}
+
+async fn apply(access: &Access, file: &Path, dry_run: &str) -> Output {
+    let flags = ["apply", "--server-side", "--force-conflicts", "--field-manager=virt-advisor-operator", dry_run, "-f"];
+    kubectl_as(access, &operator_account(), &[&flags[..], &[file.to_str().unwrap()]].concat()).await
+}
+
+#[tokio::test]
+async fn the_operator_may_do_what_its_plans_need() {
+    let access = cluster().await;
+    let of = |kind: &str, verb| (kind.to_owned(), verb);
+    let load_aware = carry_out(access, "load-aware-rebalancing", None).await;
+    assert_eq!(load_aware, [of("MachineConfig", Verb::Created), of("KubeDescheduler", Verb::Created)]);
+    let off = json!({"loadAware": {"enablePSIMetrics": false}});
+    let load_aware = carry_out(access, "load-aware-rebalancing", Some(off)).await;
+    assert_eq!(load_aware, [of("MachineConfig", Verb::Deleted), of("KubeDescheduler", Verb::Unchanged)]);
+
+    let density = carry_out(access, "virt-higher-density", None).await;
+    assert_eq!(density, [of("MachineConfig", Verb::Created), of("HyperConverged", Verb::Configured)]);
+    let off = json!({"virtHigherDensity": {"enableSwap": false}});
+    let density = carry_out(access, "virt-higher-density", Some(off)).await;
+    assert_eq!(density[0], of("MachineConfig", Verb::Deleted));
+
+    assert_eq!(carry_out(access, "example-profile", None).await, [of("ConfigMap", Verb::Created)]);
+}
+
+#[tokio::test]
+async fn the_operator_watches_what_it_names_and_reads_what_it_must() {
+    let access = cluster().await;
+    let at = access.kubeconfig(&operator_account()).await.unwrap();
+    let config = "machineconfigs.machineconfiguration.openshift.io";
+    let named = |kind: &str, name: &str| [kind.to_owned(), format!("--field-selector=metadata.name={name}")];
+    for [kind, selector] in [
+        named(config, "99-worker-psi-karg"),
+        named(config, "90-worker-kubelet-swap"),
+        named("machineconfigurations.operator.openshift.io", "cluster"),
+    ] {
+        printed(&kubectl(&at, &["get", &kind, &selector]));
+    }
+    for namespace in ["openshift-cnv", "kubevirt-hyperconverged"] {
+        let [kind, selector] = named("hyperconvergeds.hco.kubevirt.io", "kubevirt-hyperconverged");
+        printed(&kubectl(&at, &["get", &kind, &selector, "-n", namespace]));
+    }
+    let [kind, selector] = named("kubedeschedulers.operator.openshift.io", "cluster");
+    printed(&kubectl(&at, &["get", &kind, &selector, "-n", "openshift-kube-descheduler-operator"]));
+    printed(&kubectl(&at, &["get", config, "rendered-worker-d9366560000b5d89c5825f832fda0bd6"]));
+    for kind in ["machineconfigpools", "crd", "virtplatformconfigs"] {
+        printed(&kubectl(&at, &["get", kind]));
+    }
+}
+
+#[tokio::test]
+async fn the_operator_may_do_nothing_else() {
+    let access = cluster().await;
+    let who = operator_account();
+    let (descheduler, operators) = ("kubedeschedulers.operator.openshift.io", "openshift-kube-descheduler-operator");
+    let refused: &[&[&str]] = &[
+        &["*", "*", "--all-namespaces"],
+        &["get", "secrets", "-n", NAMESPACE],
+        &["list", "pods", "-n", NAMESPACE],
+        &["list", "nodes"],
+        &["create", "clusterrolebindings.rbac.authorization.k8s.io"],
+        // What belongs to others is never replaced, and no more of it is touched than is named.
+        &["update", "machineconfigs.machineconfiguration.openshift.io"],
+        &["list", "machineconfigs.machineconfiguration.openshift.io"],
+        &["create", "machineconfigs.machineconfiguration.openshift.io"],
+        &["patch", "machineconfigs.machineconfiguration.openshift.io/00-worker"],
+        &["delete", "machineconfigs.machineconfiguration.openshift.io/00-worker"],
+        &["patch", "machineconfigpools.machineconfiguration.openshift.io/worker"],
+        &["patch", "machineconfigurations.operator.openshift.io/cluster"],
+        &["create", "hyperconvergeds.hco.kubevirt.io/kubevirt-hyperconverged", "-n", NAMESPACE],
+        &["delete", "hyperconvergeds.hco.kubevirt.io/kubevirt-hyperconverged", "-n", NAMESPACE],
+        &["patch", "hyperconvergeds.hco.kubevirt.io/another", "-n", NAMESPACE],
+        &["update", &format!("{descheduler}/cluster"), "-n", operators],
+        &["delete", &format!("{descheduler}/cluster"), "-n", operators],
+        &["patch", &format!("{descheduler}/another"), "-n", operators],
+        &["patch", "configmaps/example-config", "-n", "default"],
+        &["patch", "configmaps/kubevirt-config", "-n", NAMESPACE],
+        // What belongs to people: only the status is the operator's.
+        &["update", "virtplatformconfigs"],
+        &["delete", "virtplatformconfigs"],
+        &["patch", "customresourcedefinitions.apiextensions.k8s.io"],
+        &["update", "leases.coordination.k8s.io/another", "-n", NAMESPACE],
+        &["update", "leases.coordination.k8s.io/virt-advisor-operator", "-n", "default"],
+        &["create", "events.events.k8s.io", "-n", NAMESPACE],
+    ];
+    for args in refused {
+        assert!(!can(access, &who, args).await, "it may {args:?}");
+    }
+    let granted: &[&[&str]] = &[
+        &["update", "virtplatformconfigs", "--subresource=status"],
+        &["create", "virtplatformconfigs"],
+        &["patch", "virtplatformconfigs"],
+        &["create", "leases.coordination.k8s.io", "-n", NAMESPACE],
+        &["get", "leases.coordination.k8s.io/virt-advisor-operator", "-n", NAMESPACE],
+        &["update", "leases.coordination.k8s.io/virt-advisor-operator", "-n", NAMESPACE],
+        &["create", "events.events.k8s.io", "-n", "default"],
+    ];
+    for args in granted {
+        assert!(can(access, &who, args).await, "it may not {args:?}");
+    }
+}
+
+/// A name binds `create` when it comes by an apply, which is how the operator creates, and rules out a POST.
+#[tokio::test]
+async fn the_operator_creates_by_apply_and_under_the_names_it_declared_alone() {
+    let access = cluster().await;
+    let folder = tempfile::tempdir().unwrap();
+    let object = |name: &str| {
+        let file = folder.path().join(name);
+        let object = json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": NAMESPACE},
+        });
+        std::fs::write(&file, object.to_string()).unwrap();
+        file
+    };
+    // Other tests here create it in earnest.
+    let dry_run = "--dry-run=server";
+    let refused = apply(access, &object("other-config"), dry_run).await;
+    assert!(text(&refused.stderr).contains("cannot patch resource \"configmaps\""), "{refused:?}");
+    let file = object("example-config");
+    let posted = kubectl_as(access, &operator_account(), &["create", dry_run, "-f", file.to_str().unwrap()]).await;
+    assert!(text(&posted.stderr).contains("cannot create resource \"configmaps\""), "{posted:?}");
+    printed(&apply(access, &file, dry_run).await);
+}
