@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn the_summary_never_hides_a_reboot() {
-        let pool = |name: &str, nodes| PoolImpact { name: name.into(), nodes, paused: false };
+        let pool = |name: &str, nodes| PoolImpact { name: name.into(), nodes, ..PoolImpact::default() };
         let detail = |reboot, pools: &[&PoolImpact]| ImpactDetail {
             reboot,
             pools: pools.iter().map(|&pool| pool.clone()).collect(),

@@ -6,20 +6,30 @@ use std::{
 };
 
 #[test]
-fn the_demo_shows_objects_a_refusal_and_a_plan_and_ends_on_ctrl_c() {
-    let mut process = Command::new(env!("CARGO_BIN_EXE_xtask")).arg("demo").stdout(Stdio::piped()).spawn().unwrap();
+fn the_demo_walks_from_a_plan_over_a_rollout_to_drift_and_ends_on_ctrl_c() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_xtask"));
+    let mut process = command.arg("demo").env("DEMO_YES", "1").stdout(Stdio::piped()).spawn().unwrap();
     let lines = BufReader::new(process.stdout.take().unwrap()).lines().map(Result::unwrap);
     let shown: Vec<String> = lines.take_while(|line| !line.starts_with("Ctrl-C")).collect();
+    let mut left = shown.iter();
+    // In this order.
     for part in [
-        "load-aware-rebalancing   DryRun",
-        "sample-vm           2     4Gi",
+        "load-aware-rebalancing   Ignore   High     Ignored",
         "Invalid value: memoryToRequestRatio > 120 requires enableSwap=true",
-        "Plan for load-aware-rebalancing: 2 of 2 items change, impact High, up to 3 nodes reboot",
+        "load-aware-rebalancing   DryRun   High     ReviewRequired",
+        "Plan for load-aware-rebalancing: 2 of 2 items change, impact High, up to 6 nodes reboot",
         "   +  - psi=1",
-        "Nothing was written.",
+        "worker-1  [###..] rebooting",
+        "[#####] updated",
+        "load-aware-rebalancing   Apply    High     Completed",
+        "enable-psi-metrics: MachineConfigPool 'worker' is ready (all 6 nodes updated)",
+        "load-aware-rebalancing   Apply    High     Drifted",
+        "enable-load-aware-descheduling: changed by jane",
+        "-  deschedulingIntervalSeconds: 3600",
+        "ItemDrifted",
         "kubeconfig: ",
     ] {
-        assert!(shown.iter().any(|line| line.contains(part)), "{part:?} is not in:\n{}", shown.join("\n"));
+        assert!(left.any(|line| line.contains(part)), "{part:?} is not where it should be in:\n{}", shown.join("\n"));
     }
     let status = Command::new("kill").args(["-INT", &process.id().to_string()]).status();
     assert!(status.unwrap().success());
