@@ -7,7 +7,7 @@ use operator::Settings;
 use serde_json::{Value, json};
 use tokio::{sync::oneshot, task::JoinHandle};
 
-use crate::platform::{Platform, machine_config};
+use crate::platform::Platform;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(5);
@@ -161,12 +161,18 @@ impl Platform {
     pub(crate) async fn complete(&self, profile: &str, mut spec: Value, configs: &[&str]) -> Value {
         spec["action"] = "Apply".into();
         self.configure(profile, spec).await;
-        for config in configs {
-            eventually(config, async || self.find(&machine_config(config, Value::Null)).await).await;
-        }
         if !configs.is_empty() {
+            self.until(profile, "waiting for nodes", is_waiting_for_nodes).await;
             self.roll(configs, 3).await;
         }
         self.until_phase(profile, "Completed").await
     }
+}
+
+/// Whether everything is written, and the pool has not begun.
+pub(crate) fn is_waiting_for_nodes(config: &Value) -> bool {
+    let items = config.pointer("/status/items").and_then(Value::as_array);
+    let message = |item: &Value| item["message"].as_str().unwrap_or_default().to_owned();
+    let begun = items.into_iter().flatten().any(|item| message(item).contains("is processing changes"));
+    begun && phase(config) == "InProgress"
 }

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
     net::TcpListener,
+    sync::Semaphore,
 };
 use tokio_rustls::TlsAcceptor;
 
@@ -123,7 +124,44 @@ impl Webhook {
     }
 }
 
-pub(crate) fn is_write_of_operator(request: &Value) -> bool {
+/// Lets previews pass, and holds what the operator wants to write until it is opened.
+pub(crate) struct Gate {
+    pub(crate) webhook: Webhook,
+    held: Arc<AtomicUsize>,
+    open: Arc<Semaphore>,
+}
+
+impl Gate {
+    pub(crate) async fn closed() -> Gate {
+        let (held, open) = (Arc::<AtomicUsize>::default(), Arc::new(Semaphore::new(0)));
+        let (count, entrance) = (held.clone(), open.clone());
+        let webhook = Webhook::judging(move |request| {
+            let (count, entrance) = (count.clone(), entrance.clone());
+            async move {
+                if is_write_of_operator(&request) {
+                    count.fetch_add(1, Ordering::SeqCst);
+                    let _permit = entrance.acquire().await;
+                }
+                None
+            }
+            .boxed()
+        })
+        .await;
+        Gate { webhook, held, open }
+    }
+
+    /// Waits until the operator stands before it.
+    pub(crate) async fn reached(&self) {
+        let probe = async || (self.held.load(Ordering::SeqCst) > 0).then_some(());
+        eventually("the operator writes", probe).await;
+    }
+
+    pub(crate) fn open(&self) {
+        self.open.add_permits(1);
+    }
+}
+
+fn is_write_of_operator(request: &Value) -> bool {
     request["userInfo"]["username"] == OPERATOR && request["dryRun"] != true
 }
 

@@ -139,11 +139,10 @@ pub(crate) async fn define(cluster: &Cluster, file: &str) {
     cluster.access().install_crds(&crds).await.unwrap();
 }
 
-/// The operator's account, with the rights that it is shipped with.
+/// The operator's account, with the rights that it is installed with. Nothing here runs the Deployment that comes along.
 async fn account(terminal: &Terminal) -> Identity {
-    let applied = terminal.run("kubectl apply --server-side -f config/rbac").await;
-    let name = applied.lines().find_map(|line| line.strip_prefix("serviceaccount/")?.split(' ').next()).unwrap();
-    Identity::service_account("openshift-cnv", name)
+    terminal.run("kubectl apply --server-side --force-conflicts -k config/default").await;
+    Identity::service_account("openshift-cnv", "virt-advisor-operator-controller-manager")
 }
 
 async fn start_operator(access: &Access, account: &Identity) -> Companion {

@@ -9,6 +9,7 @@ use crate::{
     platform::{DENSITY, LOAD_AWARE, Platform, descheduler, hyper_converged},
     pools::{PSI, SWAP},
     running::{Running, eventually},
+    webhook::Gate,
 };
 
 const RECHECKS: usize = 4;
@@ -99,5 +100,22 @@ async fn a_status_that_others_report_causes_no_request_at_all() {
     .await;
     let requests: Vec<_> = requests.iter().map(|request| format!("{} {}", request.verb, request.resource)).collect();
     assert_eq!(requests, ["get kubedeschedulers"]);
+    operator.stop().await;
+}
+
+/// The pools are watched for one plan already when another begins to wait for them.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_happens_while_a_plan_joins_a_watch_is_not_missed() {
+    let platform = Platform::shared().await;
+    let gate = Gate::closed().await;
+    gate.webhook.protect(&platform, "hco.kubevirt.io/v1beta1/hyperconvergeds").await;
+    let operator = Running::start(&platform).await;
+    platform.complete(LOAD_AWARE, json!({}), &[PSI]).await;
+    platform.configure(DENSITY, json!({"action": "Apply"})).await;
+    gate.reached().await;
+    // Swap is configured by now, and the other item is on its way.
+    platform.roll(&[PSI, SWAP], 3).await;
+    gate.open();
+    platform.until_phase(DENSITY, "Completed").await;
     operator.stop().await;
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{DESCHEDULER, SWAP_ITEM};
+use super::{DENSITY_ITEM, DESCHEDULER};
 use crate::{
     platform::{DENSITY, LOAD_AWARE, Platform, descheduler, hyper_converged, machine_config},
     pools::{PSI, SWAP},
@@ -82,7 +82,9 @@ async fn every_descheduler_version_comes_into_force_and_is_watched_without_a_loo
             }
             let operator = Running::looking_every(&platform, RECHECK).await;
             platform.complete(LOAD_AWARE, json!({}), &[PSI]).await;
-            let density = platform.complete(DENSITY, json!({}), &[PSI, SWAP]).await;
+            // What the options fix drifts the ordinary way.
+            let options = json!({"virtHigherDensity": {"memoryToRequestRatio": 150, "ksmConfiguration": {}}});
+            let density = platform.complete(DENSITY, json!({"options": options}), &[PSI, SWAP]).await;
             let load_aware = platform.until_phase(LOAD_AWARE, "Completed").await;
             for config in [&load_aware, &density] {
                 assert_eq!(reason(config, "Completed"), "Completed", "{case}");
@@ -97,8 +99,10 @@ async fn every_descheduler_version_comes_into_force_and_is_watched_without_a_loo
             stays_quiet(&platform, &case).await;
             let interval = |seconds: i32| descheduler(json!({"deschedulingIntervalSeconds": seconds}));
             drifts_and_recovers(&platform, LOAD_AWARE, DESCHEDULER, interval(180), interval(60), &case).await;
-            let ignition = |version: &str| machine_config(SWAP, json!({"config": {"ignition": {"version": version}}}));
-            drifts_and_recovers(&platform, DENSITY, SWAP_ITEM, ignition("3.4.0"), ignition("3.2.0"), &case).await;
+            let ratio = |percent: i32| {
+                hyper_converged(json!({"higherWorkloadDensity": {"memoryOvercommitPercentage": percent}}))
+            };
+            drifts_and_recovers(&platform, DENSITY, DENSITY_ITEM, ratio(130), ratio(150), &case).await;
             operator.stop().await;
         }
     }
