@@ -34,6 +34,8 @@ pub mod profiles;
 pub mod render;
 pub mod rollout;
 pub mod schema;
+pub mod session;
+pub mod writing;
 
 pub use access::Access;
 pub use facts::{Answer, Facts, Query};

@@ -70,6 +70,19 @@ impl RequestError {
         RequestError { doing, message: format!("no answer within {seconds} s"), class: Class::Unknown }
     }
 
+    /// What went wrong, in words, if it will not pass by itself; otherwise the error, to try again.
+    pub(crate) fn lasting(self) -> Result<String, Self> {
+        match self.class {
+            Class::Busy
+            | Class::Unknown
+            | Class::Conflict
+            | Class::Unauthenticated
+            | Class::NotFound
+            | Class::KindMissing => Err(self),
+            _ => Ok(self.to_string()),
+        }
+    }
+
     /// The error as something that a plan can show, if it is about the change itself and not about the moment.
     pub(crate) fn refusal(&self, target: String) -> Option<Refusal> {
         let message = self.message.clone();

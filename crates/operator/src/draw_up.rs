@@ -1,10 +1,10 @@
 //! From a profile and its options to a plan for this cluster.
 
-use advisor::{Facts, InvalidOptions, Plan, Planner, Profile, profile};
+use advisor::{Facts, InvalidOptions, Plan, Planner, Profile, profile, writing::ATTEMPTS};
 use api::virt_platform_config::Options;
 use futures::future::try_join_all;
 
-use crate::{Class, Kubernetes, RequestError, fetch::fetch, preview::preview, request::ATTEMPTS};
+use crate::{Class, Kubernetes, RequestError, fetch::fetch, preview::preview};
 
 /// Why there is no plan.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

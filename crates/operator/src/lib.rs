@@ -17,9 +17,12 @@ mod steward;
 mod watches;
 mod write;
 
-pub use advisor::machine::Written;
+pub use advisor::{
+    machine::{NotWritten, Written},
+    writing::Lock,
+};
 pub use answer::{Class, RequestError};
 pub use draw_up::{DrawUpError, draw_up};
 pub use request::Kubernetes;
 pub use run::{Settings, run};
-pub use write::{Lock, WriteError};
+pub use write::WriteError;

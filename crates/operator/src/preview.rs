@@ -3,14 +3,16 @@
 //! A dry run names the version of the target that the plan was derived from, as the write will: otherwise what others change
 //! in between would show as ours. A target that has moved is a conflict, and the plan has to be derived anew.
 
-use advisor::{Change, Facts, Intent, Outcome, Preview};
+use advisor::{
+    Change, Facts, Intent, Outcome, Preview,
+    writing::{at_version, identity, removal},
+};
 use api::virt_platform_config::TakeOver;
 use serde_json::Value;
 
 use crate::{
     Class, Kubernetes, RequestError,
     request::{Change as Request, Mode},
-    write::{at_version, identity, removal},
 };
 
 pub(crate) async fn preview(kubernetes: &Kubernetes, intent: &Intent, facts: &Facts) -> Result<Preview, RequestError> {

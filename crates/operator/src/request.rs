@@ -10,9 +10,6 @@ use serde_json::{Value, json};
 
 use crate::{Class, RequestError};
 
-/// How often a target may move under our hands before we give up for now.
-pub(crate) const ATTEMPTS: usize = 5;
-
 const READ: Duration = Duration::from_secs(10);
 /// Changes and their dry runs go through admission webhooks, which have ten seconds each.
 const CHANGE: Duration = Duration::from_secs(30);
@@ -55,15 +52,6 @@ impl Kubernetes {
     /// The same with another deadline for every request.
     pub fn with_deadline(self, deadline: Duration) -> Self {
         Kubernetes { read: deadline, change: deadline, ..self }
-    }
-
-    /// The object, if it is there.
-    pub(crate) async fn find(&self, reference: &ObjectRef, version: &str) -> Result<Option<Value>, RequestError> {
-        match self.get(reference, version).await {
-            Ok(object) => Ok(Some(object)),
-            Err(error) if error.class == Class::NotFound => Ok(None),
-            Err(error) => Err(error),
-        }
     }
 
     pub(crate) async fn get(&self, reference: &ObjectRef, version: &str) -> Result<Value, RequestError> {

@@ -1,15 +1,17 @@
-//! The steward of one configuration: observe, decide, act, record; then wait for news.
-//!
-//! A changed status is recorded before anything else is done, with the version it was derived from. So nobody's edit is lost,
-//! and whatever happens to this process, the next one goes on from what was recorded.
+//! The steward of one configuration: waits for news, and does what a [`Session`] asks for until it rests.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use advisor::{
     Facts, Plan, Profile, Query,
-    machine::{News, Next, NoPlan, NotWritten, Observed, Rhythm, Written, decide, happenings},
+    machine::{NoPlan, Rhythm, happenings},
+    session::{Ask, Reply, Session, Setting},
+    writing::{ATTEMPTS, Do, Said, Writing},
 };
-use api::{VirtPlatformConfig, virt_platform_config::VirtPlatformConfigStatus};
+use api::{
+    VirtPlatformConfig,
+    virt_platform_config::{Operation, VirtPlatformConfigStatus},
+};
 use http::Method;
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
@@ -18,20 +20,16 @@ use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
 use crate::{
-    Class, DrawUpError, Kubernetes, Lock, RequestError, WriteError, advertise,
+    Class, DrawUpError, Kubernetes, RequestError, advertise,
     draw_up::draw_up_from,
     events::Events,
     fetch::fetch,
     inbox::{Inbox, Root},
     knowledge::{Knowledge, is_constant},
     patience::{Patience, spread},
-    request::ATTEMPTS,
     root,
     watches::Watches,
 };
-
-/// No decision needs more steps than this in a row; more would be a circle.
-const STEPS: usize = 64;
 
 /// A definition that just appeared may take a moment until its kind is served.
 const SOON: Duration = Duration::from_secs(1);
@@ -58,33 +56,6 @@ pub(crate) struct State {
     knowledge: Knowledge,
     /// When the definition of a kind last changed.
     definitions_changed: Option<Instant>,
-}
-
-/// What came of the last step; [`News`] borrows from it.
-enum Brought {
-    Nothing,
-    Saw(Facts),
-    Drew(Box<Result<Plan, NoPlan>>),
-    Wrote { item: String, result: Box<Result<Written, NotWritten>>, plan: Box<Plan> },
-}
-
-impl Brought {
-    fn news(&self) -> News<'_> {
-        match self {
-            Brought::Nothing => News::Nothing,
-            Brought::Saw(facts) => News::Saw(facts),
-            Brought::Drew(result) => News::Drew(result.as_ref().as_ref()),
-            Brought::Wrote { item, result, plan } => News::Wrote { item, result, plan },
-        }
-    }
-
-    fn into_plan(self) -> Option<Box<Plan>> {
-        match self {
-            Brought::Drew(result) => result.ok().map(Box::new),
-            Brought::Wrote { plan, .. } => Some(plan),
-            Brought::Nothing | Brought::Saw(_) => None,
-        }
-    }
 }
 
 impl Steward {
@@ -202,116 +173,63 @@ impl Steward {
         if about.advertised {
             advertise::refresh(&self.kubernetes, about, &config).await?;
         }
-        self.reconcile().await
+        self.reconcile((*config).clone()).await
     }
 
-    async fn reconcile(&mut self) -> Result<Option<Duration>, RequestError> {
-        let mut brought = Brought::Nothing;
-        // What the watch brought may be old. Before the world is changed, the API server has to have confirmed it.
-        let mut confirmed = false;
-        for _ in 0..STEPS {
-            let Some(config) = self.state.config.clone() else { return Ok(None) };
-            let nothing = VirtPlatformConfigStatus::default();
-            let status = config.status.as_ref().unwrap_or(&nothing);
-            let observed = Observed {
-                spec: &config.spec,
-                generation: config.metadata.generation.unwrap_or_default(),
-                status,
-                profile: self.profile,
-                version: &self.version,
-                now: Timestamp::now(),
-                rhythm: self.rhythm,
+    /// Asks and answers until the session rests.
+    async fn reconcile(&mut self, config: VirtPlatformConfig) -> Result<Option<Duration>, RequestError> {
+        let version = self.version.clone();
+        let setting = Setting { profile: self.profile, version: &version, rhythm: self.rhythm };
+        let mut session = Session::new(config);
+        let mut ask = session.begin(&setting, Timestamp::now());
+        loop {
+            let reply = match ask {
+                Ask::Rest(rest) => return Ok(rest),
+                Ask::Later(why) => return Err(self.trouble(why.to_owned())),
+                Ask::Record(new) => self.record(session.config(), &new).await?,
+                Ask::Reread => self.reread().await?,
+                Ask::Look => Reply::Saw(self.look(session.config()).await?),
+                Ask::DrawUp { seen } => Reply::Drew(Box::new(self.draw_up(session.config(), seen).await?)),
+                Ask::Write(request) => self.write(session.writing(), request).await?,
             };
-            let decision = decide(&observed, &brought.news());
-            if decision.status != *status {
-                if !self.record(&config, decision.status).await? {
-                    brought = Brought::Nothing;
-                    continue;
-                }
-                confirmed = true;
-            }
-            brought = match decision.next {
-                Next::Continue => brought,
-                Next::Rest(rest) => return Ok(rest),
-                Next::Look => Brought::Saw(self.look(&config).await?),
-                Next::DrawUp => {
-                    let seen = if let Brought::Saw(facts) = brought { Some(facts) } else { None };
-                    Brought::Drew(Box::new(self.draw_up(&config, seen).await?))
-                }
-                Next::Write { .. } if !confirmed => {
-                    confirmed = self.confirm(&config).await?;
-                    if confirmed { brought } else { Brought::Nothing }
-                }
-                Next::Write { item } => match brought.into_plan() {
-                    Some(plan) => self.write(&config, item, plan).await?,
-                    None => Brought::Nothing,
-                },
-            };
+            ask = session.next(&setting, Timestamp::now(), reply);
+            self.state.config = session.config().cloned().map(Arc::new);
         }
-        Err(RequestError {
-            doing: format!("deciding about VirtPlatformConfig {}", self.name()),
-            message: format!("no rest after {STEPS} steps; this is an error in the operator"),
-            class: Class::Other,
-        })
     }
 
-    /// Writes the status over the version it was derived from. Whether it was still that version.
-    async fn record(
-        &mut self,
-        config: &VirtPlatformConfig,
-        status: VirtPlatformConfigStatus,
-    ) -> Result<bool, RequestError> {
-        let mut new = config.clone();
-        new.metadata.managed_fields = None;
-        let before = new.status.replace(status.clone()).unwrap_or_default();
+    fn trouble(&self, message: String) -> RequestError {
+        let doing = format!("attending to VirtPlatformConfig {}", self.name());
+        RequestError { doing, message, class: Class::Other }
+    }
+
+    /// Writes the status over the version it was derived from.
+    async fn record(&self, old: Option<&VirtPlatformConfig>, new: &VirtPlatformConfig) -> Result<Reply, RequestError> {
         let uri = root::object(self.name(), "/status?fieldManager=virt-advisor-operator");
         let doing = format!("recording the status of VirtPlatformConfig {}", self.name());
         match self.kubernetes.call(Method::PUT, uri, Some("application/json"), &json!(new), doing).await {
             Ok(stored) => {
-                self.tell(config, &before, &status);
-                self.learn_config(stored)?;
-                Ok(true)
+                let nothing = VirtPlatformConfigStatus::default();
+                let status = |config: Option<&VirtPlatformConfig>| config.and_then(|config| config.status.clone());
+                self.tell(new, &status(old).unwrap_or_default(), new.status.as_ref().unwrap_or(&nothing));
+                Ok(Reply::Recorded(Box::new(self.parse(stored)?)))
             }
-            // Somebody else was faster, or the answer was lost: what is there now tells.
-            Err(error) if matches!(error.class, Class::Conflict | Class::Unknown) => {
-                self.reread().await?;
-                Ok(false)
-            }
-            Err(error) if error.class == Class::NotFound => {
-                self.state.config = None;
-                Ok(false)
-            }
+            Err(error) if matches!(error.class, Class::Conflict | Class::Unknown) => Ok(Reply::NotRecorded),
+            Err(error) if error.class == Class::NotFound => Ok(Reply::Config(None)),
             Err(error) => Err(error),
         }
     }
 
-    /// Whether the configuration is still what it was when it was last heard of.
-    async fn confirm(&mut self, config: &VirtPlatformConfig) -> Result<bool, RequestError> {
-        self.reread().await?;
-        let version = |config: &VirtPlatformConfig| (config.uid(), config.resource_version());
-        Ok(self.state.config.as_ref().is_some_and(|now| version(now) == version(config)))
-    }
-
-    async fn reread(&mut self) -> Result<(), RequestError> {
+    async fn reread(&self) -> Result<Reply, RequestError> {
         let doing = format!("reading VirtPlatformConfig {}", self.name());
         match self.kubernetes.call(Method::GET, root::object(self.name(), ""), None, &Value::Null, doing).await {
-            Ok(object) => self.learn_config(object),
-            Err(error) if error.class == Class::NotFound => {
-                self.state.config = None;
-                Ok(())
-            }
+            Ok(object) => Ok(Reply::Config(Some(Box::new(self.parse(object)?)))),
+            Err(error) if error.class == Class::NotFound => Ok(Reply::Config(None)),
             Err(error) => Err(error),
         }
     }
 
-    fn learn_config(&mut self, object: Value) -> Result<(), RequestError> {
-        let config = serde_json::from_value(object).map_err(|error| RequestError {
-            doing: format!("reading VirtPlatformConfig {}", self.name()),
-            message: error.to_string(),
-            class: Class::Other,
-        })?;
-        self.state.config = Some(Arc::new(config));
-        Ok(())
+    fn parse(&self, object: Value) -> Result<VirtPlatformConfig, RequestError> {
+        serde_json::from_value(object).map_err(|error| self.trouble(error.to_string()))
     }
 
     /// Log and events tell the same story.
@@ -326,8 +244,9 @@ impl Steward {
         }
     }
 
-    async fn look(&mut self, config: &VirtPlatformConfig) -> Result<Facts, RequestError> {
-        let Ok(planner) = self.profile.resolve(config.spec.options.as_ref()) else { return Ok(Facts::default()) };
+    async fn look(&mut self, config: Option<&VirtPlatformConfig>) -> Result<Facts, RequestError> {
+        let options = config.and_then(|config| config.spec.options.as_ref());
+        let Ok(planner) = self.profile.resolve(options) else { return Ok(Facts::default()) };
         let facts = fetch(&self.kubernetes, planner.as_ref(), self.state.knowledge.facts().clone()).await?;
         self.state.knowledge.learn(facts.clone());
         Ok(facts)
@@ -337,10 +256,10 @@ impl Steward {
     /// those that may pass.
     async fn draw_up(
         &mut self,
-        config: &VirtPlatformConfig,
+        config: Option<&VirtPlatformConfig>,
         mut seen: Option<Facts>,
     ) -> Result<Result<Plan, NoPlan>, RequestError> {
-        let planner = match self.profile.resolve(config.spec.options.as_ref()) {
+        let planner = match self.profile.resolve(config.and_then(|config| config.spec.options.as_ref())) {
             Ok(planner) => planner,
             Err(error) => return Ok(Err(error.into())),
         };
@@ -349,7 +268,7 @@ impl Steward {
             let known = seen.take().unwrap_or_else(|| self.state.knowledge.constants());
             let facts = match fetch(&self.kubernetes, planner.as_ref(), known).await {
                 Ok(facts) => facts,
-                Err(error) => return lasting(error).map(|why| Err(NoPlan::Impossible(why))),
+                Err(error) => return error.lasting().map(|why| Err(NoPlan::Impossible(why))),
             };
             self.state.knowledge.learn(facts.clone());
             return match draw_up_from(&self.kubernetes, self.profile, planner.as_ref(), facts).await {
@@ -360,49 +279,23 @@ impl Steward {
                 }
                 Err(DrawUpError::MissingPrerequisites(missing)) => Ok(Err(NoPlan::Missing(missing))),
                 Err(DrawUpError::InvalidOptions(error)) => Ok(Err(error.into())),
-                Err(DrawUpError::Request(error)) => lasting(error).map(|why| Err(NoPlan::Impossible(why))),
+                Err(DrawUpError::Request(error)) => error.lasting().map(|why| Err(NoPlan::Impossible(why))),
             };
         }
     }
 
-    async fn write(
-        &mut self,
-        config: &VirtPlatformConfig,
-        item: String,
-        plan: Box<Plan>,
-    ) -> Result<Brought, RequestError> {
-        let Some(planned) = plan.items.iter().find(|planned| planned.item.name == item) else {
-            return Ok(Brought::Nothing);
-        };
-        let lock = if config.spec.bypass_optimistic_lock { Lock::Bypass } else { Lock::Compare };
-        debug!(config = self.name(), item, target = %planned.target, "writing");
+    async fn write(&mut self, writing: Option<&Writing>, request: Do) -> Result<Reply, RequestError> {
+        let Some(writing) = writing else { return Err(self.trouble("there is nothing to write".into())) };
+        let planned = writing.planned();
+        debug!(config = self.name(), item = planned.item.name, target = %planned.target, ?request, "writing");
         let query = Query::Object(planned.target.clone());
         self.state.knowledge.forget(&query);
-        let seen = plan.facts.target(&planned.item.target_ref).map(|live| live.cloned());
-        let result = match self.kubernetes.write_to(planned, lock, seen).await {
-            Ok(written) => {
-                if let Written::Applied(object) | Written::Found(object) = &written {
-                    self.state.knowledge.remember(query, planned.version, (**object).clone());
-                }
-                Ok(written)
-            }
-            Err(WriteError::Stale { target }) => Err(NotWritten::Stale { target }),
-            Err(WriteError::Refused(refusal)) => Err(NotWritten::Failed(refusal.to_string())),
-            Err(WriteError::Request(error)) => Err(NotWritten::Failed(lasting(error)?)),
-        };
-        Ok(Brought::Wrote { item, result: Box::new(result), plan })
-    }
-}
-
-/// An error that will not pass by itself, in words; any other is returned as it is, to try again.
-fn lasting(error: RequestError) -> Result<String, RequestError> {
-    match error.class {
-        Class::Busy
-        | Class::Unknown
-        | Class::Conflict
-        | Class::Unauthenticated
-        | Class::NotFound
-        | Class::KindMissing => Err(error),
-        _ => Ok(error.to_string()),
+        let said = self.kubernetes.send_to(planned, request).await?;
+        if let Said::Object(object) = &said
+            && planned.item.operation == Operation::Apply
+        {
+            self.state.knowledge.remember(query, planned.version, (**object).clone());
+        }
+        Ok(Reply::Target(said))
     }
 }

@@ -14,7 +14,7 @@ use super::{
     desk::{Desk, FORCED_REVIEW},
     drafting, execution, in_force, review,
 };
-use crate::{Facts, InvalidOptions, Plan, Profile};
+use crate::{Facts, InvalidOptions, Plan, Profile, Refusal};
 
 /// How long to wait when nothing is heard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,6 +85,8 @@ pub enum Written {
 pub enum NotWritten {
     #[error("{target} has been modified since the plan was drawn up")]
     Stale { target: String },
+    #[error(transparent)]
+    Refused(#[from] Refusal),
     #[error("{0}")]
     Failed(String),
 }

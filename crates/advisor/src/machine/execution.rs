@@ -39,7 +39,7 @@ pub(super) fn execution(mut desk: Desk<'_>, news: &News<'_>) -> Decision {
         match result {
             Ok(written) => wrote(&mut desk, item, written),
             Err(NotWritten::Stale { target }) => return stale(desk, item, target),
-            Err(error @ NotWritten::Failed(_)) => fail(&mut desk, item, format!("Failed to apply: {error}")),
+            Err(error) => fail(&mut desk, item, format!("Failed to apply: {error}")),
         }
     }
     loop {

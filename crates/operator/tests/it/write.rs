@@ -1,7 +1,7 @@
 //! Writing an item: never over a change that the plan did not see, and never twice.
 
 use advisor::{Plan, PlannedItem};
-use operator::{Lock, WriteError, Written};
+use operator::{Lock, NotWritten, WriteError, Written};
 use serde_json::{Value, json};
 
 use crate::platform::{DENSITY, LOAD_AWARE, Platform, descheduler, hyper_converged, machine_config};
@@ -130,12 +130,12 @@ async fn objects_that_appear_or_vanish_meanwhile_are_stale() {
     let plan = platform.plan(LOAD_AWARE).await;
     platform.apply("admin", &machine_config("99-worker-psi-karg", json!({"kernelArguments": ["quiet"]})), "").await;
     let stale = kubernetes.write(item(&plan, PSI), Lock::Compare).await;
-    assert!(matches!(stale, Err(WriteError::Stale { .. })), "it appeared: {stale:?}");
+    assert!(matches!(stale, Err(WriteError::NotWritten(NotWritten::Stale { .. }))), "it appeared: {stale:?}");
 
     let plan = platform.plan(LOAD_AWARE).await;
     platform.delete(&machine_config("99-worker-psi-karg", json!({}))).await;
     let stale = kubernetes.write(item(&plan, PSI), Lock::Compare).await;
-    assert!(matches!(stale, Err(WriteError::Stale { .. })), "it vanished: {stale:?}");
+    assert!(matches!(stale, Err(WriteError::NotWritten(NotWritten::Stale { .. }))), "it vanished: {stale:?}");
 }
 
 #[tokio::test]

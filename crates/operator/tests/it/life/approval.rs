@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{DESCHEDULER, interval, no_psi, no_swap};
+use super::{DENSITY_ITEM, DESCHEDULER, interval, no_psi, no_swap};
 use crate::{
     platform::{DENSITY, LOAD_AWARE, Platform, descheduler, hyper_converged},
     running::{Running, condition, item, phase, reason},
@@ -73,7 +73,7 @@ async fn a_plan_without_changes_is_in_force_at_once_and_writes_nothing() {
     for action in ["DryRun", "Apply"] {
         platform.configure(DENSITY, json!({"action": action, "options": no_swap()})).await;
         let done = platform.until_phase(DENSITY, "Completed").await;
-        let item = item(&done, "configure-higher-density");
+        let item = item(&done, DENSITY_ITEM);
         assert_eq!((&item["state"], &item["message"]), (&json!("Completed"), &json!("Already in desired state")));
         assert_eq!(item["impactSeverity"], "Low", "nothing changes, so nothing is disturbed");
         assert_eq!(reason(&done, "Completed"), "Completed");

@@ -1,7 +1,10 @@
 //! The life of a configuration, from creation to drift and back.
 
+mod actions;
 mod approval;
 mod basic;
+mod failure;
+mod malformed;
 mod options;
 mod steady;
 mod versions;

@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::{DENSITY_ITEM, DESCHEDULER, interval, no_psi, no_swap};
+use super::{DESCHEDULER, SWAP_ITEM, interval, no_psi, no_swap};
 use crate::{
     platform::{DENSITY, LOAD_AWARE, Platform, descheduler, hyper_converged, machine_config},
     pools::{PSI, SWAP},
-    running::{Running, condition, is_waiting_for_nodes, item, reason},
+    running::{Running, is_waiting_for_nodes, item, reason},
 };
 
 fn load_aware(options: Value) -> Value {
@@ -100,7 +100,7 @@ async fn every_option_of_higher_density_takes_effect_after_completion() {
 
     platform.configure(DENSITY, density(json!({"enableSwap": false}))).await;
     let leaving = platform.until(DENSITY, "waiting for nodes", is_waiting_for_nodes).await;
-    assert_eq!(item(&leaving, "enable-kubelet-swap")["operation"], "Delete");
+    assert_eq!(item(&leaving, SWAP_ITEM)["operation"], "Delete");
     assert_eq!(platform.find(&machine_config(SWAP, Value::Null)).await, None);
     platform.roll(&[], 3).await;
     platform.until_phase(DENSITY, "Completed").await;
@@ -135,40 +135,5 @@ async fn after_completion_a_dry_run_plans_and_writes_nothing() {
     platform.configure(LOAD_AWARE, json!({"action": "Apply"})).await;
     platform.until_phase(LOAD_AWARE, "Completed").await;
     assert_eq!(platform.get(&descheduler(Value::Null)).await["spec"]["deschedulingIntervalSeconds"], 60);
-    operator.stop().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn invalid_options_are_explained_and_cost_nothing_until_they_are_edited() {
-    let platform = Platform::shared().await;
-    let operator = Running::looking_every(&platform, std::time::Duration::from_millis(200)).await;
-    let impossible =
-        |key: &str| density(json!({"ksmConfiguration": {"nodeLabelSelector": {"matchLabels": {key: "x"}}}}));
-    let mut spec = impossible("not a label!");
-    spec["action"] = "Apply".into();
-    platform.configure(DENSITY, spec).await;
-    let refused = platform.until_phase(DENSITY, "PrerequisiteFailed").await;
-    assert_eq!(reason(&refused, "PrerequisiteFailed"), "InvalidOptions");
-    let message = condition(&refused, "PrerequisiteFailed")["message"].as_str().unwrap();
-    assert!(message.starts_with("Invalid profile options: ") && message.contains("not a label!"), "{message}");
-
-    // The other plan is looked after meanwhile, several times; this one is not.
-    let mark = platform.mark().await;
-    platform.complete(LOAD_AWARE, json!({"options": no_psi()}), &[]).await;
-    crate::running::eventually("rechecks of the other plan", async || {
-        let requests = platform.requests_since(mark).await;
-        let about_density: Vec<_> = requests.iter().filter(|request| request.name == DENSITY).collect();
-        assert!(about_density.is_empty(), "{about_density:?}");
-        (requests.iter().filter(|request| request.resource == "kubedeschedulers").count() > 8).then_some(())
-    })
-    .await;
-
-    let mut edit = impossible("not a label!");
-    edit["options"]["virtHigherDensity"]["ksmConfiguration"]["nodeLabelSelector"]["matchLabels"] =
-        json!({"not a label!": null, "ksm": "x"});
-    edit["options"]["virtHigherDensity"]["enableSwap"] = false.into();
-    platform.configure(DENSITY, edit).await;
-    let done = platform.until_phase(DENSITY, "Completed").await;
-    assert_eq!(item(&done, DENSITY_ITEM)["state"], "Completed");
     operator.stop().await;
 }

@@ -108,7 +108,7 @@ async fn a_status_that_others_report_causes_no_request_at_all() {
 async fn what_happens_while_a_plan_joins_a_watch_is_not_missed() {
     let platform = Platform::shared().await;
     let gate = Gate::closed().await;
-    gate.webhook.protect(&platform, "hco.kubevirt.io/v1beta1/hyperconvergeds").await;
+    gate.webhook.protect(&platform, "hco.kubevirt.io/v1beta1/namespaces/openshift-cnv/hyperconvergeds").await;
     let operator = Running::start(&platform).await;
     platform.complete(LOAD_AWARE, json!({}), &[PSI]).await;
     platform.configure(DENSITY, json!({"action": "Apply"})).await;

@@ -1,0 +1,165 @@
+//! What goes wrong with an item: refused, too slow, stuck. And what becomes of the others, and of the plan.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::{DESCHEDULER, PSI_ITEM};
+use crate::{
+    platform::{LOAD_AWARE, Platform, descheduler, machine_config},
+    pools::PSI,
+    running::{Running, condition, eventually, is_waiting_for_nodes, item, reason},
+    webhook::Webhook,
+};
+
+const MACHINE_CONFIGS: &str = "machineconfiguration.openshift.io/v1/machineconfigs";
+const DESCHEDULERS: &str = "operator.openshift.io/v1/namespaces/openshift-kube-descheduler-operator/kubedeschedulers";
+
+fn status<'a>(config: &'a Value, kind: &str) -> &'a str {
+    condition(config, kind)["status"].as_str().unwrap_or("absent")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refused_item_ends_the_plan_or_only_itself_as_the_failure_policy_says() {
+    let platform = Platform::shared().await;
+    let webhook = Webhook::against_writes("frozen until Monday").await;
+    webhook.protect(&platform, MACHINE_CONFIGS).await;
+    let operator = Running::looking_every(&platform, Duration::from_millis(300)).await;
+
+    platform.configure(LOAD_AWARE, json!({"action": "Apply"})).await;
+    let failed = platform.until_phase(LOAD_AWARE, "Failed").await;
+    let message = item(&failed, PSI_ITEM)["message"].as_str().unwrap();
+    assert!(message.starts_with("Failed to apply: ") && message.ends_with("frozen until Monday"), "{message}");
+    assert_eq!(item(&failed, PSI_ITEM)["state"], "Failed");
+    let message = condition(&failed, "Failed")["message"].as_str().unwrap();
+    assert!(message.starts_with(&format!("Item '{PSI_ITEM}' failed: ")), "{message}");
+    assert_eq!(item(&failed, DESCHEDULER)["state"], "Pending", "Abort: nothing after it");
+    assert_eq!(platform.find(&descheduler(Value::Null)).await, None);
+
+    // A new generation tries again, with another policy.
+    platform.configure(LOAD_AWARE, json!({"failurePolicy": "Continue"})).await;
+    let partly = platform.until_phase(LOAD_AWARE, "CompletedWithErrors").await;
+    assert_eq!(item(&partly, PSI_ITEM)["state"], "Failed");
+    assert_eq!(item(&partly, DESCHEDULER)["state"], "Completed", "Continue: the others are applied");
+
+    // It stays what it is when it is looked at again, and again.
+    let mark = platform.mark().await;
+    eventually("rechecks", async || {
+        let requests = platform.requests_since(mark).await;
+        (requests.iter().filter(|request| request.resource == "kubedeschedulers").count() >= 3).then_some(())
+    })
+    .await;
+    let later = platform.config(LOAD_AWARE).await;
+    assert_eq!(later, partly);
+    assert_eq!(reason(&later, "CompletedWithErrors"), "CompletedWithErrors");
+    assert_eq!(condition(&later, "CompletedWithErrors")["message"], "Plan completed with some errors");
+    assert_eq!(status(&later, "Completed"), "False", "not a success");
+    assert_eq!(condition(&later, "Completed")["message"], "Plan completed but some items failed");
+
+    webhook.lift(&platform, MACHINE_CONFIGS).await;
+    let done = platform.complete(LOAD_AWARE, json!({"waitTimeout": "1h"}), &[PSI]).await;
+    assert_eq!((status(&done, "CompletedWithErrors"), status(&done, "Failed")), ("False", "False"), "no trace is left");
+    operator.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_item_that_is_refused_when_planned_fails_the_plan_and_the_others_are_shown() {
+    let platform = Platform::shared().await;
+    let webhook = Webhook::start("no deschedulers here").await;
+    webhook.protect(&platform, DESCHEDULERS).await;
+    let operator = Running::start(&platform).await;
+    let mark = platform.mark().await;
+    platform.configure(LOAD_AWARE, json!({"action": "Apply"})).await;
+    let failed = platform.until_phase(LOAD_AWARE, "Failed").await;
+    assert_eq!(reason(&failed, "Failed"), "WebhookRefused");
+    let message = condition(&failed, "Failed")["message"].as_str().unwrap();
+    assert!(message.starts_with("Failed to generate plan items: KubeDescheduler "), "{message}");
+    assert!(message.ends_with("no deschedulers here"), "{message}");
+    assert!(item(&failed, PSI_ITEM)["diff"].as_str().unwrap().contains("+  - psi=1\n"));
+    assert_eq!(platform.changes_since(mark).await, [""; 0], "nothing of a plan that cannot be carried out");
+
+    webhook.lift(&platform, DESCHEDULERS).await;
+    platform.configure(LOAD_AWARE, json!({"action": "DryRun"})).await;
+    platform.until_phase(LOAD_AWARE, "ReviewRequired").await;
+    operator.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wait_that_takes_too_long_fails_its_item_although_nothing_is_heard() {
+    let platform = Platform::shared().await;
+    let operator = Running::start(&platform).await;
+    let timeout = "Timeout waiting for resource to become healthy (waited 1s, timeout 1s): MachineConfigPool 'worker' is \
+                   processing changes (Updated: 3/3, Ready: 3/3)";
+    platform.configure(LOAD_AWARE, json!({"action": "Apply", "waitTimeout": "1s"})).await;
+    let failed = platform.until_phase(LOAD_AWARE, "Failed").await;
+    assert_eq!(
+        (&item(&failed, PSI_ITEM)["state"], &item(&failed, PSI_ITEM)["message"]),
+        (&json!("Failed"), &json!(timeout))
+    );
+    assert_eq!(condition(&failed, "Failed")["message"], format!("Item '{PSI_ITEM}' failed: {timeout}"));
+    assert_eq!((status(&failed, "Completed"), status(&failed, "InProgress")), ("False", "False"));
+
+    platform.configure(LOAD_AWARE, json!({"failurePolicy": "Continue"})).await;
+    let partly = platform.until_phase(LOAD_AWARE, "CompletedWithErrors").await;
+    assert_eq!(item(&partly, PSI_ITEM)["message"], timeout);
+    assert_eq!(status(&partly, "Completed"), "False");
+
+    // The clock is that of the wait and not of the process.
+    platform.configure(LOAD_AWARE, json!({"failurePolicy": "Abort", "waitTimeout": "2s"})).await;
+    let waiting = platform.until(LOAD_AWARE, "waiting for nodes", is_waiting_for_nodes).await;
+    operator.stop().await;
+    let operator = Running::start(&platform).await;
+    let failed = platform.until_phase(LOAD_AWARE, "Failed").await;
+    let since = |config: &Value| item(config, PSI_ITEM)["waitingSince"].clone();
+    assert_eq!(since(&failed), since(&waiting));
+    operator.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_wait_has_a_clock_of_its_own() {
+    let platform = Platform::shared().await;
+    let operator = Running::start(&platform).await;
+    let start = Instant::now();
+    let limit = Duration::from_secs(2);
+    platform.complete(LOAD_AWARE, json!({"waitTimeout": "2s"}), &[PSI]).await;
+    // By now, or soon, whatever was waited for then is longer ago than the limit.
+    eventually("the limit has passed", async || (start.elapsed() > limit).then_some(())).await;
+    platform.roll(&[PSI], 1).await;
+    platform.configure(LOAD_AWARE, json!({"failurePolicy": "Continue"})).await;
+    platform.until_phase(LOAD_AWARE, "InProgress").await;
+    platform.roll(&[PSI], 3).await;
+    platform.until_phase(LOAD_AWARE, "Completed").await;
+    operator.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pool_that_is_degraded_or_paused_is_waited_for_and_says_so() {
+    let platform = Platform::shared().await;
+    let operator = Running::start(&platform).await;
+    platform.configure(LOAD_AWARE, json!({"action": "Apply"})).await;
+    platform.until(LOAD_AWARE, "waiting for nodes", is_waiting_for_nodes).await;
+    platform.roll(&[PSI], 1).await;
+    for (spec, change, expected) in [
+        (json!({}), json!({"degradedMachineCount": 1}), "is degraded (1 degraded machines)"),
+        (
+            json!({"paused": true}),
+            json!({"degradedMachineCount": 0}),
+            "is paused (Updated: 1/3, Ready: 1/3); resume it to roll out the change",
+        ),
+        (json!({"paused": false}), json!({}), "is updating (Updated: 1/3, Ready: 1/3)"),
+    ] {
+        platform.set_pool(spec, change).await;
+        let expected = format!("MachineConfigPool 'worker' {expected}");
+        let says = |config: &Value| item(config, PSI_ITEM)["message"] == expected;
+        let waiting = platform.until(LOAD_AWARE, &expected, says).await;
+        assert_eq!(
+            (&waiting["status"]["phase"], &item(&waiting, PSI_ITEM)["state"]),
+            (&json!("InProgress"), &json!("InProgress"))
+        );
+    }
+    platform.roll(&[PSI], 3).await;
+    platform.until_phase(LOAD_AWARE, "Completed").await;
+    let config = platform.get(&machine_config(PSI, Value::Null)).await;
+    assert_eq!(config["metadata"]["generation"], 1, "written once");
+    operator.stop().await;
+}

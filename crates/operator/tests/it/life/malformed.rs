@@ -1,0 +1,88 @@
+//! Objects that today's definition would not accept: each is told what is wrong with it, and stops nobody else.
+
+use serde_json::{Value, json};
+
+use super::no_psi;
+use crate::{
+    platform::{DENSITY, LOAD_AWARE, Platform},
+    running::{Running, condition, config, eventually, item, phase, reason},
+};
+
+/// Stores a configuration as an older API server might have, without a look at it.
+async fn store(platform: &Platform, profile: &str, number: u32, spec: Value) {
+    let mut object = config(profile, spec);
+    object["metadata"]["uid"] = format!("00000000-0000-0000-0000-{number:012}").into();
+    object["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z".into();
+    object["metadata"]["generation"] = 1.into();
+    let key = format!("/registry/advisor.kubevirt.io/virtplatformconfigs/{profile}");
+    platform.cluster.store(&key, object.to_string().as_bytes()).await.unwrap();
+}
+
+async fn notes(platform: &Platform, profile: &str) -> Vec<String> {
+    let events = platform.request("GET", "/apis/events.k8s.io/v1/namespaces/default/events", None, Value::Null).await;
+    let about = |event: &&Value| event["regarding"]["name"] == profile;
+    let events = events["items"].as_array().unwrap().iter().filter(about);
+    events.map(|event| format!("{}: {}", event["reason"].as_str().unwrap(), event["note"].as_str().unwrap())).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_malformed_object_is_told_what_is_wrong_with_it_and_stops_nobody_else() {
+    let platform = Platform::shared().await;
+    store(&platform, "example-profile", 1, json!({"action": "DryRun", "waitTimeout": 30})).await;
+    let too_high = json!({"virtHigherDensity": {"enableSwap": true, "memoryToRequestRatio": 500}});
+    store(&platform, DENSITY, 2, json!({"action": "Apply", "options": too_high})).await;
+    let timeout = json!({"action": "Apply", "waitTimeout": "abc", "options": no_psi(), "failurePolicy": "Abort"});
+    store(&platform, LOAD_AWARE, 3, timeout).await;
+    let operator = Running::start(&platform).await;
+
+    // One that can be read, up to its timeout.
+    platform.until_phase(LOAD_AWARE, "Completed").await;
+    // One whose options make no sense.
+    let refused = platform.until_phase(DENSITY, "PrerequisiteFailed").await;
+    assert_eq!(reason(&refused, "PrerequisiteFailed"), "InvalidOptions");
+    let message = condition(&refused, "PrerequisiteFailed")["message"].as_str().unwrap();
+    assert!(message.starts_with("Invalid profile options: ") && message.contains("500"), "{message}");
+    // One that cannot be read at all, and of which the API server refuses even the status.
+    let told = eventually("an event tells", async || {
+        let notes = notes(&platform, "example-profile").await;
+        notes.into_iter().find(|note| note.starts_with("Malformed: "))
+    })
+    .await;
+    assert!(told.contains("Expected a string") && told.ends_with("Correct it or delete it."), "{told}");
+    // One that appears later, of a profile that nobody knows.
+    store(&platform, "memory-magic", 4, json!({"action": "Apply"})).await;
+    let unknown = platform.until("memory-magic", "failed", |config| phase(config) == "Failed").await;
+    let message = condition(&unknown, "Failed")["message"].as_str().unwrap();
+    assert!(message.contains("memory-magic"), "{message}");
+
+    // The others have gone on; the malformed ones go on when they are corrected.
+    platform.configure(LOAD_AWARE, json!({"action": "DryRun", "waitTimeout": "1h"})).await;
+    platform.until_phase(LOAD_AWARE, "Completed").await;
+    platform.configure("example-profile", json!({"waitTimeout": "30m"})).await;
+    let planned = platform.until_phase("example-profile", "ReviewRequired").await;
+    assert_eq!(item(&planned, "configure-example-component")["state"], "Pending");
+    let options = json!({"virtHigherDensity": {"enableSwap": false, "memoryToRequestRatio": null}});
+    platform.configure(DENSITY, json!({"options": options})).await;
+    platform.until_phase(DENSITY, "Completed").await;
+    operator.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn invalid_options_are_not_looked_at_again_until_they_are_edited() {
+    let platform = Platform::shared().await;
+    let too_high = json!({"virtHigherDensity": {"enableSwap": true, "memoryToRequestRatio": 500}});
+    store(&platform, DENSITY, 1, json!({"action": "Apply", "options": too_high})).await;
+    let operator = Running::looking_every(&platform, std::time::Duration::from_millis(200)).await;
+    platform.complete(LOAD_AWARE, json!({"options": no_psi()}), &[]).await;
+    platform.until_phase(DENSITY, "PrerequisiteFailed").await;
+    let mark = platform.mark().await;
+    // The other plan is looked after meanwhile, several times.
+    let requests = eventually("rechecks of the other plan", async || {
+        let requests = platform.requests_since(mark).await;
+        (requests.iter().filter(|request| request.resource == "kubedeschedulers").count() > 4).then_some(requests)
+    })
+    .await;
+    let about_it: Vec<_> = requests.iter().filter(|request| request.name == DENSITY || request.is_write()).collect();
+    assert!(about_it.is_empty(), "{about_it:?}");
+    operator.stop().await;
+}
