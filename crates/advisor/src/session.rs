@@ -23,6 +23,8 @@ const STEPS: usize = 64;
 pub struct Setting<'a> {
     pub profile: &'static dyn Profile,
     pub version: &'a str,
+    /// Which leader this is, if leaders are elected.
+    pub epoch: Option<i64>,
     pub rhythm: Rhythm,
 }
 
@@ -182,6 +184,7 @@ impl Session {
             status,
             profile: setting.profile,
             version: setting.version,
+            epoch: setting.epoch,
             now,
             rhythm: setting.rhythm,
         };

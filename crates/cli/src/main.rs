@@ -4,6 +4,7 @@ mod cluster;
 mod operator;
 mod options;
 mod preview;
+mod probes;
 mod report;
 mod text;
 

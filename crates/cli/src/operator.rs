@@ -1,16 +1,16 @@
 //! `virt-advisor operator`: the operator, in the foreground.
 
-use std::{io::IsTerminal, time::Duration};
+use std::{io::IsTerminal, net::SocketAddr, time::Duration};
 
 use advisor::machine::Rhythm;
 use anyhow::Context;
 use api::virt_platform_config::WaitTimeout;
 use clap::ValueEnum;
-use operator::Settings;
+use operator::{LeaseSettings, Settings};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
-use crate::cluster;
+use crate::{cluster, probes};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -23,6 +23,15 @@ pub(crate) struct Args {
     /// How long to wait, at most, before missing prerequisites are looked for again
     #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = duration)]
     prerequisite_interval: Duration,
+    /// Elect a leader among several operators; only the leader does anything
+    #[arg(long)]
+    leader_elect: bool,
+    /// The namespace of the lease [default: the operator's own]
+    #[arg(long, value_name = "NAMESPACE", requires = "leader_elect")]
+    leader_election_namespace: Option<String>,
+    /// Where to answer /healthz and /readyz, as :8081 or 127.0.0.1:8081 [default: nowhere]
+    #[arg(long, value_name = "ADDRESS", value_parser = probes::address)]
+    health_probe_bind_address: Option<SocketAddr>,
     /// How to write the log, which goes to standard error
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]
     log_format: LogFormat,
@@ -52,8 +61,14 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
             _ = interrupt.recv() => {}
         }
     };
-    operator::run(config, Settings { rhythm, ..Settings::default() }, shutdown).await?;
-    Ok(())
+    let namespace = args.leader_election_namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
+    let lease = args.leader_elect.then(|| LeaseSettings::new(namespace));
+    let settings = Settings { rhythm, lease, ..Settings::default() };
+    let probes = probes::serve(args.health_probe_bind_address, settings.readiness.clone()).await?;
+    tokio::select! {
+        ended = operator::run(config, settings, shutdown) => Ok(ended?),
+        error = probes => Err(error),
+    }
 }
 
 fn log(args: &Args) -> anyhow::Result<()> {

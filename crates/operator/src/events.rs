@@ -31,9 +31,10 @@ pub(crate) struct Events {
 }
 
 impl Events {
-    pub(crate) fn start(kubernetes: Kubernetes) -> Self {
+    /// Where to put events, and what sends them.
+    pub(crate) fn new(kubernetes: Kubernetes) -> (Self, impl Future<Output = ()>) {
         let (queue, mut waiting) = mpsc::channel::<Value>(WAITING);
-        tokio::spawn(async move {
+        let sender = async move {
             let uri = format!("/apis/events.k8s.io/v1/namespaces/{NAMESPACE}/events");
             while let Some(event) = waiting.recv().await {
                 let doing = "publishing an event".to_owned();
@@ -42,8 +43,8 @@ impl Events {
                     debug!(%error, "an event was lost");
                 }
             }
-        });
-        Events { queue }
+        };
+        (Events { queue }, sender)
     }
 
     pub(crate) fn publish(&self, config: &VirtPlatformConfig, happening: &Happening) {

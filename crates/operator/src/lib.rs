@@ -8,6 +8,7 @@ mod events;
 mod fetch;
 mod inbox;
 mod knowledge;
+mod lease;
 mod patience;
 mod preview;
 mod request;
@@ -23,6 +24,7 @@ pub use advisor::{
 };
 pub use answer::{Class, RequestError};
 pub use draw_up::{DrawUpError, draw_up};
+pub use lease::{LeaseSettings, election};
 pub use request::Kubernetes;
-pub use run::{Settings, run};
+pub use run::{Readiness, RunError, Settings, run};
 pub use write::WriteError;

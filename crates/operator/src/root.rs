@@ -22,7 +22,7 @@ use serde_json::json;
 use tracing::{debug, error, warn};
 
 use crate::{
-    Kubernetes,
+    Kubernetes, Readiness,
     events::Events,
     inbox::{Inbox, Root},
     patience::Patience,
@@ -37,7 +37,12 @@ pub(crate) fn object(name: &str, rest: &str) -> String {
 }
 
 /// Watches all configurations and tells each steward about its own, for ever.
-pub(crate) async fn watch(kubernetes: Kubernetes, events: Events, stewards: BTreeMap<&'static str, Arc<Inbox>>) {
+pub(crate) async fn watch(
+    kubernetes: Kubernetes,
+    events: Events,
+    stewards: BTreeMap<&'static str, Arc<Inbox>>,
+    readiness: Readiness,
+) {
     let api: Api<DeserializeGuard<VirtPlatformConfig>> = Api::all(kubernetes.client().clone());
     let mut stream = std::pin::pin!(watcher(api, watcher::Config::default()));
     let mut patience = Patience::default();
@@ -62,6 +67,7 @@ pub(crate) async fn watch(kubernetes: Kubernetes, events: Events, stewards: BTre
                 }
             }
             Ok(Event::InitDone) => {
+                readiness.set(true);
                 stewards.keys().filter(|name| !listed.contains(**name)).for_each(|name| put(name, Root::Absent));
             }
             Ok(Event::Delete(found)) => put(&found.name_any(), Root::Absent),

@@ -1,6 +1,13 @@
-//! The operator as a whole: the watches, and a steward for every profile.
+//! The operator as a whole: the lease, the watches, and a steward for every profile.
 
-use std::{collections::BTreeMap, future::Future, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    future::Future,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 use advisor::{Kind, kind, machine::Rhythm, profiles::PROFILES};
 use kube::Config;
@@ -11,6 +18,7 @@ use crate::{
     Kubernetes, RequestError,
     events::Events,
     inbox::Inbox,
+    lease::{Lease, LeaseSettings},
     root,
     steward::{State, Steward},
     watches::{self, Watches},
@@ -30,24 +38,85 @@ pub struct Settings {
     /// The version of this operator, as recorded with every plan.
     pub version: String,
     pub rhythm: Rhythm,
+    /// Leaders are elected; otherwise there must be only one of us.
+    pub lease: Option<LeaseSettings>,
+    pub readiness: Readiness,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Settings { version: format!("v{}", env!("CARGO_PKG_VERSION")), rhythm: Rhythm::default() }
+        Settings {
+            version: format!("v{}", env!("CARGO_PKG_VERSION")),
+            rhythm: Rhythm::default(),
+            lease: None,
+            readiness: Readiness::default(),
+        }
     }
 }
 
+/// Whether the operator is of use: it leads and knows its configurations, or it waits to lead.
+#[derive(Debug, Clone, Default)]
+pub struct Readiness(Arc<AtomicBool>);
+
+impl Readiness {
+    pub fn is_ready(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set(&self, ready: bool) {
+        self.0.store(ready, Ordering::Relaxed);
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RunError {
+    #[error(transparent)]
+    Request(#[from] RequestError),
+    #[error("another operator may lead by now; this one stops and has to be started again")]
+    LeaseLost,
+}
+
 /// Runs the operator until `shutdown` is done. What was under way is then dropped; the next one takes it up.
-pub async fn run(config: Config, settings: Settings, shutdown: impl Future<Output = ()>) -> Result<(), RequestError> {
+pub async fn run(config: Config, settings: Settings, shutdown: impl Future<Output = ()>) -> Result<(), RunError> {
     let kubernetes = Kubernetes::new(config)?;
+    let mut shutdown = std::pin::pin!(shutdown);
+    let Some(lease) = settings.lease.clone() else {
+        tokio::select! {
+            () = &mut shutdown => {}
+            () = work(kubernetes, &settings, None) => {}
+        }
+        return Ok(());
+    };
+    settings.readiness.set(true);
+    let mut lease = Lease::new(kubernetes.clone(), lease);
+    let epoch = tokio::select! {
+        () = &mut shutdown => return Ok(()),
+        epoch = lease.acquire() => epoch,
+    };
+    let lost = tokio::select! {
+        () = &mut shutdown => false,
+        () = lease.keep() => true,
+        () = work(kubernetes, &settings, Some(epoch)) => true,
+    };
+    // By now nothing works any more: what was under way has been dropped.
+    match lost {
+        true => Err(RunError::LeaseLost),
+        false => {
+            lease.release().await;
+            Ok(())
+        }
+    }
+}
+
+/// Works for ever. Everything that it started ends when it is dropped.
+async fn work(kubernetes: Kubernetes, settings: &Settings, epoch: Option<i64>) {
     let client = kubernetes.client().clone();
-    let events = Events::start(kubernetes.clone());
+    let mut tasks = JoinSet::new();
+    let (events, sender) = Events::new(kubernetes.clone());
+    tasks.spawn(sender);
     let inboxes: Vec<Arc<Inbox>> = PROFILES.iter().map(|_| Arc::default()).collect();
     let (definitions, known) = watch::channel(BTreeMap::new());
     let watches = Arc::new(Watches::new(client.clone(), known, inboxes.clone()));
-
-    let mut tasks = JoinSet::new();
     for (position, (profile, inbox)) in PROFILES.iter().zip(&inboxes).enumerate() {
         let steward = Steward {
             position,
@@ -57,6 +126,7 @@ pub async fn run(config: Config, settings: Settings, shutdown: impl Future<Outpu
             inbox: inbox.clone(),
             watches: watches.clone(),
             version: settings.version.clone(),
+            epoch,
             rhythm: settings.rhythm,
             state: State::default(),
         };
@@ -64,14 +134,10 @@ pub async fn run(config: Config, settings: Settings, shutdown: impl Future<Outpu
     }
     tasks.spawn(watches::definitions(client, definitions, inboxes.clone(), KINDS.to_vec()));
     let by_name = PROFILES.iter().zip(inboxes).map(|(profile, inbox)| (profile.about().name, inbox)).collect();
-    tasks.spawn(root::watch(kubernetes, events, by_name));
+    tasks.spawn(root::watch(kubernetes, events, by_name, settings.readiness.clone()));
     info!(version = settings.version, "the operator is running");
-
-    tokio::select! {
-        () = shutdown => {}
-        // None of them ends; a panic in one of them ends the process, and a new one starts from what was recorded.
-        Some(Err(error)) = tasks.join_next() => std::panic::resume_unwind(error.into_panic()),
+    // None of them ends; a panic in one of them ends the process, and a new one starts from what was recorded.
+    if let Some(Err(error)) = tasks.join_next().await {
+        std::panic::resume_unwind(error.into_panic());
     }
-    info!("the operator stops");
-    Ok(())
 }

@@ -43,6 +43,7 @@ pub(crate) struct Steward {
     pub(crate) inbox: Arc<Inbox>,
     pub(crate) watches: Arc<Watches>,
     pub(crate) version: String,
+    pub(crate) epoch: Option<i64>,
     pub(crate) rhythm: Rhythm,
     pub(crate) state: State,
 }
@@ -179,7 +180,7 @@ impl Steward {
     /// Asks and answers until the session rests.
     async fn reconcile(&mut self, config: VirtPlatformConfig) -> Result<Option<Duration>, RequestError> {
         let version = self.version.clone();
-        let setting = Setting { profile: self.profile, version: &version, rhythm: self.rhythm };
+        let setting = Setting { profile: self.profile, version: &version, epoch: self.epoch, rhythm: self.rhythm };
         let mut session = Session::new(config);
         let mut ask = session.begin(&setting, Timestamp::now());
         loop {

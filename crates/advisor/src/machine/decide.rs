@@ -40,6 +40,8 @@ pub struct Observed<'a> {
     pub profile: &'static dyn Profile,
     /// The version of this operator.
     pub version: &'a str,
+    /// Which leader this is, if leaders are elected.
+    pub epoch: Option<i64>,
     pub now: Timestamp,
     pub rhythm: Rhythm,
 }

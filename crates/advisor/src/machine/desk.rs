@@ -28,6 +28,8 @@ impl<'a> Desk<'a> {
     pub(super) fn new(observed: &'a Observed<'a>) -> Self {
         let mut status = observed.status.clone();
         status.impact_severity.get_or_insert(observed.profile.about().impact);
+        // Recorded before anything else is done: from then on, what a former leader still sends is refused.
+        status.leader_epoch = observed.epoch.or(status.leader_epoch);
         Desk { observed, status }
     }
 

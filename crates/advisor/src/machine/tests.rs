@@ -120,6 +120,7 @@ impl Story {
             status: &self.status,
             profile: profiles::find(self.spec.profile.as_str()).unwrap(),
             version: self.version,
+            epoch: None,
             now: Timestamp::from_second(self.second).unwrap(),
             rhythm: Rhythm::default(),
         };

@@ -95,6 +95,12 @@ pub struct VirtPlatformConfigStatus {
     #[schemars(length(max = 128))]
     pub operator_version: Option<String>,
 
+    /// Which leader of the operator wrote this status, counted by the transitions of its lease. Absent when the
+    /// operator runs without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
+    pub leader_epoch: Option<i64>,
+
     /// SHA-256 of the plan: what would be written, over which live values, from which inputs and with which
     /// impact. Copy it to spec.approval.planDigest to approve this plan and no other.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -143,6 +143,7 @@ fn waiting_ends_by_the_clock_alone() {
             status: &story.status,
             profile: profiles::find(LOAD_AWARE).unwrap(),
             version: "v1",
+            epoch: None,
             now: Timestamp::from_second(story.second).unwrap(),
             rhythm: Rhythm::default(),
         };
