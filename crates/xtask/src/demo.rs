@@ -14,17 +14,16 @@ use anyhow::{Context, bail, ensure};
 use devcluster::{Cluster, Companion, Identity};
 use kube::{
     Api, Client,
-    api::{ApiResource, DynamicObject, PostParams},
+    api::{ApiResource, DynamicObject},
     core::GroupVersionKind,
 };
-use lab::mco::{Settings, StandIn};
-use serde_json::{Value, json};
+use lab::mco::StandIn;
+use serde_json::Value;
 
-use crate::{cluster::stay_up, root};
+use crate::{cluster::stay_up, nodes, root};
 
 const PROFILE: &str = "load-aware-rebalancing";
 const NODES: usize = 6;
-const REBOOT: Duration = Duration::from_millis(1500);
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) async fn run() -> anyhow::Result<()> {
@@ -71,13 +70,8 @@ impl Demo {
         kubectl(&cluster, &["apply", "--server-side", "--subresource=status", "-f", status]).await?;
 
         step(&format!("{NODES} nodes, and a stand-in for the machine config operator that looks after them"));
-        for number in 1..=NODES {
-            create_node(&client, number).await?;
-        }
-        // Evictions must not be repeated behind the stand-in's back.
-        let mut config = cluster.access().config(&Identity::Admin).await?;
-        config.default_retry = false;
-        let stand_in = StandIn::start(Client::try_from(config)?, Settings { reboot: REBOOT, ..Settings::default() });
+        nodes::create(&client, "worker", NODES).await?;
+        let stand_in = nodes::look_after(&cluster).await?;
         rollout::at_rest(&client, NODES).await?;
         kubectl(&cluster, &["get", "nodes"]).await?;
 
@@ -199,14 +193,6 @@ impl Demo {
     async fn kubectl(&self, args: &[&str]) -> anyhow::Result<()> {
         kubectl(&self.cluster, args).await
     }
-}
-
-async fn create_node(client: &Client, number: usize) -> anyhow::Result<()> {
-    let nodes: Api<k8s_openapi::api::core::v1::Node> = Api::all(client.clone());
-    let node =
-        json!({"metadata": {"name": format!("worker-{number}"), "labels": {"node-role.kubernetes.io/worker": ""}}});
-    nodes.create(&PostParams::default(), &serde_json::from_value(node)?).await?;
-    Ok(())
 }
 
 fn step(title: &str) {

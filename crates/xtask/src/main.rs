@@ -10,6 +10,7 @@ mod dev;
 mod generate;
 mod install;
 mod kubectl;
+mod nodes;
 mod tools;
 
 use std::{path::PathBuf, process::ExitCode};

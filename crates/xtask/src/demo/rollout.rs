@@ -4,7 +4,7 @@ use std::{
     collections::BTreeMap,
     future::Future,
     io::{IsTerminal, Write},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use anyhow::Context;
@@ -37,10 +37,9 @@ pub(super) async fn at_rest(client: &Client, nodes: usize) -> anyhow::Result<()>
 
 /// Shows the nodes until `end`.
 pub(super) async fn follow(client: &Client, end: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
-    let mut lines = Lines { in_place: std::io::stdout().is_terminal(), shown: BTreeMap::new() };
+    let mut lines = Lines { in_place: std::io::stdout().is_terminal(), start: Instant::now(), shown: BTreeMap::new() };
     let watched = async {
         let nodes: Api<Node> = Api::all(client.clone());
-        let start = std::time::Instant::now();
         let mut before = BTreeMap::new();
         loop {
             let now = nodes.list(&ListParams::default()).await?;
@@ -54,15 +53,17 @@ pub(super) async fn follow(client: &Client, end: impl Future<Output = anyhow::Re
                     annotation(node, names::CURRENT_CONFIG) == target && before.get(&node.name_any()) != Some(&target);
                 lines.set(&node.name_any(), state(node, done));
             }
-            lines.show(start.elapsed())?;
+            lines.show(lines.start.elapsed())?;
             tokio::time::sleep(POLL).await;
         }
     };
     println!();
     tokio::select! {
-        ended = end => ended,
-        watched = watched => watched,
+        ended = end => ended?,
+        watched = watched => return watched,
     }
+    // The last node is done a moment before the plan is.
+    lines.finish()
 }
 
 fn annotation(node: &Node, name: &str) -> String {
@@ -75,7 +76,7 @@ fn state(node: &Node, done: bool) -> &'static str {
     let conditions = node.status.iter().flat_map(|status| status.conditions.iter().flatten());
     let ready = conditions.into_iter().any(|condition| condition.type_ == "Ready" && condition.status == "True");
     match (done, ready, cordoned) {
-        (true, true, false) => "[#####] updated",
+        (true, true, false) => UPDATED,
         (true, ..) => "[####.] coming back",
         (false, false, _) => "[###..] rebooting",
         (false, true, true) => "[##...] cordoned, draining",
@@ -83,8 +84,11 @@ fn state(node: &Node, done: bool) -> &'static str {
     }
 }
 
+const UPDATED: &str = "[#####] updated";
+
 struct Lines {
     in_place: bool,
+    start: Instant,
     shown: BTreeMap<String, (&'static str, bool)>,
 }
 
@@ -93,6 +97,12 @@ impl Lines {
         let changed = self.shown.get(node).is_none_or(|(known, _)| *known != state);
         let entry = self.shown.entry(node.to_owned()).or_insert((state, true));
         *entry = (state, entry.1 || changed);
+    }
+
+    fn finish(&mut self) -> anyhow::Result<()> {
+        let nodes: Vec<String> = self.shown.keys().cloned().collect();
+        nodes.iter().for_each(|node| self.set(node, UPDATED));
+        Ok(self.show(self.start.elapsed())?)
     }
 
     fn show(&mut self, elapsed: Duration) -> std::io::Result<()> {

@@ -20,6 +20,7 @@ use rustix::process::{Pid, Signal, kill_process, setsid};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::CONTEXT_NAMESPACE;
+use crate::nodes;
 
 /// Without these, namespaces would never go away, and the roles `view`, `edit` and `admin` would not include ours.
 const CONTROLLERS: &[&str] =
@@ -166,6 +167,7 @@ async fn serve(folder: &Path) -> anyhow::Result<()> {
     kubectl.args(["config", "set-context", "--current", "--namespace", CONTEXT_NAMESPACE]);
     let status = kubectl.env("KUBECONFIG", &aside).status()?;
     ensure!(status.success(), "kubectl config set-context failed ({status})");
+    let _stand_in = nodes::start(&cluster).await?;
     fs::rename(&aside, &kubeconfig)?;
     println!("{} is ready", kubeconfig.display());
     std::future::pending().await

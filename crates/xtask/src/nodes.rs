@@ -1,0 +1,38 @@
+//! Nodes without machines, and the stand-in for the machine config operator that looks after them.
+
+use std::time::Duration;
+
+use devcluster::{Cluster, Identity};
+use k8s_openapi::api::core::v1::Node;
+use kube::{Api, Client, api::PostParams};
+use lab::mco::{Settings, StandIn};
+use serde_json::json;
+
+/// How long a node that is rebooted is away.
+const REBOOT: Duration = Duration::from_millis(1500);
+
+/// Three of each role, as the samples of a platform at rest have them.
+pub(crate) async fn start(cluster: &Cluster) -> anyhow::Result<StandIn> {
+    let client = cluster.access().client().await?;
+    for role in ["master", "worker"] {
+        create(&client, role, 3).await?;
+    }
+    look_after(cluster).await
+}
+
+pub(crate) async fn create(client: &Client, role: &str, count: usize) -> anyhow::Result<()> {
+    let nodes: Api<Node> = Api::all(client.clone());
+    for number in 1..=count {
+        let labels = json!({format!("node-role.kubernetes.io/{role}"): ""});
+        let node = json!({"metadata": {"name": format!("{role}-{number}"), "labels": labels}});
+        nodes.create(&PostParams::default(), &serde_json::from_value(node)?).await?;
+    }
+    Ok(())
+}
+
+pub(crate) async fn look_after(cluster: &Cluster) -> anyhow::Result<StandIn> {
+    let mut config = cluster.access().config(&Identity::Admin).await?;
+    // Evictions must not be repeated behind the stand-in's back.
+    config.default_retry = false;
+    Ok(StandIn::start(Client::try_from(config)?, Settings { reboot: REBOOT, ..Settings::default() }))
+}
