@@ -154,7 +154,7 @@ pub(crate) fn sample_documents(name: &str) -> Vec<Value> {
 }
 
 /// The path of an object; plurals are regular here.
-fn path(object: &Value) -> String {
+pub(crate) fn path(object: &Value) -> String {
     let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
     let version = text("/apiVersion").unwrap();
     let root = if version.contains('/') { "/apis" } else { "/api" };

@@ -18,7 +18,7 @@ use tokio::{
 use tokio_rustls::TlsAcceptor;
 
 use crate::{
-    platform::Platform,
+    platform::{Platform, path},
     running::{OPERATOR, eventually},
 };
 
@@ -77,25 +77,26 @@ impl Webhook {
         Webhook { port, certificate: cert.pem(), asked }
     }
 
-    /// Installs it for a collection such as `apps/v1/deployments`, and returns when the API server asks it: that is a moment
-    /// after it was told to.
-    pub(crate) async fn protect(&self, platform: &Platform, collection: &str) {
-        let mut parts = collection.split('/');
-        let (group, plural) = (parts.next().unwrap(), parts.next_back().unwrap());
-        platform.apply("admin", &self.configuration(plural, group), "").await;
-        eventually("the webhook is asked", async || self.is_asked(platform, collection).await.then_some(())).await;
+    /// Installs it for the kind of an object, and returns when the API server asks it: that is a moment after it was told to.
+    pub(crate) async fn protect(&self, platform: &Platform, object: &Value) {
+        let group = object["apiVersion"].as_str().unwrap().split('/').next().unwrap();
+        let plural = format!("{}s", object["kind"].as_str().unwrap().to_lowercase());
+        platform.apply("admin", &self.configuration(&plural, group), "").await;
+        eventually("the webhook is asked", async || self.is_asked(platform, object).await.then_some(())).await;
     }
 
     /// Takes it away again, and returns when the API server no longer asks it.
-    pub(crate) async fn lift(&self, platform: &Platform, collection: &str) {
+    pub(crate) async fn lift(&self, platform: &Platform, object: &Value) {
         platform.delete(&self.configuration("", "")).await;
-        let probe = async || (!self.is_asked(platform, collection).await).then_some(());
+        let probe = async || (!self.is_asked(platform, object).await).then_some(());
         eventually("the webhook is no longer asked", probe).await;
     }
 
-    async fn is_asked(&self, platform: &Platform, collection: &str) -> bool {
+    async fn is_asked(&self, platform: &Platform, object: &Value) -> bool {
         let before = self.asked.load(Ordering::SeqCst);
-        let probe = http::Request::delete(format!("/apis/{collection}?dryRun=All")).body(Vec::new()).unwrap();
+        let uri = format!("{}?fieldManager=probe&force=true&dryRun=All", path(object));
+        let probe = http::Request::patch(uri).header("content-type", "application/apply-patch+yaml");
+        let probe = probe.body(object.to_string().into_bytes()).unwrap();
         let _: Result<Value, _> = platform.client.request(probe).await;
         self.asked.load(Ordering::SeqCst) > before
     }

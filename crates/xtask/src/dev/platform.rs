@@ -69,7 +69,8 @@ fn install_objects(kubectl: &Kubectl, real: &BTreeSet<Kind>) -> anyhow::Result<(
     let statuses: Vec<Value> = statuses.into_iter().filter(has_none).collect();
     match statuses.is_empty() {
         true => Ok(()),
-        false => kubectl.run_on(&["apply", "--server-side", "--subresource=status"], &statuses),
+        // Whoever looks after pools may have reported meanwhile, and reports again what is different.
+        false => kubectl.run_on(&["apply", "--server-side", "--force-conflicts", "--subresource=status"], &statuses),
     }
 }
 

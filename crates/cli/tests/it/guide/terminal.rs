@@ -13,10 +13,10 @@ use devcluster::{
     tools::{self, Program},
 };
 use serde_json::Value;
-use tempfile::TempDir;
 
 pub(crate) struct Terminal {
-    folder: TempDir,
+    /// In the cluster's own folder, which goes with it: there is a key in here.
+    folder: PathBuf,
 }
 
 pub(crate) fn root() -> PathBuf {
@@ -26,12 +26,14 @@ pub(crate) fn root() -> PathBuf {
 impl Terminal {
     /// Some of the guides' commands omit `-n`, so the current namespace is the descheduler's.
     pub(crate) async fn open(access: &Access) -> Terminal {
-        let folder = tempfile::tempdir().unwrap();
+        let kubeconfig = access.kubeconfig(&Identity::Admin).await.unwrap();
+        let folder = kubeconfig.with_file_name("terminal");
+        std::fs::create_dir(&folder).unwrap();
         let kubectl = tools::ensure(Program::Kubectl).unwrap();
         for name in ["oc", "kubectl"] {
-            symlink(&kubectl, folder.path().join(name)).unwrap();
+            symlink(&kubectl, folder.join(name)).unwrap();
         }
-        std::fs::copy(access.kubeconfig(&Identity::Admin).await.unwrap(), folder.path().join("kubeconfig")).unwrap();
+        std::fs::copy(kubeconfig, folder.join("kubeconfig")).unwrap();
         let terminal = Terminal { folder };
         terminal.run("kubectl config set-context --current --namespace=openshift-kube-descheduler-operator").await;
         terminal
@@ -41,7 +43,7 @@ impl Terminal {
     pub(crate) async fn try_run(&self, command: &str) -> Output {
         let mut shell = Command::new("sh");
         shell.args(["-c", &self.with_path(command)]).current_dir(root());
-        shell.env("KUBECONFIG", self.kubeconfig()).env("HOME", self.folder.path()).env("NO_COLOR", "1");
+        shell.env("KUBECONFIG", self.kubeconfig()).env("HOME", &self.folder).env("NO_COLOR", "1");
         tokio::task::spawn_blocking(move || shell.output()).await.unwrap().unwrap()
     }
 
@@ -66,11 +68,11 @@ impl Terminal {
     }
 
     fn kubeconfig(&self) -> PathBuf {
-        self.folder.path().join("kubeconfig")
+        self.folder.join("kubeconfig")
     }
 
     fn with_path(&self, command: &str) -> String {
-        format!("PATH='{}':\"$PATH\"\n{command}", self.folder.path().display())
+        format!("PATH='{}':\"$PATH\"\n{command}", self.folder.display())
     }
 }
 

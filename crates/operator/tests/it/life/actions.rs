@@ -10,13 +10,11 @@ use crate::{
     webhook::Gate,
 };
 
-const MACHINE_CONFIGS: &str = "machineconfiguration.openshift.io/v1/machineconfigs";
-
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dry_run_in_the_middle_of_an_apply_stops_it_before_the_next_write() {
     let platform = Platform::shared().await;
     let gate = Gate::closed().await;
-    gate.webhook.protect(&platform, MACHINE_CONFIGS).await;
+    gate.webhook.protect(&platform, &machine_config(PSI, json!({}))).await;
     let operator = Running::start(&platform).await;
     let mark = platform.mark().await;
     platform.configure(LOAD_AWARE, json!({"action": "Apply"})).await;

@@ -12,9 +12,6 @@ use crate::{
     webhook::Webhook,
 };
 
-const MACHINE_CONFIGS: &str = "machineconfiguration.openshift.io/v1/machineconfigs";
-const DESCHEDULERS: &str = "operator.openshift.io/v1/namespaces/openshift-kube-descheduler-operator/kubedeschedulers";
-
 fn status<'a>(config: &'a Value, kind: &str) -> &'a str {
     condition(config, kind)["status"].as_str().unwrap_or("absent")
 }
@@ -23,7 +20,7 @@ fn status<'a>(config: &'a Value, kind: &str) -> &'a str {
 async fn a_refused_item_ends_the_plan_or_only_itself_as_the_failure_policy_says() {
     let platform = Platform::shared().await;
     let webhook = Webhook::against_writes("frozen until Monday").await;
-    webhook.protect(&platform, MACHINE_CONFIGS).await;
+    webhook.protect(&platform, &machine_config(PSI, json!({}))).await;
     let operator = Running::looking_every(&platform, Duration::from_millis(300)).await;
 
     platform.configure(LOAD_AWARE, json!({"action": "Apply"})).await;
@@ -56,7 +53,7 @@ async fn a_refused_item_ends_the_plan_or_only_itself_as_the_failure_policy_says(
     assert_eq!(status(&later, "Completed"), "False", "not a success");
     assert_eq!(condition(&later, "Completed")["message"], "Plan completed but some items failed");
 
-    webhook.lift(&platform, MACHINE_CONFIGS).await;
+    webhook.lift(&platform, &machine_config(PSI, json!({}))).await;
     let done = platform.complete(LOAD_AWARE, json!({"waitTimeout": "1h"}), &[PSI]).await;
     assert_eq!((status(&done, "CompletedWithErrors"), status(&done, "Failed")), ("False", "False"), "no trace is left");
     operator.stop().await;
@@ -66,7 +63,7 @@ async fn a_refused_item_ends_the_plan_or_only_itself_as_the_failure_policy_says(
 async fn an_item_that_is_refused_when_planned_fails_the_plan_and_the_others_are_shown() {
     let platform = Platform::shared().await;
     let webhook = Webhook::start("no deschedulers here").await;
-    webhook.protect(&platform, DESCHEDULERS).await;
+    webhook.protect(&platform, &descheduler(json!({"profiles": []}))).await;
     let operator = Running::start(&platform).await;
     let mark = platform.mark().await;
     platform.configure(LOAD_AWARE, json!({"action": "Apply"})).await;
@@ -78,7 +75,7 @@ async fn an_item_that_is_refused_when_planned_fails_the_plan_and_the_others_are_
     assert!(item(&failed, PSI_ITEM)["diff"].as_str().unwrap().contains("+  - psi=1\n"));
     assert_eq!(platform.changes_since(mark).await, [""; 0], "nothing of a plan that cannot be carried out");
 
-    webhook.lift(&platform, DESCHEDULERS).await;
+    webhook.lift(&platform, &descheduler(json!({"profiles": []}))).await;
     platform.configure(LOAD_AWARE, json!({"action": "DryRun"})).await;
     platform.until_phase(LOAD_AWARE, "ReviewRequired").await;
     operator.stop().await;

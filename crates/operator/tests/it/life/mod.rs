@@ -3,15 +3,24 @@
 mod actions;
 mod approval;
 mod basic;
+mod density;
+mod drift;
 mod failure;
+mod inputs;
 mod malformed;
 mod options;
+mod remediation;
 mod steady;
 mod versions;
+mod world;
 
+use devcluster::Request;
 use serde_json::{Value, json};
 
-use crate::platform::descheduler;
+use crate::{
+    platform::{Platform, descheduler, hyper_converged},
+    running::eventually,
+};
 
 /// The items of the plans.
 const PSI_ITEM: &str = "enable-psi-metrics";
@@ -32,4 +41,26 @@ fn no_swap() -> Value {
 /// The descheduler with another interval, to patch it with.
 fn interval(seconds: i32) -> Value {
     descheduler(json!({"deschedulingIntervalSeconds": seconds}))
+}
+
+/// HyperConverged with other migration limits, to patch it with.
+fn limits(cluster: i32, node: i32) -> Value {
+    hyper_converged(json!({"liveMigrationConfig": {
+        "parallelMigrationsPerCluster": cluster,
+        "parallelOutboundMigrationsPerNode": node,
+    }}))
+}
+
+/// Labels the descheduler, which must be looked at since labels may matter, and returns when it was. Whatever happened
+/// before has then been heard of too. Returns what was asked for that.
+async fn catch_up(platform: &Platform) -> Vec<Request> {
+    let mark = platform.mark().await;
+    let mut labeled = descheduler(json!({}));
+    labeled["metadata"]["labels"] = json!({"changed-at": format!("{mark:?}").replace(['(', ')'], "-") + "x"});
+    platform.patch("labeler", &labeled).await;
+    eventually("the label is looked at", async || {
+        let requests = platform.requests_since(mark).await;
+        requests.iter().any(|request| request.resource == "kubedeschedulers").then_some(requests)
+    })
+    .await
 }

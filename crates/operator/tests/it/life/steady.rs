@@ -5,8 +5,9 @@ use std::{collections::BTreeMap, time::Duration};
 use devcluster::Request;
 use serde_json::{Value, json};
 
+use super::catch_up;
 use crate::{
-    platform::{DENSITY, LOAD_AWARE, Platform, descheduler, hyper_converged},
+    platform::{DENSITY, LOAD_AWARE, Platform, hyper_converged},
     pools::{PSI, SWAP},
     running::{Running, eventually},
     webhook::Gate,
@@ -89,15 +90,8 @@ async fn a_status_that_others_report_causes_no_request_at_all() {
     assert_ne!(before["metadata"]["resourceVersion"], after["metadata"]["resourceVersion"], "something was written");
     assert_eq!(before["metadata"]["generation"], after["metadata"]["generation"], "and it was no spec");
 
-    // A label may matter, so it is looked at. When that has happened, the news from before it have arrived as well.
-    let mut labeled = descheduler(json!({}));
-    labeled["metadata"]["labels"] = json!({"seen": "true"});
-    platform.patch("admin", &labeled).await;
-    let requests = eventually("the label is looked at", async || {
-        let requests = platform.requests_since(mark).await;
-        requests.iter().any(|request| request.resource == "kubedeschedulers").then_some(requests)
-    })
-    .await;
+    catch_up(&platform).await;
+    let requests = platform.requests_since(mark).await;
     let requests: Vec<_> = requests.iter().map(|request| format!("{} {}", request.verb, request.resource)).collect();
     assert_eq!(requests, ["get kubedeschedulers"]);
     operator.stop().await;
@@ -108,7 +102,7 @@ async fn a_status_that_others_report_causes_no_request_at_all() {
 async fn what_happens_while_a_plan_joins_a_watch_is_not_missed() {
     let platform = Platform::shared().await;
     let gate = Gate::closed().await;
-    gate.webhook.protect(&platform, "hco.kubevirt.io/v1beta1/namespaces/openshift-cnv/hyperconvergeds").await;
+    gate.webhook.protect(&platform, &hyper_converged(json!({}))).await;
     let operator = Running::start(&platform).await;
     platform.complete(LOAD_AWARE, json!({}), &[PSI]).await;
     platform.configure(DENSITY, json!({"action": "Apply"})).await;
