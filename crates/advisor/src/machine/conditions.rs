@@ -111,7 +111,7 @@ fn wording<'a>(current: Phase, about: Phase, message: &'a str) -> Wording<'a> {
     }
 }
 
-/// The conditions of a phase, given those before it. Conditions of other types are kept as they are, at the end.
+/// The conditions of a phase, given those before it. Conditions of other types still hold and are kept at the end.
 pub fn conditions(before: &[Condition], phase: Phase, saying: &Saying, generation: i64, now: &Time) -> Vec<Condition> {
     let known = |about: &Phase| before.iter().any(|condition| condition.type_ == about.as_str());
     // A configuration that was ignored from the start has never been pending.
@@ -126,7 +126,8 @@ pub fn conditions(before: &[Condition], phase: Phase, saying: &Saying, generatio
         })
         .collect();
     let ours = |kind: &str| ORDER.iter().chain(&RARE).any(|about| about.as_str() == kind);
-    conditions.extend(before.iter().filter(|condition| !ours(&condition.type_)).cloned());
+    let kept = before.iter().filter(|condition| !ours(&condition.type_));
+    conditions.extend(kept.map(|kept| Condition { observed_generation: Some(generation), ..kept.clone() }));
     conditions
 }
 
@@ -249,6 +250,6 @@ mod tests {
     fn conditions_of_other_types_are_kept_at_the_end() {
         let other = condition(&[], "InputDependencyDrift", true, "InputChanged", "why", 1, &at(5));
         let after = conditions(std::slice::from_ref(&other), Phase::Completed, &"".into(), 2, &at(9));
-        assert_eq!(after.last(), Some(&other));
+        assert_eq!(after.last(), Some(&Condition { observed_generation: Some(2), ..other }));
     }
 }

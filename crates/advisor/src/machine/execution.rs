@@ -144,6 +144,7 @@ fn applied(desk: &mut Desk<'_>, name: &str, object: Option<&Value>, message: &st
     }
     let item = item.clone();
     inputs::settle(&mut desk.status.inputs, &item, object);
+    desk.take_snapshot();
 }
 
 fn fail(desk: &mut Desk<'_>, name: &str, message: String) {
@@ -294,6 +295,9 @@ pub(super) fn progress(item: &Item, facts: &Facts) -> Progress {
         }
         // The labels went with the object; the plan has noted which pools they reached.
         Operation::Delete => {
+            if facts.answer(&pools::all()).is_none() {
+                return Progress::Waiting("MachineConfigPools not known yet".into());
+            }
             let named = item.impact_detail.iter().flat_map(|detail| &detail.pools).map(|pool| pool.name.as_str());
             (pools::named(facts, &named.collect::<Vec<_>>()), Wanted::Absent)
         }

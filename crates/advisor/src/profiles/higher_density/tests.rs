@@ -133,7 +133,12 @@ fn no_more_is_asked_than_the_plan_depends_on_and_nothing_twice() {
     const POLICY: &str = "MachineConfiguration cluster";
     let cases: Vec<(&str, World, Value, Vec<Vec<&str>>)> = vec![
         ("by default", installed(), json!({}), vec![vec![HCO, CONFIG, POOLS, POLICY]]),
-        ("without swap, nodes do not matter", installed(), no_swap(), vec![vec![HCO, CONFIG]]),
+        (
+            "without swap, only the pools tell how far a removal is",
+            installed(),
+            no_swap(),
+            vec![vec![HCO, CONFIG], vec![POOLS]],
+        ),
         (
             "unless there is something to take back",
             installed().with(ours(machine_config(SWAP, json!({"config": {}})))),
@@ -144,7 +149,7 @@ fn no_more_is_asked_than_the_plan_depends_on_and_nothing_twice() {
             "the second namespace is asked only after the first",
             World::empty(),
             no_swap(),
-            vec![vec![HCO, CONFIG], vec![UPSTREAM_HCO]],
+            vec![vec![HCO, CONFIG], vec![UPSTREAM_HCO, POOLS]],
         ),
         (
             "and not where the kind is unknown",

@@ -41,7 +41,8 @@ pub(super) fn access() -> Vec<Access> {
 
 pub(super) fn wants(enabled: bool, facts: &Facts) -> Vec<Query> {
     let mut queries = vec![Query::Object(target())];
-    if enabled || facts.object(&target()).is_some() {
+    // Also to follow a removal, when there is nothing left but the pools to tell how far it is.
+    if enabled || facts.version(&kind::MACHINE_CONFIG).is_some() {
         queries.push(pools::all());
     }
     if enabled {

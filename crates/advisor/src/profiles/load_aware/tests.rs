@@ -212,10 +212,10 @@ fn no_more_is_asked_than_the_plan_depends_on_and_nothing_twice() {
             ],
         ),
         (
-            "without pressure metrics, what the nodes run does not matter",
+            "without pressure metrics, only the pools tell how far a removal is",
             World::cluster("5.32").with(hco()),
             no_psi(),
-            vec![vec![DESCHEDULER, DEFINITION, HCO, CONFIG]],
+            vec![vec![DESCHEDULER, DEFINITION, HCO, CONFIG], vec![POOLS]],
         ),
         (
             "unless there is something to take back: then the pools tell how many nodes reboot",
@@ -227,13 +227,13 @@ fn no_more_is_asked_than_the_plan_depends_on_and_nothing_twice() {
             "with both limits fixed, HyperConverged does not matter",
             World::cluster("5.32").with(hco()),
             off(json!({"evictionLimitTotal": 7, "evictionLimitNode": 3})),
-            vec![vec![DESCHEDULER, DEFINITION, CONFIG]],
+            vec![vec![DESCHEDULER, DEFINITION, CONFIG], vec![POOLS]],
         ),
         (
             "with one limit fixed, it does for the other",
             World::cluster("5.32").with(hco()),
             off(json!({"evictionLimitTotal": 7})),
-            vec![vec![DESCHEDULER, DEFINITION, HCO, CONFIG]],
+            vec![vec![DESCHEDULER, DEFINITION, HCO, CONFIG], vec![POOLS]],
         ),
     ];
     for (case, world, options, expected) in cases {

@@ -3,7 +3,7 @@
 //! The files beside this one hold the guide's YAML word for word. Where we differ we mean to, and [`differences`] says
 //! why; each difference is applied to the guide's text, and anything else that differs fails.
 
-use advisor::{Plan, kind::HYPER_CONVERGED};
+use advisor::{Plan, PlannedItem, kind::HYPER_CONVERGED};
 use api::names::FIELD_MANAGER;
 use serde_json::{Value, json};
 
@@ -195,8 +195,15 @@ fn expected(section: Section) -> Vec<Value> {
     items
 }
 
+/// The items as the guide could know them: it does not say from which values they start.
 fn items(plan: &Plan) -> Vec<Value> {
-    plan.items.iter().map(|planned| serde_json::to_value(&planned.item).unwrap()).collect()
+    let item = |planned: &PlannedItem| {
+        let mut item = serde_json::to_value(&planned.item).unwrap();
+        let source = item.as_object_mut().unwrap().remove("sourceFingerprint");
+        assert_eq!(source, Some(planned.fingerprint.as_str().into()));
+        item
+    };
+    plan.items.iter().map(item).collect()
 }
 
 /// Compares item by item and field by field, so that a failure shows what it is about.

@@ -1,0 +1,133 @@
+//! Where it all ends when nothing more happens: sessions are run to their rest, pools roll out, until one more session
+//! changes nothing. What the status says then has to be true.
+
+use std::sync::Arc;
+
+use advisor::Profile as _;
+use api::virt_platform_config::{Action, Item, ItemState, Phase};
+use serde_json::{Value, json};
+
+use crate::{
+    memory::Memory,
+    operator::{Core, Deed, Fate},
+    profile::Part,
+};
+
+/// More steps than this are a circle.
+const ENOUGH: usize = 300;
+
+#[derive(Debug, Clone)]
+pub(crate) struct Ending {
+    /// How many steps away.
+    pub(crate) steps: usize,
+    /// What is there, without versions and times; or why there is no end, or not a good one.
+    pub(crate) result: Result<String, String>,
+}
+
+impl Memory {
+    pub(crate) fn ending(&self, core: &Core) -> Arc<Ending> {
+        let mut path: Vec<Core> = Vec::new();
+        let mut core = core.clone();
+        let mut ending = loop {
+            if let Some(known) = self.known_ending(&core) {
+                break known;
+            }
+            if path.len() > ENOUGH {
+                break Arc::new(Ending { steps: 0, result: Err(format!("no rest after {ENOUGH} steps")) });
+            }
+            let next = if core.run.is_some() {
+                self.step(&core, Fate::Answered).map(|step| step.0.clone())
+            } else {
+                self.one_more(&core)
+            };
+            path.push(core.clone());
+            match next {
+                Some(next) => core = next,
+                None => break Arc::new(Ending { steps: 0, result: self.judge(&core) }),
+            }
+        };
+        for core in path.iter().rev() {
+            ending = Arc::new(Ending { steps: ending.steps + 1, result: ending.result.clone() });
+            self.keep_ending(core, ending.clone());
+        }
+        ending
+    }
+
+    /// The state after another session. None when that changes nothing.
+    fn one_more(&self, idle: &Core) -> Option<Core> {
+        let mut core = self.stage.begin(idle, false);
+        for _ in 0..ENOUGH {
+            let step = self.step(&core, Fate::Answered)?;
+            core = step.0.clone();
+            if step.1 != Deed::Nothing {
+                return Some(core);
+            }
+            if core.run.is_none() {
+                break;
+            }
+        }
+        if core.run.is_none() && idle.cluster.is_rolling(self.stage.toy) {
+            core.cluster.roll_out(self.stage.toy);
+            return Some(core);
+        }
+        // A session that does not come to rest is gone on with, until there were too many steps.
+        core.run.is_some().then_some(core)
+    }
+
+    /// Whether what rests is a stable phase that tells the truth.
+    fn judge(&self, core: &Core) -> Result<String, String> {
+        let config = &core.cluster.config;
+        let status = config.status.clone().unwrap_or_default();
+        let phase = status.phase.ok_or("no phase")?;
+        if status.observed_generation != config.metadata.generation {
+            return Err(format!("the spec was not noticed: {phase}"));
+        }
+        if (phase == Phase::Ignored) != (config.spec.action == Action::Ignore) {
+            return Err(format!("{phase}, and the action is {}", config.spec.action));
+        }
+        if matches!(phase, Phase::Pending | Phase::Drafting | Phase::InProgress) {
+            return Err(format!("{phase} is not a stable phase"));
+        }
+        if phase == Phase::Completed {
+            self.judge_completed(core, &status.items)?;
+        }
+        let items: Vec<Value> = status.items.iter().map(essence).collect();
+        let marks: Vec<_> = status.conditions.iter().map(|it| (&it.type_, &it.status)).collect();
+        let targets: Vec<_> = self.held(core);
+        Ok(json!([phase, status.plan_digest, status.inputs, items, marks, targets]).to_string())
+    }
+
+    fn judge_completed(&self, core: &Core, items: &[Item]) -> Result<(), String> {
+        let facts = core.cluster.facts(self.stage.toy);
+        let planner = self.stage.toy.resolve(core.cluster.config.spec.options.as_ref()).map_err(|it| it.to_string())?;
+        let draft = planner.plan(&facts);
+        for item in items {
+            if item.state != ItemState::Completed {
+                return Err(format!("completed, and {} is {}", item.name, item.state));
+            }
+        }
+        for (part, target) in self.stage.toy.parts.iter().zip(&core.cluster.targets) {
+            let live = target.object.as_deref();
+            let intended = draft.intents.iter().find(|intent| intent.name == part.name());
+            let wanted = match intended.map(|intent| &intent.change) {
+                Some(advisor::Change::Apply { fields, .. }) => part.managed(Some(fields)),
+                Some(advisor::Change::Delete) => "absent".into(),
+                None => part.managed(live),
+            };
+            if part.managed(live) != wanted {
+                return Err(format!("completed, and {} is not as intended", part.name()));
+            }
+        }
+        Ok(())
+    }
+
+    fn held(&self, core: &Core) -> Vec<String> {
+        let targets = self.stage.toy.parts.iter().zip(&core.cluster.targets);
+        targets.map(|(part, target): (&Part, _)| part.managed(target.object.as_deref())).collect()
+    }
+}
+
+/// What matters of an item in the end. Words and times may differ.
+fn essence(item: &Item) -> Value {
+    json!([item.name, item.operation, item.state, item.desired_state, item.removes, item.applied_fingerprint])
+}

@@ -1,0 +1,19 @@
+//! Explores the shipping code exhaustively, within bounds: sessions, writes and decisions as the operator runs them, with an
+//! administrator who edits at any moment, lost answers, stale reads and crashes. `docs/dev/model-check.md` tells more.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod cluster;
+mod ending;
+mod hashed;
+mod history;
+mod memory;
+mod mutation;
+mod operator;
+mod profile;
+mod rules;
+#[path = "../world/server_side_apply.rs"]
+#[allow(dead_code, reason = "the other tests use the rest")]
+mod server_side_apply;
+mod scenarios;
+mod world;

@@ -1,0 +1,195 @@
+//! Profiles of up to three items, small enough to be explored exhaustively: their values follow from the options, from an
+//! input, or from neither, and one of them has to be waited for.
+
+use advisor::{
+    About, Access, Change, Draft, Facts, Intent, InvalidOptions, Kind, ObjectRef, Planner, Profile, Query, Requirement,
+    fields::Path,
+    intent::Weight,
+    kind::{CONFIG_MAP, HYPER_CONVERGED, MACHINE_CONFIG, MACHINE_CONFIG_POOL},
+};
+use api::virt_platform_config::{Input, LoadAwareOptions, Options, Severity};
+use serde_json::{Value, json};
+
+pub(crate) const NAMESPACE: &str = "here";
+pub(crate) const ROLE: &str = "machineconfiguration.openshift.io/role";
+
+/// One item of a plan, and the object that it is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Part {
+    /// A value that the options decide. Its object is not there at first.
+    Chosen,
+    /// A value that follows from the input. Its object belongs to somebody else.
+    Derived,
+    /// A machine config: its pool has to take it in.
+    Nodes,
+    /// A value to set and a foreign one to take out, which needs two requests.
+    Cleared,
+    /// An object of ours that other options make superfluous.
+    Optional,
+}
+
+#[derive(Debug)]
+pub(crate) struct Toy {
+    about: About,
+    pub(crate) parts: &'static [Part],
+}
+
+const fn toy(parts: &'static [Part]) -> Toy {
+    let about = About {
+        name: "example-profile",
+        description: "",
+        category: "",
+        impact_summary: "",
+        impact: Severity::Low,
+        advertised: false,
+        options_member: None,
+        documentation: "",
+    };
+    Toy { about, parts }
+}
+
+pub(crate) static ONE: Toy = toy(&[Part::Derived]);
+pub(crate) static TWO: Toy = toy(&[Part::Chosen, Part::Derived]);
+pub(crate) static NODES: Toy = toy(&[Part::Derived, Part::Nodes]);
+pub(crate) static REMOVALS: Toy = toy(&[Part::Cleared, Part::Optional]);
+pub(crate) static THREE: Toy = toy(&[Part::Chosen, Part::Derived, Part::Nodes]);
+
+/// The other options there are. What they say does not matter.
+pub(crate) fn other_options() -> Option<Options> {
+    Some(Options { load_aware: Some(LoadAwareOptions::default()), virt_higher_density: None })
+}
+
+pub(crate) fn input() -> ObjectRef {
+    ObjectRef::namespaced(&HYPER_CONVERGED, NAMESPACE, "input")
+}
+
+impl Part {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Part::Chosen => "chosen",
+            Part::Derived => "derived",
+            Part::Nodes => "99-nodes",
+            Part::Cleared => "cleared",
+            Part::Optional => "optional",
+        }
+    }
+
+    pub(crate) fn kind(self) -> &'static Kind {
+        if self == Part::Nodes { &MACHINE_CONFIG } else { &CONFIG_MAP }
+    }
+
+    pub(crate) fn target(self) -> ObjectRef {
+        match self {
+            Part::Nodes => ObjectRef::cluster(&MACHINE_CONFIG, self.name()),
+            part => ObjectRef::namespaced(&CONFIG_MAP, NAMESPACE, part.name()),
+        }
+    }
+
+    /// The object with nothing but this value, as its owner or the plan sets it.
+    pub(crate) fn object(self, value: &str) -> Value {
+        let (version, kind, name) = (self.kind().api_version("v1"), self.kind().kind, self.name());
+        match self {
+            Part::Nodes => json!({
+                "apiVersion": version, "kind": kind, "metadata": {"name": name, "labels": {ROLE: "worker"}},
+                "spec": {"kernelArguments": [value]},
+            }),
+            _ => json!({
+                "apiVersion": version, "kind": kind, "metadata": {"name": name, "namespace": NAMESPACE},
+                "data": {"value": value},
+            }),
+        }
+    }
+
+    /// Everything that the item manages of an object, as one text.
+    pub(crate) fn managed(self, object: Option<&Value>) -> String {
+        let Some(object) = object else { return "absent".into() };
+        let field = |pointer: &str| object.pointer(pointer).unwrap_or(&Value::Null).to_string();
+        match self {
+            Part::Nodes => field("/spec/kernelArguments") + &field("/metadata/labels"),
+            Part::Cleared => field("/data/value") + &field("/data/extra"),
+            _ => field("/data/value"),
+        }
+    }
+
+    fn intent(self, facts: &Facts, has_other_options: bool) -> Option<Intent> {
+        let value = self.value(facts, has_other_options);
+        let remove = if self == Part::Cleared { vec![Path::dotted("data.extra")] } else { Vec::new() };
+        let change = match value {
+            Some(value) => Change::Apply { fields: self.object(&value), remove },
+            None if facts.object(&self.target()).is_some() => Change::Delete,
+            None => return None,
+        };
+        Some(Intent {
+            name: self.name(),
+            target: self.target(),
+            version: "v1",
+            change,
+            managed: match self {
+                Part::Nodes => vec!["spec.kernelArguments"],
+                Part::Cleared => vec!["data.value", "data.extra"],
+                _ => vec!["data.value"],
+            },
+            message: String::new(),
+            why: "",
+            inputs: if self == Part::Derived { vec![known_input(facts)] } else { Vec::new() },
+            weight: if self == Part::Nodes { Weight::Nodes } else { Weight::Component },
+        })
+    }
+
+    /// What the object is to hold. None when it is not to be there.
+    pub(crate) fn value(self, facts: &Facts, has_other_options: bool) -> Option<String> {
+        match self {
+            Part::Chosen if has_other_options => Some("b".into()),
+            Part::Optional if has_other_options => None,
+            Part::Derived => Some(format!("for {}", known_input(facts).value.unwrap_or_default())),
+            _ => Some("a".into()),
+        }
+    }
+}
+
+fn known_input(facts: &Facts) -> Input {
+    let value = facts.object(&input()).map(|object| object["spec"]["level"].to_string());
+    Input { source: "HyperConverged/input".into(), path: "spec.level".into(), value }
+}
+
+impl Profile for Toy {
+    fn about(&self) -> &'static About {
+        // Profiles are static, and so is this one; the trait does not say so.
+        [&ONE, &TWO, &NODES, &REMOVALS, &THREE]
+            .into_iter()
+            .find(|known| known.parts == self.parts)
+            .map(|known| &known.about)
+            .unwrap()
+    }
+
+    fn access(&self) -> Vec<Access> {
+        Vec::new()
+    }
+
+    fn resolve(&self, options: Option<&Options>) -> Result<Box<dyn Planner>, InvalidOptions> {
+        let has_other_options = options.is_some_and(|options| *options != Options::default());
+        Ok(Box::new(ToyPlanner { parts: self.parts, has_other_options }))
+    }
+}
+
+#[derive(Debug)]
+struct ToyPlanner {
+    parts: &'static [Part],
+    has_other_options: bool,
+}
+
+impl Planner for ToyPlanner {
+    fn requirements(&self, _: &Facts) -> Vec<Requirement> {
+        Vec::new()
+    }
+
+    fn wants(&self, _: &Facts) -> Vec<Query> {
+        let targets = self.parts.iter().map(|part| Query::Object(part.target()));
+        targets.chain([Query::Object(input()), Query::List(&MACHINE_CONFIG_POOL)]).collect()
+    }
+
+    fn plan(&self, facts: &Facts) -> Draft {
+        let intents = self.parts.iter().filter_map(|part| part.intent(facts, self.has_other_options));
+        Draft { intents: intents.collect(), notes: Vec::new() }
+    }
+}
