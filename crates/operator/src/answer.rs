@@ -3,6 +3,8 @@
 //! By HTTP code first: kube's own helpers look at the reason, which proxies, webhooks and missing kinds do not set. Codes
 //! alone do not do either; the exceptions are below, each with the words it is known by.
 
+use std::time::Duration;
+
 use advisor::Refusal;
 use api::virt_platform_config::TakeOver;
 use kube::core::Status;
@@ -15,6 +17,8 @@ pub struct RequestError {
     pub doing: String,
     pub message: String,
     pub class: Class,
+    /// How long the API server asked us to wait.
+    pub retry_after: Option<Duration>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,14 +64,21 @@ impl RequestError {
     pub(crate) fn new(doing: String, error: &kube::Error) -> Self {
         match error {
             kube::Error::Api(status) => {
-                RequestError { doing, message: status.message.clone(), class: classify(status) }
+                let seconds = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
+                let retry_after = (seconds > 0).then(|| Duration::from_secs(seconds.into()));
+                RequestError { doing, message: status.message.clone(), class: classify(status), retry_after }
             }
-            other => RequestError { doing, message: innermost(other), class: Class::Unknown },
+            other => RequestError::other(doing, innermost(other), Class::Unknown),
         }
     }
 
     pub(crate) fn timed_out(doing: String, seconds: u64) -> Self {
-        RequestError { doing, message: format!("no answer within {seconds} s"), class: Class::Unknown }
+        RequestError::other(doing, format!("no answer within {seconds} s"), Class::Unknown)
+    }
+
+    /// An error that is not from the API server itself.
+    pub(crate) fn other(doing: String, message: String, class: Class) -> Self {
+        RequestError { doing, message, class, retry_after: None }
     }
 
     /// What went wrong, in words, if it will not pass by itself; otherwise the error, to try again.

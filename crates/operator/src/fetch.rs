@@ -24,11 +24,8 @@ pub(crate) async fn fetch(
             facts.insert(query, answer);
         }
     }
-    Err(RequestError {
-        doing: "fetching what the profile wants to know".into(),
-        message: format!("it wants more after {ROUNDS} rounds; this is an error in the profile"),
-        class: Class::Other,
-    })
+    let message = format!("it wants more after {ROUNDS} rounds; this is an error in the profile");
+    Err(RequestError::other("fetching what the profile wants to know".into(), message, Class::Other))
 }
 
 async fn answer(kubernetes: &Kubernetes, query: &Query) -> Result<Answer, RequestError> {

@@ -10,6 +10,7 @@ mod inbox;
 mod knowledge;
 mod lease;
 mod patience;
+mod persistent;
 mod preview;
 mod request;
 mod root;

@@ -124,11 +124,7 @@ impl Kubernetes {
         deadline: Duration,
         doing: String,
     ) -> Result<Value, RequestError> {
-        let request = request.map_err(|error| RequestError {
-            doing: doing.clone(),
-            message: error.to_string(),
-            class: Class::Other,
-        })?;
+        let request = request.map_err(|error| RequestError::other(doing.clone(), error.to_string(), Class::Other))?;
         match tokio::time::timeout(deadline, self.client.request::<Value>(request)).await {
             Ok(Ok(value)) => Ok(value),
             Ok(Err(error)) => Err(RequestError::new(doing, &error)),

@@ -10,22 +10,21 @@ use api::{
     VirtPlatformConfig,
     names::{ADVISOR_GROUP, VERSION},
 };
-use futures::StreamExt;
 use http::Method;
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
 use kube::{
     Api, ResourceExt,
     core::{DeserializeGuard, error_boundary::InvalidObject},
-    runtime::watcher::{self, Event, watcher},
+    runtime::watcher::{self, Event},
 };
 use serde_json::json;
-use tracing::{debug, error, warn};
+use tracing::{debug, warn};
 
 use crate::{
     Kubernetes, Readiness,
     events::Events,
     inbox::{Inbox, Root},
-    patience::Patience,
+    persistent::Persistent,
 };
 
 pub(crate) fn collection(query: &str) -> String {
@@ -44,42 +43,33 @@ pub(crate) async fn watch(
     readiness: Readiness,
 ) {
     let api: Api<DeserializeGuard<VirtPlatformConfig>> = Api::all(kubernetes.client().clone());
-    let mut stream = std::pin::pin!(watcher(api, watcher::Config::default()));
-    let mut patience = Patience::default();
+    let mut watch = Persistent::new(api, watcher::Config::default());
     let mut listed: BTreeSet<String> = BTreeSet::new();
     let mut malformed = Malformed { kubernetes, events, known: BTreeMap::new() };
-    while let Some(event) = stream.next().await {
+    loop {
         let put = |name: &str, root: Root| {
             if let Some(inbox) = stewards.get(name) {
                 inbox.put(|mail| mail.root = Some(root));
             }
         };
-        match event {
-            Ok(Event::Init) => {
-                listed.clear();
-                continue;
-            }
-            Ok(Event::Apply(found) | Event::InitApply(found)) => {
+        match watch.next().await {
+            Some(Event::Init) => listed.clear(),
+            Some(Event::Apply(found) | Event::InitApply(found)) => {
                 listed.insert(found.name_any());
                 match found.0 {
                     Ok(config) => put(&config.name_any(), Root::Present(Arc::new(config))),
                     Err(invalid) => malformed.report(&invalid).await,
                 }
             }
-            Ok(Event::InitDone) => {
+            Some(Event::InitDone) => {
                 readiness.set(true);
                 stewards.keys().filter(|name| !listed.contains(**name)).for_each(|name| put(name, Root::Absent));
             }
-            Ok(Event::Delete(found)) => put(&found.name_any(), Root::Absent),
-            Err(error) => {
-                warn!(%error, "watching VirtPlatformConfigs; trying again");
-                patience.wait().await;
-                continue;
-            }
+            Some(Event::Delete(found)) => put(&found.name_any(), Root::Absent),
+            // Not installed. There is nothing to do until it is.
+            None => {}
         }
-        patience.reset();
     }
-    error!("the watch on VirtPlatformConfigs has ended");
 }
 
 /// Objects that were stored before the API checked them, or by other means. One of them stops nobody else.

@@ -91,7 +91,7 @@ impl Steward {
                     due = rest.map(|rest| Instant::now() + self.until(rest));
                 }
                 Err(error) => {
-                    let wait = patience.next();
+                    let wait = patience.next().max(error.retry_after.unwrap_or_default());
                     warn!(config = self.name(), %error, retry_in = ?wait, "could not go on");
                     is_recheck = false;
                     due = Some(Instant::now() + wait);
@@ -200,7 +200,7 @@ impl Steward {
 
     fn trouble(&self, message: String) -> RequestError {
         let doing = format!("attending to VirtPlatformConfig {}", self.name());
-        RequestError { doing, message, class: Class::Other }
+        RequestError::other(doing, message, Class::Other)
     }
 
     /// Writes the status over the version it was derived from.

@@ -10,23 +10,21 @@ use std::{
     time::Duration,
 };
 
-use advisor::{Kind, ObjectRef, Query, kind::CUSTOM_RESOURCE_DEFINITION};
-use futures::StreamExt;
+use advisor::{Kind, ObjectRef, Query};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{
     Api, Client, Resource, ResourceExt,
     core::{DynamicObject, PartialObjectMeta},
     discovery::ApiResource,
-    runtime::watcher::{self, Event, watcher},
+    runtime::watcher::{self, Event},
 };
 use serde::de::DeserializeOwned;
 use serde_json::json;
 use tokio::{sync::watch, task::JoinHandle};
-use tracing::debug;
 
 use crate::{
     inbox::{Inbox, Mark, Sighting},
-    patience::Patience,
+    persistent::Persistent,
 };
 
 /// The definitions there are, by name, with their versions.
@@ -153,7 +151,7 @@ async fn stream(client: &Client, kind: &'static Kind, version: &'static str, aud
                 Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
                 None => Api::all_with(client.clone(), &resource),
             };
-            observe(api, config, kind, audience, mark, |members| {
+            observe(api, config, audience, mark, |members| {
                 members.get(&reference.name).map_or(Sighting::Absent, |mark| Sighting::Object(mark.clone()))
             })
             .await;
@@ -163,7 +161,6 @@ async fn stream(client: &Client, kind: &'static Kind, version: &'static str, aud
             observe(
                 api,
                 watcher::Config::default(),
-                kind,
                 audience,
                 |object| json!(object),
                 |members| Sighting::Members { version, items: members.values().cloned().collect() },
@@ -176,7 +173,6 @@ async fn stream(client: &Client, kind: &'static Kind, version: &'static str, aud
 async fn observe<K, T>(
     api: Api<K>,
     config: watcher::Config,
-    kind: &'static Kind,
     audience: &Audience,
     keep: impl Fn(&K) -> T,
     sighting: impl Fn(&BTreeMap<String, T>) -> Sighting,
@@ -184,35 +180,27 @@ async fn observe<K, T>(
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {
     let mut members: BTreeMap<String, T> = BTreeMap::new();
-    let mut complete = false;
-    let mut patience = Patience::default();
-    let mut events = std::pin::pin!(watcher(api, config));
-    while let Some(event) = events.next().await {
-        match event {
-            Ok(Event::Init) => {
-                complete = false;
+    let mut is_complete = false;
+    let mut watch = Persistent::new(api, config);
+    loop {
+        match watch.next().await {
+            Some(Event::Init) => {
+                is_complete = false;
                 members.clear();
-                continue;
             }
-            Ok(Event::InitApply(object) | Event::Apply(object)) => {
+            Some(Event::InitApply(object) | Event::Apply(object)) => {
                 members.insert(object.name_any(), keep(&object));
             }
-            Ok(Event::Delete(object)) => {
+            Some(Event::Delete(object)) => {
                 members.remove(&object.name_any());
             }
-            Ok(Event::InitDone) => complete = true,
-            Err(error) if is_missing(&error) => {
+            Some(Event::InitDone) => is_complete = true,
+            None => {
                 audience.tell(&Sighting::Absent);
                 return;
             }
-            Err(error) => {
-                debug!(kind = kind.kind, %error, "watching; trying again");
-                patience.wait().await;
-                continue;
-            }
         }
-        patience.reset();
-        if complete {
+        if is_complete {
             audience.tell(&sighting(&members));
         }
     }
@@ -227,15 +215,6 @@ fn mark(object: &PartialObjectMeta<DynamicObject>) -> Mark {
     }
 }
 
-/// Whether nothing is served there, or the place to go on from is gone: either way the watch has to start over.
-fn is_missing(error: &watcher::Error) -> bool {
-    match error {
-        watcher::Error::InitialListFailed(kube::Error::Api(status))
-        | watcher::Error::WatchStartFailed(kube::Error::Api(status)) => matches!(status.code, 404 | 410),
-        _ => false,
-    }
-}
-
 /// Watches the definitions of custom kinds, metadata only, and tells the stewards which kinds changed.
 pub(crate) async fn definitions(
     client: Client,
@@ -246,36 +225,27 @@ pub(crate) async fn definitions(
     let api: Api<PartialObjectMeta<CustomResourceDefinition>> = Api::all(client);
     // Pages keep what is in memory at a time small; clusters have hundreds of definitions.
     let config = watcher::Config::default().page_size(50);
-    let mut events = std::pin::pin!(watcher(api, config));
-    let mut patience = Patience::default();
+    let mut watch = Persistent::new(api, config);
     let by_name: BTreeMap<String, &'static Kind> =
         kinds.into_iter().map(|kind| (ObjectRef::definition(kind).name, kind)).collect();
     let mut now = Definitions::new();
-    let mut complete = false;
-    while let Some(event) = events.next().await {
-        match event {
-            Ok(Event::Init) => {
-                complete = false;
+    let mut is_complete = false;
+    loop {
+        match watch.next().await {
+            Some(Event::Init) => {
+                is_complete = false;
                 now.clear();
-                continue;
             }
-            Ok(Event::InitApply(object) | Event::Apply(object)) => {
-                if by_name.contains_key(&object.name_any()) {
-                    now.insert(object.name_any(), object.resource_version().unwrap_or_default());
-                }
+            Some(Event::InitApply(object) | Event::Apply(object)) if by_name.contains_key(&object.name_any()) => {
+                now.insert(object.name_any(), object.resource_version().unwrap_or_default());
             }
-            Ok(Event::Delete(object)) => {
+            Some(Event::Delete(object)) => {
                 now.remove(&object.name_any());
             }
-            Ok(Event::InitDone) => complete = true,
-            Err(error) => {
-                debug!(%error, "watching {}s; trying again", CUSTOM_RESOURCE_DEFINITION.kind);
-                patience.wait().await;
-                continue;
-            }
+            Some(Event::InitDone) => is_complete = true,
+            Some(Event::InitApply(_) | Event::Apply(_)) | None => {}
         }
-        patience.reset();
-        if !complete {
+        if !is_complete {
             continue;
         }
         let before = known.send_replace(now.clone());

@@ -29,11 +29,8 @@ impl Kubernetes {
             next = match next {
                 Do::End(result) => return Ok(result?),
                 Do::Later => {
-                    return Err(WriteError::Request(RequestError {
-                        doing: format!("changing {}", planned.target),
-                        message: "it does not stand still".into(),
-                        class: Class::Conflict,
-                    }));
+                    let doing = format!("changing {}", planned.target);
+                    return Err(RequestError::other(doing, "it does not stand still".into(), Class::Conflict).into());
                 }
                 request => writing.next(self.send_to(planned, request).await?),
             }

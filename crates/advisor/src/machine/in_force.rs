@@ -49,7 +49,7 @@ pub(super) fn in_force(mut desk: Desk<'_>, news: &News<'_>) -> Decision {
         return upgrade::upgrade(desk, &draft, facts, plan);
     }
     if let Some(item) = inputs::differs(&desk.status.items, &draft) {
-        let change = format!("item '{item}' would come out differently on what is installed now");
+        let change = inputs::different(item);
         return inputs_changed(desk, &change);
     }
     keep_inputs(&mut desk, &draft);

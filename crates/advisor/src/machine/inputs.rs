@@ -31,13 +31,21 @@ pub(super) fn describe(desk: &Desk<'_>, plan: &Plan) -> Option<String> {
 
 /// The first item that would be planned differently, or is no longer planned, or is new.
 pub(super) fn differs<'a>(items: &'a [Item], draft: &'a Draft) -> Option<&'a str> {
-    let applied = || items.iter().filter(|item| item.operation == Operation::Apply && !is_proposed(item));
+    // A plan in review is all Pending; beside what was applied, a Pending item is only shown.
+    let in_review = items.iter().all(|item| item.applied_fingerprint.is_none());
+    let counts = |item: &&Item| item.operation == Operation::Apply && (in_review || !is_proposed(item));
+    let applied = || items.iter().filter(counts);
     let changed = draft.intents.iter().filter(|intent| matches!(intent.change, Change::Apply { .. })).find(|intent| {
         let stored = applied().find(|item| item.name == intent.name);
         stored.is_none_or(|item| !comes_out_as(intent, item))
     });
     let dropped = applied().find(|item| !draft.intents.iter().any(|intent| intent.name == item.name));
     changed.map(|intent| intent.name).or(dropped.map(|item| item.name.as_str()))
+}
+
+/// How it is told that an item would come out differently although no input that is recorded has changed.
+pub(super) fn different(item: &str) -> String {
+    format!("item '{item}' would come out differently on what is installed now")
 }
 
 /// Whether an item of something in force is only shown: what a new version of the operator would add.

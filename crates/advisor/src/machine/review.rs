@@ -96,13 +96,20 @@ fn wait(mut desk: Desk<'_>, news: &News<'_>) -> Decision {
         return desk.rest_until_available();
     }
     let draft = planner.plan(facts);
-    if let Some(change) = inputs::changed(planner.as_ref(), &desk.status.inputs, &desk.status.items, &draft) {
+    let moved = moved(&desk, facts);
+    let change = inputs::changed(planner.as_ref(), &desk.status.inputs, &desk.status.items, &draft);
+    let change = change.or_else(|| {
+        // What a plan wants may follow from its target, too; then it is the target that moved.
+        let item = inputs::differs(&desk.status.items, &draft).filter(|_| moved.is_none())?;
+        Some(inputs::different(item))
+    });
+    if let Some(change) = change {
         let News::Drew(Ok(plan)) = news else { return desk.next(Next::DrawUp) };
         desk.mark(FORCED_REVIEW, true, "InputChanged", &format!("Input dependency changed: {change}"));
         return drawn(desk, plan);
     }
     let saying = mismatch(&desk).filter(|_| desk.observed.spec.action == Action::Apply);
-    let saying = saying.or_else(|| moved(&desk, facts)).unwrap_or_else(|| review_saying(&desk));
+    let saying = saying.or(moved).unwrap_or_else(|| review_saying(&desk));
     desk.say(Phase::ReviewRequired, saying);
     desk.rest()
 }

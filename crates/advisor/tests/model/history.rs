@@ -115,22 +115,24 @@ impl History {
     ) -> Option<Broken> {
         let (part, stored) = (stage.toy.parts[at], &before.cluster.config);
         // What the API server itself has told this session. Nothing else counts.
-        let Some(told) = &run.told else { return Some(Broken::NotApproved) };
-        if told.spec.action != Action::Apply || told.status.as_ref()?.observed_generation != told.metadata.generation {
+        let told = run.told.as_ref().and_then(|told| Some((told, told.status.as_ref()?)));
+        let Some((told, told_status)) = told else { return Some(Broken::NotApproved) };
+        if told.spec.action != Action::Apply || told_status.observed_generation != told.metadata.generation {
             return Some(Broken::NotApproved);
         }
-        let status = stored.status.as_ref()?;
+        let status = stored.status.clone().unwrap_or_default();
         let item = status.items.iter().find(|item| item.name == part.name());
-        if status.phase != Some(Phase::InProgress) || !item.is_some_and(|item| is_as_recorded(item, request)) {
+        let Some(item) = item.filter(|item| is_as_recorded(item, request) && status.phase == Some(Phase::InProgress))
+        else {
             return Some(Broken::NotAsRecorded);
-        }
+        };
         // An edit may come between the record and the write. Then this one item is written, and no other.
         if stored.metadata.generation != told.metadata.generation && self.unheard.replace(at).is_some_and(|it| it != at)
         {
             return Some(Broken::KeptOnUnheard);
         }
         let named = told.spec.approval.as_ref().and_then(|approval| approval.plan_digest.as_ref());
-        if named.is_some_and(|named| told.status.as_ref()?.plan_digest.as_ref() != Some(named)) {
+        if named.is_some_and(|named| told_status.plan_digest.as_ref() != Some(named)) {
             return Some(Broken::OtherPlanApproved);
         }
         if told.spec.failure_policy == FailurePolicy::Abort
@@ -141,7 +143,7 @@ impl History {
         if self.redrafted_at.is_some_and(|generation| told.metadata.generation.unwrap_or_default() <= generation) {
             return Some(Broken::NotReviewedAgain);
         }
-        if !told.spec.bypass_optimistic_lock && self.is_changed(part, at, item?, target) {
+        if !told.spec.bypass_optimistic_lock && self.is_changed(part, at, item, target) {
             return Some(Broken::WrittenOver);
         }
         let input = run.drawn.as_ref().map(|drawn| format!("for {}", drawn.1));
@@ -187,7 +189,9 @@ fn is_as_recorded(item: &Item, request: &Do) -> bool {
         Do::Apply(fields) => {
             let mut fields = fields.clone();
             let metadata = fields["metadata"].as_object_mut();
-            metadata.into_iter().for_each(|it| it.retain(|name, _| !["uid", "resourceVersion"].contains(&name.as_str())));
+            metadata
+                .into_iter()
+                .for_each(|it| it.retain(|name, _| !["uid", "resourceVersion"].contains(&name.as_str())));
             item.operation == Operation::Apply && fields.as_object() == item.desired_state.as_ref()
         }
         Do::Delete { .. } => item.operation == Operation::Delete,

@@ -12,8 +12,8 @@ mod mutation;
 mod operator;
 mod profile;
 mod rules;
+mod scenarios;
 #[path = "../world/server_side_apply.rs"]
 #[allow(dead_code, reason = "the other tests use the rest")]
 mod server_side_apply;
-mod scenarios;
 mod world;

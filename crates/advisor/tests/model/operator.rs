@@ -97,9 +97,15 @@ pub(crate) enum Fate {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Deed {
     Nothing,
-    Recorded { before: Hashed<VirtPlatformConfig> },
+    Recorded {
+        before: Hashed<VirtPlatformConfig>,
+    },
     /// A write that the API server accepted, and the target before it.
-    Wrote { at: usize, request: Do, before: Option<Hashed<Value>> },
+    Wrote {
+        at: usize,
+        request: Do,
+        before: Option<Hashed<Value>>,
+    },
 }
 
 /// What stays the same.

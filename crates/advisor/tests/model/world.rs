@@ -2,8 +2,8 @@
 
 use std::{fmt, sync::Arc};
 
-use api::virt_platform_config::{Action, Approval, FailurePolicy, Profile, VirtPlatformConfigSpec};
 use api::VirtPlatformConfig;
+use api::virt_platform_config::{Action, Approval, FailurePolicy, Profile, VirtPlatformConfigSpec};
 use stateright::{Model, Property};
 
 use crate::{

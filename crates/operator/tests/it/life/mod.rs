@@ -11,6 +11,7 @@ mod malformed;
 mod options;
 mod remediation;
 mod steady;
+mod upgrade;
 mod versions;
 mod world;
 

@@ -1,0 +1,76 @@
+//! A watch that goes on whatever happens: it waits longer after each failure, and starts over when it cannot continue.
+//!
+//! The watcher of kube-rs begins every attempt with a success, which would end any back-off that counts successes, and it
+//! never gives up a place in the history that the API server has forgotten. Both are seen to here.
+
+use std::{fmt::Debug, pin::Pin};
+
+use futures::{Stream, StreamExt};
+use kube::{
+    Api, Resource,
+    runtime::watcher::{self, Event, watcher},
+};
+use serde::de::DeserializeOwned;
+use tracing::{debug, warn};
+
+use crate::patience::Patience;
+
+/// How often a failure is told as what it is; most of them pass before anybody could look.
+const QUIET: usize = 3;
+
+pub(crate) struct Persistent<K> {
+    api: Api<K>,
+    config: watcher::Config,
+    events: Pin<Box<dyn Stream<Item = watcher::Result<Event<K>>> + Send>>,
+    patience: Patience,
+    failures: usize,
+}
+
+impl<K> Persistent<K>
+where
+    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+{
+    pub(crate) fn new(api: Api<K>, config: watcher::Config) -> Self {
+        let events = Box::pin(watcher(api.clone(), config.clone()));
+        Persistent { api, config, events, patience: Patience::default(), failures: 0 }
+    }
+
+    /// The next event. None when nothing is served there, after a pause.
+    pub(crate) async fn next(&mut self) -> Option<Event<K>> {
+        loop {
+            let error = match self.events.next().await {
+                Some(Ok(Event::Init)) => return Some(Event::Init),
+                Some(Ok(event)) => {
+                    self.patience.reset();
+                    self.failures = 0;
+                    return Some(event);
+                }
+                Some(Err(error)) => error,
+                None => watcher::Error::NoResourceVersion,
+            };
+            self.failures += 1;
+            match self.failures > QUIET {
+                true => warn!(path = self.api.resource_url(), %error, "watching; trying again"),
+                false => debug!(path = self.api.resource_url(), %error, "watching; trying again"),
+            }
+            let code = code(&error);
+            if matches!(code, Some(404 | 410)) {
+                self.events = Box::pin(watcher(self.api.clone(), self.config.clone()));
+            }
+            self.patience.wait().await;
+            if code == Some(404) {
+                return None;
+            }
+        }
+    }
+}
+
+fn code(error: &watcher::Error) -> Option<u16> {
+    match error {
+        watcher::Error::InitialListFailed(kube::Error::Api(status))
+        | watcher::Error::WatchStartFailed(kube::Error::Api(status))
+        | watcher::Error::WatchFailed(kube::Error::Api(status))
+        | watcher::Error::WatchError(status) => Some(status.code),
+        _ => None,
+    }
+}
