@@ -3,10 +3,10 @@
 use std::{io::IsTerminal, net::SocketAddr, time::Duration};
 
 use advisor::machine::Rhythm;
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use api::virt_platform_config::WaitTimeout;
 use clap::ValueEnum;
-use operator::{LeaseSettings, Settings};
+use operator::{LeaseSettings, Settings, election::Times};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
@@ -29,6 +29,15 @@ pub(crate) struct Args {
     /// The namespace of the lease [default: the operator's own]
     #[arg(long, value_name = "NAMESPACE", requires = "leader_elect")]
     leader_election_namespace: Option<String>,
+    /// How long a leader that does not renew is waited for
+    #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = duration)]
+    leader_elect_lease_duration: Duration,
+    /// How long a leader goes on trying to renew before it stops; less than the lease duration
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration)]
+    leader_elect_renew_deadline: Duration,
+    /// How often the lease is tried for or renewed
+    #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = duration)]
+    leader_elect_retry_period: Duration,
     /// Where to answer /healthz and /readyz, as :8081 or 127.0.0.1:8081 [default: nowhere]
     #[arg(long, value_name = "ADDRESS", value_parser = probes::address)]
     health_probe_bind_address: Option<SocketAddr>,
@@ -62,7 +71,17 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         }
     };
     let namespace = args.leader_election_namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
-    let lease = args.leader_elect.then(|| LeaseSettings::new(namespace));
+    let times = Times {
+        duration: args.leader_elect_lease_duration,
+        renew: args.leader_elect_renew_deadline,
+        retry: args.leader_elect_retry_period,
+    };
+    ensure!(
+        times.retry < times.renew && times.renew < times.duration,
+        "--leader-elect-retry-period must be less than --leader-elect-renew-deadline, and that less than \
+         --leader-elect-lease-duration"
+    );
+    let lease = args.leader_elect.then(|| LeaseSettings { times, ..LeaseSettings::new(namespace) });
     let settings = Settings { rhythm, lease, ..Settings::default() };
     let probes = probes::serve(args.health_probe_bind_address, settings.readiness.clone()).await?;
     tokio::select! {

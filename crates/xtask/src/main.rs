@@ -12,6 +12,7 @@ mod install;
 mod kubectl;
 mod nodes;
 mod tools;
+mod weaknesses;
 
 use std::{path::PathBuf, process::ExitCode};
 
