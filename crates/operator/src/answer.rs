@@ -249,6 +249,25 @@ mod tests {
         }
     }
 
+    /// W20: only what a person has to do something about ends a plan.
+    #[test]
+    fn what_may_pass_by_itself_is_tried_again_and_never_final() {
+        let is_final = |status: Value| {
+            let error = kube::Error::Api(Box::new(serde_json::from_value(status).unwrap()));
+            RequestError::new("reading".into(), &error).lasting().is_ok()
+        };
+        for code in [401, 404, 408, 409, 429, 500, 502, 503, 504] {
+            assert!(!is_final(json!({"code": code})), "{code}");
+        }
+        for code in [400, 403, 422] {
+            assert!(is_final(json!({"code": code})), "{code}");
+        }
+        assert!(RequestError::timed_out("reading".into(), 10).lasting().is_err(), "no answer");
+        let cut = kube::Error::Service("connection reset by peer".into());
+        assert!(RequestError::new("reading".into(), &cut).lasting().is_err(), "half an answer");
+    }
+
+    /// W35: who owns what would be taken over.
     #[test]
     fn a_conflict_names_the_managers_and_their_fields_in_an_order_of_its_own() {
         let cause = |(manager, field): (&str, &str)| {

@@ -141,3 +141,25 @@ async fn work(kubernetes: Kubernetes, settings: &Settings, epoch: Option<i64>) {
         std::panic::resume_unwind(error.into_panic());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use advisor::access::Access;
+
+    use super::*;
+
+    /// W36, D14: nothing here knows a profile; of a kind that only a new one needs, the list above must know.
+    #[test]
+    fn the_definition_of_every_kind_that_a_profile_names_is_watched() {
+        for access in PROFILES.iter().flat_map(|profile| profile.access()) {
+            let kind = match access {
+                Access::ReadAny(kind) | Access::List(kind) => kind,
+                Access::Read(object) | Access::Change(object) | Access::Create(object) | Access::Delete(object) => {
+                    object.kind
+                }
+            };
+            let is_custom = kind.group.contains('.') && *kind != kind::CUSTOM_RESOURCE_DEFINITION;
+            assert!(!is_custom || KINDS.contains(&kind), "{} may come and go unseen", kind.kind);
+        }
+    }
+}

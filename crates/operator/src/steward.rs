@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use advisor::{
     Facts, Plan, Profile, Query,
-    machine::{NoPlan, Rhythm, happenings},
+    machine::{Happening, NoPlan, Rhythm, happenings},
     session::{Ask, Reply, Session, Setting},
     writing::{ATTEMPTS, Do, Said, Writing},
 };
@@ -30,6 +30,9 @@ use crate::{
     root,
     watches::Watches,
 };
+
+/// After so many failures in a row people hear of it.
+const WORTH_TELLING: usize = 4;
 
 /// A definition that just appeared may take a moment until its kind is served.
 const SOON: Duration = Duration::from_secs(1);
@@ -65,6 +68,7 @@ impl Steward {
         let mut patience = Patience::default();
         let mut due: Option<Instant> = None;
         let mut is_recheck = false;
+        let mut failures = 0;
         loop {
             let timer = async {
                 match due {
@@ -87,12 +91,17 @@ impl Steward {
             match self.attend().await {
                 Ok(rest) => {
                     patience.reset();
+                    failures = 0;
                     is_recheck = true;
                     due = rest.map(|rest| Instant::now() + self.until(rest));
                 }
                 Err(error) => {
                     let wait = patience.next().max(error.retry_after.unwrap_or_default());
                     warn!(config = self.name(), %error, retry_in = ?wait, "could not go on");
+                    failures += 1;
+                    if failures == WORTH_TELLING {
+                        self.complain(&error);
+                    }
                     is_recheck = false;
                     due = Some(Instant::now() + wait);
                 }
@@ -231,6 +240,14 @@ impl Steward {
 
     fn parse(&self, object: Value) -> Result<VirtPlatformConfig, RequestError> {
         serde_json::from_value(object).map_err(|error| self.trouble(error.to_string()))
+    }
+
+    /// Most errors pass. Those that do not are told where people look, since the status may be what cannot be written.
+    fn complain(&self, error: &RequestError) {
+        if let Some(config) = &self.state.config {
+            let note = format!("Trying again: {error}");
+            self.events.publish(config, &Happening { warning: true, reason: "CannotGoOn".into(), note });
+        }
     }
 
     /// Log and events tell the same story.
