@@ -67,6 +67,10 @@ test: ## Run everything: format, lints, unit and API-server tests
 	@echo "== unit and API-server tests"
 	@$(CARGO) test --workspace --locked --lib --bins --tests
 
+.PHONY: test-faults
+test-faults: ## Run the faults against the real API server, the slow ones too
+	@FAULTS=all $(CARGO) test --package operator --locked --test faults -- --nocapture
+
 .PHONY: build
 build: ## Build the workspace
 	@$(CARGO) build --workspace --locked

@@ -32,7 +32,7 @@ pub enum Access {
 }
 
 impl Access {
-    fn kind(&self) -> &'static Kind {
+    pub fn kind(&self) -> &'static Kind {
         match self {
             Access::ReadAny(kind) | Access::List(kind) => kind,
             Access::Read(object) | Access::Change(object) | Access::Create(object) | Access::Delete(object) => {

@@ -57,6 +57,8 @@ pub struct Writing {
     lock: Lock,
     attempts: usize,
     stage: Stage,
+    /// What is managed, as it was before fields are taken out.
+    applied: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,7 +79,7 @@ impl Writing {
     /// `seen` is the target as it was read a moment ago, if it was. The API server is told which version that was and
     /// refuses when there is a newer one.
     pub fn start(planned: PlannedItem, lock: Lock, seen: Option<Option<Value>>) -> (Self, Do) {
-        let mut writing = Writing { planned, lock, attempts: 0, stage: Stage::Reading };
+        let mut writing = Writing { planned, lock, attempts: 0, stage: Stage::Reading, applied: None };
         let first = match seen {
             Some(live) => writing.compare(live),
             None => Do::Read,
@@ -100,6 +102,12 @@ impl Writing {
                 Do::End(Ok(Written::Gone))
             }
             (Stage::Changing, Said::Object(object)) => self.take_out(object, false),
+            // Somebody has changed what was just applied. Taken for what we left behind, that would be hidden for good.
+            (Stage::Rereading { .. }, Said::Object(object))
+                if self.applied.as_ref() != Some(&drift::fingerprint(&self.planned.item, Some(&object))) =>
+            {
+                self.compare(Some(*object))
+            }
             (Stage::Removing { found } | Stage::Rereading { found }, Said::Object(object)) => {
                 self.take_out(object, found)
             }
@@ -142,6 +150,7 @@ impl Writing {
         if left.is_empty() {
             return Do::End(Ok(if found { Written::Found(object) } else { Written::Applied(object) }));
         }
+        self.applied = Some(drift::fingerprint(&self.planned.item, Some(&object)));
         self.stage = Stage::Removing { found };
         Do::Patch(removal(&object, &left))
     }

@@ -142,6 +142,7 @@ mod tests {
         }
     }
 
+    /// W45: which is that of the operator, too.
     #[test]
     fn the_image_has_the_version_of_this_tree() {
         let manager = fs::read_to_string(root().join("config/manager/manager.yaml")).unwrap();

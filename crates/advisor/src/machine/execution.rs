@@ -60,6 +60,11 @@ pub(super) fn execution(mut desk: Desk<'_>, news: &News<'_>) -> Decision {
         };
         let item = &desk.status.items[position];
         let name = item.name.clone();
+        // Gone already: most likely by a removal of ours whose answer was lost. There is nothing left to plan for it.
+        if item.operation == Operation::Delete && plan.facts.target(&item.target_ref) == Some(None) {
+            applied(&mut desk, &name, None, "Already in desired state");
+            continue;
+        }
         let planned = plan.items.iter().find(|planned| planned.item.name == name);
         let Some(planned) = planned.filter(|planned| inputs::is_same(&planned.item, item)) else {
             let target = format!("{} {}", item.target_ref.kind, item.target_ref.name);
@@ -75,7 +80,9 @@ pub(super) fn execution(mut desk: Desk<'_>, news: &News<'_>) -> Decision {
             continue;
         }
         let as_found = item.source_fingerprint.as_deref() == Some(&planned.fingerprint);
-        if !as_found && !desk.observed.spec.bypass_optimistic_lock {
+        // A write of ours may have gone through unheard, and fields that it was to take out are still there.
+        let is_half_done = item.state == ItemState::InProgress && drift::is_applied(item, live);
+        if !as_found && !is_half_done && !desk.observed.spec.bypass_optimistic_lock {
             return stale(desk, &name, &planned.target.to_string());
         }
         return write(desk, position, planned);

@@ -46,4 +46,32 @@ mod tests {
             assert!(!about.description.is_empty() && !about.impact_summary.is_empty(), "{}", about.name);
         }
     }
+
+    /// W36, D14: a new profile is a folder here and a word in the API; what carries out plans knows none by name.
+    #[test]
+    fn neither_the_operator_nor_the_state_machine_knows_a_profile() {
+        let crates = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let mut words = vec!["load_aware", "LoadAware", "higher_density", "HigherDensity"];
+        words.extend(PROFILES.iter().map(|profile| profile.about().name));
+        words.extend(PROFILES.iter().filter_map(|profile| profile.about().options_member));
+        let mut folders = vec![crates.join("operator/src"), crates.join("advisor/src/machine")];
+        let mut files = 0;
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                if path.file_stem().is_some_and(|name| name == "tests") {
+                    continue;
+                }
+                if path.is_dir() {
+                    folders.push(path);
+                    continue;
+                }
+                let text = std::fs::read_to_string(&path).unwrap();
+                let known = words.iter().find(|word| text.contains(**word));
+                assert_eq!(known, None, "{}", path.display());
+                files += 1;
+            }
+        }
+        assert!(files > 20, "{files} files");
+    }
 }

@@ -243,6 +243,7 @@ proptest! {
         }
     }
 
+    /// W1, D32: on every version, with whatever is there.
     #[test]
     fn planning_again_after_applying_finds_nothing_to_change((_, world) in cluster(), (profile, options) in either()) {
         let mut world = with_hyper_converged(world);
@@ -286,6 +287,7 @@ proptest! {
         }
     }
 
+    /// W17: whatever is turned on and off.
     #[test]
     fn arguments_of_others_are_never_lost(
         (_, world) in cluster(),
@@ -305,6 +307,7 @@ proptest! {
         prop_assert_eq!(others(after), others(before.as_ref()));
     }
 
+    /// W22: of a plan, too.
     #[test]
     fn a_foreign_field_changes_neither_digest_nor_snapshot(
         (descheduler, world) in cluster(),

@@ -20,7 +20,7 @@ pub(crate) struct Cluster {
     pub(crate) config: Hashed<VirtPlatformConfig>,
     pub(crate) targets: Vec<Target>,
     pub(crate) input: u8,
-    /// The arguments of the machine config as the pool has taken them in.
+    /// The machine config as the nodes run it.
     pub(crate) rolled_out: Option<String>,
 }
 
@@ -75,7 +75,7 @@ impl Cluster {
         }
         let input = json!({"metadata": {"name": "input"}, "spec": {"level": self.input}});
         facts.insert(Query::Object(profile::input()), Answer::Object { version: "v1beta1", object: input });
-        let items = if toy.parts.contains(&Part::Nodes) { vec![self.pool()] } else { Vec::new() };
+        let items = if toy.parts.contains(&Part::Nodes) { vec![self.pool(toy)] } else { Vec::new() };
         facts.insert(Query::List(&MACHINE_CONFIG_POOL), Answer::List { version: "v1", items });
         facts
     }
@@ -85,17 +85,24 @@ impl Cluster {
         digest((&self.targets, self.input, &self.rolled_out))
     }
 
-    fn pool(&self) -> Value {
-        let name = format!("rendered-{}", self.rolled_out.as_deref().unwrap_or("worker"));
-        let source: Vec<Value> = self.rolled_out.iter().map(|_| json!({"name": Part::Nodes.name()})).collect();
-        let configuration = json!({"name": name, "source": source});
+    fn pool(&self, toy: &Toy) -> Value {
+        let configuration = |taken_in: Option<String>| {
+            let name = format!("rendered-{}", taken_in.as_deref().unwrap_or("worker"));
+            let source: Vec<Value> = taken_in.iter().map(|_| json!({"name": Part::Nodes.name()})).collect();
+            json!({"name": name, "source": source})
+        };
+        let rendered = if toy.renders_at_once { self.to_roll_out(toy) } else { self.rolled_out.clone() };
+        let is_updated = if rendered == self.rolled_out { "Updated" } else { "Updating" };
         json!({
             "metadata": {"name": "worker"},
-            "spec": {"machineConfigSelector": {"matchLabels": {ROLE: "worker"}}, "configuration": configuration},
+            "spec": {
+                "machineConfigSelector": {"matchLabels": {ROLE: "worker"}},
+                "configuration": configuration(rendered),
+            },
             "status": {
-                "configuration": configuration,
+                "configuration": configuration(self.rolled_out.clone()),
                 "machineCount": 1, "updatedMachineCount": 1, "readyMachineCount": 1,
-                "conditions": [{"type": "Updated", "status": "True"}],
+                "conditions": [{"type": is_updated, "status": "True"}],
             },
         })
     }
@@ -193,10 +200,12 @@ impl Cluster {
         let object = match (meddling, target.object.as_deref().cloned()) {
             (Meddling::Change, live) => {
                 let mut object = live.unwrap_or_else(|| part.object(""));
-                let pointer = if part == Part::Nodes { "/spec/kernelArguments" } else { "/data/value" };
-                let value = if part == Part::Nodes { json!(["meddled"]) } else { json!("meddled") };
-                *object.pointer_mut(pointer).unwrap() = value;
-                server_side_apply::disown(&mut object, pointer);
+                let (pointer, value) = match part {
+                    Part::Nodes => ("/spec/kernelArguments".to_owned(), json!(["meddled"])),
+                    part => (format!("/{}/value", part.section()), json!("meddled")),
+                };
+                *object.pointer_mut(&pointer).unwrap() = value;
+                server_side_apply::disown(&mut object, &pointer);
                 Some(object)
             }
             (Meddling::Touch, Some(mut live)) => {

@@ -57,13 +57,10 @@ impl Memory {
     fn one_more(&self, idle: &Core) -> Option<Core> {
         let mut core = self.stage.begin(idle, false);
         for _ in 0..ENOUGH {
-            let step = self.step(&core, Fate::Answered)?;
+            let Some(step) = self.step(&core, Fate::Answered) else { break };
             core = step.0.clone();
             if step.1 != Deed::Nothing {
                 return Some(core);
-            }
-            if core.run.is_none() {
-                break;
             }
         }
         if core.run.is_none() && idle.cluster.is_rolling(self.stage.toy) {
@@ -85,7 +82,10 @@ impl Memory {
         if (phase == Phase::Ignored) != (config.spec.action == Action::Ignore) {
             return Err(format!("{phase}, and the action is {}", config.spec.action));
         }
-        if matches!(phase, Phase::Pending | Phase::Drafting | Phase::InProgress) {
+        // What was deleted while its rollout was waited for never arrives. That much is said at once.
+        let is_drifted = status.conditions.iter().any(|it| it.type_ == Phase::Drifted.as_str() && it.status == "True");
+        let is_lost = phase == Phase::InProgress && is_drifted && status.items.iter().all(|it| !is_unwritten(it));
+        if matches!(phase, Phase::Pending | Phase::Drafting | Phase::InProgress) && !is_lost {
             return Err(format!("{phase} is not a stable phase"));
         }
         if phase == Phase::Completed {
@@ -130,4 +130,8 @@ impl Memory {
 /// What matters of an item in the end. Words and times may differ.
 fn essence(item: &Item) -> Value {
     json!([item.name, item.operation, item.state, item.desired_state, item.removes, item.applied_fingerprint])
+}
+
+fn is_unwritten(item: &Item) -> bool {
+    item.applied_fingerprint.is_none()
 }

@@ -84,8 +84,13 @@ impl History {
         if in_force(old.phase) && new.phase == Some(Phase::Drafting) && same_generation {
             self.is_redrafting = true;
         }
+        let drawn = run.drawn.as_ref().map(|drawn| drawn.0.clone());
+        if new.reverts.len() > old.reverts.len() {
+            // The decision to revert drift is made over what a plan shows then.
+            self.planned_over.clone_from(&drawn);
+        }
         if old.plan_digest != new.plan_digest {
-            self.planned_over = run.drawn.as_ref().map(|drawn| drawn.0.clone());
+            self.planned_over.clone_from(&drawn);
             let was_read = old.phase == Some(Phase::ReviewRequired) && old.applied_options == new.applied_options;
             let by_input = self.is_redrafting || (was_read && old.inputs != new.inputs);
             let has_changes = new.phase != Some(Phase::Completed);

@@ -8,6 +8,7 @@ mod ending;
 mod hashed;
 mod history;
 mod memory;
+mod mistakes;
 mod mutation;
 mod operator;
 mod profile;

@@ -41,7 +41,7 @@ pub(crate) struct Core {
 pub(crate) struct Run {
     pub(crate) session: Arc<Session>,
     pub(crate) ask: Arc<Ask>,
-    /// Follows from what the session began with and all replies, and thus stands for everything but the last field.
+    /// Follows from what the session began with and all replies, and thus stands for all that follows from these.
     id: u64,
     pub(crate) began: Hashed<VirtPlatformConfig>,
     /// The configuration as the API server itself last told it.
@@ -56,15 +56,32 @@ pub(crate) struct Run {
     pub(crate) is_alone: bool,
 }
 
+/// Stands for a session that was told that what it began with is no longer so.
+const OUTDATED: (u64, u64) = (0, 0);
+
+impl Run {
+    /// The session forgets all that it has seen. (It also counts its steps; that it may run out of them is left aside here,
+    /// and would show as a circle.)
+    fn start_over(&mut self) {
+        self.id = OUTDATED.0;
+        self.shown.clear();
+        self.drawn = None;
+        self.fetched = None;
+        if let Some(told) = &self.told {
+            self.began = told.clone();
+        }
+    }
+}
+
 impl Hash for Run {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        (self.id, self.is_alone).hash(state);
+        (self.id, &self.began, self.is_alone).hash(state);
     }
 }
 
 impl PartialEq for Run {
     fn eq(&self, other: &Self) -> bool {
-        (self.id, self.is_alone) == (other.id, other.is_alone)
+        (self.id, &self.began, self.is_alone) == (other.id, &other.began, other.is_alone)
     }
 }
 
@@ -140,7 +157,8 @@ impl Stage {
         }
         let mut session = Session::new(self.view(&core.known));
         let ask = session.begin(&self.setting(), now());
-        core.run = Some(Run {
+        core.has_news = is_stale;
+        let run = Run {
             session: Arc::new(session),
             ask: Arc::new(ask),
             id: digest(&core.known),
@@ -150,9 +168,8 @@ impl Stage {
             drawn: None,
             fetched: None,
             is_alone: !is_stale,
-        });
-        core.has_news = is_stale;
-        core
+        };
+        self.go_on(core, run)
     }
 
     /// The session is dropped where it stands.
@@ -181,27 +198,30 @@ impl Stage {
         let mut deed = Deed::Nothing;
         // With the reply, what it follows from.
         let (reply, from) = match &*ask {
-            Ask::Rest(_) => {
-                core.known = self.rested(&core, &run);
-                core.has_news |= core.known != core.cluster.config;
-                core.run = None;
-                return Some((core, deed));
-            }
-            Ask::Later(_) => return Some((self.drop_run(&core), deed)),
+            Ask::Rest(_) | Ask::Later(_) => return None,
             Ask::Record(new) => {
                 let before = core.cluster.config.clone();
                 let reply = self.record(&mut core, &mut run, new, fate);
                 if before != core.cluster.config {
                     deed = Deed::Recorded { before };
                 }
-                let from = digest((matches!(reply, Reply::Recorded(_)), &core.cluster.config));
-                (reply, from)
+                if reply == Reply::NotRecorded {
+                    run.start_over();
+                    (reply, OUTDATED.1)
+                } else {
+                    (reply, digest(&core.cluster.config))
+                }
             }
-            Ask::Reread if self.has(Mutation::NotConfirmed) && run.told.is_none() => {
+            Ask::Reread if self.has(Mutation::NotConfirmed) && run.id != digest(OUTDATED) => {
                 (Reply::Config(run.session.config().cloned().map(Box::new)), 0)
             }
             Ask::Reread => {
+                let is_news = run.session.config().map(|config| &config.metadata.resource_version)
+                    != Some(&core.cluster.config.metadata.resource_version);
                 run.told = Some(core.cluster.config.clone());
+                if is_news {
+                    run.start_over();
+                }
                 let config = self.view(&core.cluster.config);
                 (Reply::Config(Some(Box::new(config))), digest(&core.cluster.config))
             }
@@ -229,6 +249,8 @@ impl Stage {
                 if fate == Fate::Unheard && !self.has(Mutation::SilenceIsFailure) {
                     return Some((self.drop_run(&core), deed));
                 }
+                // Nobody refuses the next one.
+                run.is_alone &= fate != Fate::Refused;
                 if matches!(said, Said::Object(_) | Said::Absent) {
                     run.shown.push((at, core.cluster.targets[at].object.clone()));
                 }
@@ -240,8 +262,24 @@ impl Stage {
         run.id = digest((run.id, from));
         run.ask = Arc::new(session.next(&self.setting(), now(), reply));
         run.session = Arc::new(session);
-        core.run = Some(run);
-        Some((core, deed))
+        Some((self.go_on(core, run), deed))
+    }
+
+    /// With a session that has asked for something; or without it, if that is to be left alone.
+    fn go_on(&self, mut core: Core, run: Run) -> Core {
+        match &*run.ask {
+            Ask::Rest(_) => {
+                core.known = self.rested(&core, &run);
+                core.has_news |= core.known != core.cluster.config;
+                core.run = None;
+            }
+            Ask::Later(_) => {
+                core.run = Some(run);
+                core = self.drop_run(&core);
+            }
+            _ => core.run = Some(run),
+        }
+        core
     }
 
     fn rested(&self, core: &Core, run: &Run) -> Hashed<VirtPlatformConfig> {

@@ -20,6 +20,8 @@ pub(crate) enum Part {
     Chosen,
     /// A value that follows from the input. Its object belongs to somebody else.
     Derived,
+    /// A value that is an input as well: changed by others, it calls for a review.
+    Default,
     /// A machine config: its pool has to take it in.
     Nodes,
     /// A value to set and a foreign one to take out, which needs two requests.
@@ -32,9 +34,11 @@ pub(crate) enum Part {
 pub(crate) struct Toy {
     about: About,
     pub(crate) parts: &'static [Part],
+    /// Whether a pool takes in a changed machine config at once. Its nodes follow later in any case.
+    pub(crate) renders_at_once: bool,
 }
 
-const fn toy(parts: &'static [Part]) -> Toy {
+const fn toy(parts: &'static [Part], renders_at_once: bool) -> Toy {
     let about = About {
         name: "example-profile",
         description: "",
@@ -45,14 +49,16 @@ const fn toy(parts: &'static [Part]) -> Toy {
         options_member: None,
         documentation: "",
     };
-    Toy { about, parts }
+    Toy { about, parts, renders_at_once }
 }
 
-pub(crate) static ONE: Toy = toy(&[Part::Derived]);
-pub(crate) static TWO: Toy = toy(&[Part::Chosen, Part::Derived]);
-pub(crate) static NODES: Toy = toy(&[Part::Derived, Part::Nodes]);
-pub(crate) static REMOVALS: Toy = toy(&[Part::Cleared, Part::Optional]);
-pub(crate) static THREE: Toy = toy(&[Part::Chosen, Part::Derived, Part::Nodes]);
+pub(crate) static ONE: Toy = toy(&[Part::Derived], true);
+pub(crate) static TWO: Toy = toy(&[Part::Chosen, Part::Derived], true);
+pub(crate) static DEFAULT: Toy = toy(&[Part::Default, Part::Derived], true);
+pub(crate) static NODES: Toy = toy(&[Part::Derived, Part::Nodes], true);
+pub(crate) static LATE_NODES: Toy = toy(&[Part::Nodes], false);
+pub(crate) static REMOVALS: Toy = toy(&[Part::Cleared, Part::Optional], true);
+pub(crate) static THREE: Toy = toy(&[Part::Chosen, Part::Derived, Part::Nodes], true);
 
 /// The other options there are. What they say does not matter.
 pub(crate) fn other_options() -> Option<Options> {
@@ -68,6 +74,7 @@ impl Part {
         match self {
             Part::Chosen => "chosen",
             Part::Derived => "derived",
+            Part::Default => "default",
             Part::Nodes => "99-nodes",
             Part::Cleared => "cleared",
             Part::Optional => "optional",
@@ -75,14 +82,23 @@ impl Part {
     }
 
     pub(crate) fn kind(self) -> &'static Kind {
-        if self == Part::Nodes { &MACHINE_CONFIG } else { &CONFIG_MAP }
+        match self {
+            Part::Nodes => &MACHINE_CONFIG,
+            Part::Default => &HYPER_CONVERGED,
+            _ => &CONFIG_MAP,
+        }
     }
 
     pub(crate) fn target(self) -> ObjectRef {
         match self {
             Part::Nodes => ObjectRef::cluster(&MACHINE_CONFIG, self.name()),
-            part => ObjectRef::namespaced(&CONFIG_MAP, NAMESPACE, part.name()),
+            part => ObjectRef::namespaced(part.kind(), NAMESPACE, part.name()),
         }
+    }
+
+    /// Where an object holds its value.
+    pub(crate) fn section(self) -> &'static str {
+        if self == Part::Default { "spec" } else { "data" }
     }
 
     /// The object with nothing but this value, as its owner or the plan sets it.
@@ -95,7 +111,7 @@ impl Part {
             }),
             _ => json!({
                 "apiVersion": version, "kind": kind, "metadata": {"name": name, "namespace": NAMESPACE},
-                "data": {"value": value},
+                self.section(): {"value": value},
             }),
         }
     }
@@ -107,7 +123,7 @@ impl Part {
         match self {
             Part::Nodes => field("/spec/kernelArguments") + &field("/metadata/labels"),
             Part::Cleared => field("/data/value") + &field("/data/extra"),
-            _ => field("/data/value"),
+            part => field(&format!("/{}/value", part.section())),
         }
     }
 
@@ -127,11 +143,16 @@ impl Part {
             managed: match self {
                 Part::Nodes => vec!["spec.kernelArguments"],
                 Part::Cleared => vec!["data.value", "data.extra"],
+                Part::Default => vec!["spec.value"],
                 _ => vec!["data.value"],
             },
             message: String::new(),
             why: "",
-            inputs: if self == Part::Derived { vec![known_input(facts)] } else { Vec::new() },
+            inputs: match self {
+                Part::Derived => vec![known_input(facts)],
+                Part::Default => vec![own_input(facts)],
+                _ => Vec::new(),
+            },
             weight: if self == Part::Nodes { Weight::Nodes } else { Weight::Component },
         })
     }
@@ -152,10 +173,15 @@ fn known_input(facts: &Facts) -> Input {
     Input { source: "HyperConverged/input".into(), path: "spec.level".into(), value }
 }
 
+fn own_input(facts: &Facts) -> Input {
+    let value = facts.object(&Part::Default.target()).map(|object| object["spec"]["value"].to_string());
+    Input { source: "HyperConverged/default".into(), path: "spec.value".into(), value }
+}
+
 impl Profile for Toy {
     fn about(&self) -> &'static About {
         // Profiles are static, and so is this one; the trait does not say so.
-        [&ONE, &TWO, &NODES, &REMOVALS, &THREE]
+        [&ONE, &TWO, &DEFAULT, &NODES, &LATE_NODES, &REMOVALS, &THREE]
             .into_iter()
             .find(|known| known.parts == self.parts)
             .map(|known| &known.about)

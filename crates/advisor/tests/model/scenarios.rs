@@ -1,17 +1,18 @@
-//! What is explored.
+//! What is explored: small worlds that together cover the bounds, each to the end.
 
 use std::{sync::atomic::Ordering, time::Instant};
 
 use api::virt_platform_config::{Action, FailurePolicy};
-use stateright::{Checker, Model};
+use stateright::{Checker, HasDiscoveries, Model};
 
 use crate::{
     cluster::Meddling,
-    profile,
+    mutation::Mutation,
+    profile::{self, Toy},
     world::{Bounds, Edit, Scenario, Start, World},
 };
 
-const ALL_EDITS: &[Edit] = &[
+pub(crate) const EDITS: &[Edit] = &[
     Edit::DryRun,
     Edit::Apply,
     Edit::ApplyNamed,
@@ -21,36 +22,116 @@ const ALL_EDITS: &[Edit] = &[
     Edit::Bypass,
     Edit::Policy,
 ];
+pub(crate) const MEDDLINGS: &[Meddling] = &[Meddling::Change, Meddling::Touch, Meddling::Delete];
+pub(crate) const NONE: Bounds = Bounds { edits: 0, meddlings: 0, inputs: 0, unheard: 0, crashes: 0, refusals: 0 };
 
-fn start(action: Action, is_settled: bool) -> Start {
-    Start { action, bypass: false, policy: FailurePolicy::Abort, is_settled }
+/// All ways to begin: new or at rest, planned or applied, careful or not.
+pub(crate) fn starts() -> Vec<Start> {
+    let start = |action, is_settled, bypass| Start { action, bypass, policy: FailurePolicy::Abort, is_settled };
+    vec![
+        start(Action::DryRun, false, false),
+        start(Action::Apply, false, false),
+        start(Action::DryRun, true, false),
+        start(Action::Apply, true, false),
+        start(Action::Apply, true, true),
+    ]
 }
 
-fn explore(scenario: Scenario) {
+pub(crate) fn scenario(name: &'static str, toy: &'static Toy, bounds: Bounds) -> Scenario {
+    Scenario { name, toy, starts: starts(), bounds, edits: EDITS, meddlings: MEDDLINGS }
+}
+
+/// What was found: how many states there are, and the first way to each broken rule.
+pub(crate) struct Found {
+    pub(crate) numbers: String,
+    pub(crate) broken: Vec<(&'static str, String)>,
+}
+
+pub(crate) fn explore(scenario: Scenario, mutation: Option<Mutation>) -> Found {
     let name = scenario.name;
-    let world = World::new(scenario, None);
+    let world = World::new(scenario, mutation);
     let memory = world.memory.clone();
     let begun = Instant::now();
-    let checker = world.checker().threads(2).spawn_bfs().join();
-    println!(
-        "{name}: {} states, depth {}, {} different steps, rest within {} steps, {:.1?}",
+    let checker = world.checker().threads(2).finish_when(HasDiscoveries::AnyFailures).spawn_bfs().join();
+    let numbers = format!(
+        "{name}: {} states, depth {}, {} different steps, at rest after at most {} steps, {:.1?}",
         checker.unique_state_count(),
         checker.max_depth(),
         memory.len(),
         memory.longest.load(Ordering::Relaxed),
         begun.elapsed()
     );
-    checker.assert_properties();
+    let mut broken = Vec::new();
+    for (rule, path) in checker.discoveries() {
+        let mut way = String::new();
+        for (state, event) in path.into_vec() {
+            let end: String = format!("{:?}", memory.ending(&state.core).result).chars().take(60).collect();
+            let event = event.map_or_else(|| format!("would end: {end}"), |event| format!("{event:?}"));
+            way += &format!("    {state:?}\n  {event}\n");
+        }
+        broken.push((rule, way));
+    }
+    Found { numbers, broken }
+}
+
+fn check(scenario: Scenario) {
+    let found = explore(scenario, None);
+    println!("{}", found.numbers);
+    for (rule, way) in &found.broken {
+        println!("broken: {rule}\n{way}");
+    }
+    assert!(found.broken.is_empty(), "a rule is broken");
 }
 
 #[test]
 fn one_item() {
-    explore(Scenario {
-        name: "one item",
-        toy: &profile::ONE,
-        starts: vec![start(Action::DryRun, false), start(Action::Apply, false)],
-        bounds: Bounds { edits: 1, meddlings: 1, inputs: 1, unheard: 1, crashes: 1, refusals: 0 },
-        edits: ALL_EDITS,
-        meddlings: &[Meddling::Change, Meddling::Touch, Meddling::Delete],
-    });
+    check(scenario("one item, edits", &profile::ONE, Bounds { edits: 2, meddlings: 1, ..NONE }));
+    check(scenario("one item, input", &profile::ONE, Bounds { edits: 2, inputs: 2, ..NONE }));
+    check(scenario("one item, faults", &profile::ONE, Bounds { edits: 2, unheard: 1, crashes: 1, ..NONE }));
+    check(scenario("one item, refusals", &profile::ONE, Bounds { edits: 2, refusals: 1, ..NONE }));
+}
+
+#[test]
+fn two_items() {
+    check(scenario("two items", &profile::TWO, Bounds { edits: 1, meddlings: 1, ..NONE }));
+    check(scenario("two items, input", &profile::TWO, Bounds { edits: 1, inputs: 2, ..NONE }));
+    check(scenario("two items, faults", &profile::TWO, Bounds { edits: 1, unheard: 1, crashes: 1, ..NONE }));
+    check(scenario("two items, refusals", &profile::TWO, Bounds { edits: 1, refusals: 1, ..NONE }));
+}
+
+#[test]
+fn nodes() {
+    check(scenario("nodes", &profile::NODES, Bounds { edits: 1, meddlings: 1, ..NONE }));
+    check(scenario("nodes, input", &profile::NODES, Bounds { edits: 1, inputs: 2, ..NONE }));
+    check(scenario("nodes, faults", &profile::NODES, Bounds { edits: 1, unheard: 1, crashes: 1, ..NONE }));
+}
+
+#[test]
+fn removals() {
+    check(scenario("removals", &profile::REMOVALS, Bounds { edits: 1, meddlings: 1, ..NONE }));
+    check(scenario("removals, faults", &profile::REMOVALS, Bounds { edits: 1, unheard: 1, crashes: 1, ..NONE }));
+}
+
+#[test]
+fn an_input_that_is_managed_too() {
+    check(scenario("managed input", &profile::DEFAULT, Bounds { edits: 1, meddlings: 1, ..NONE }));
+    check(scenario("managed input, faults", &profile::DEFAULT, Bounds { meddlings: 1, crashes: 1, ..NONE }));
+}
+
+#[test]
+fn three_items() {
+    check(scenario("three items", &profile::THREE, Bounds { edits: 1, ..NONE }));
+    check(scenario("three items, meddling", &profile::THREE, Bounds { meddlings: 1, inputs: 1, ..NONE }));
+    check(scenario("three items, faults", &profile::THREE, Bounds { unheard: 1, crashes: 1, ..NONE }));
+}
+
+/// Minutes to hours, and gigabytes.
+#[test]
+#[ignore = "long; see docs/dev/model-check.md"]
+fn all_at_once() {
+    let all = Bounds { edits: 2, meddlings: 1, inputs: 1, unheard: 1, crashes: 1, refusals: 0 };
+    check(scenario("one item, all", &profile::ONE, Bounds { edits: 1, ..all }));
+    check(scenario("two items, all but faults", &profile::TWO, Bounds { unheard: 0, crashes: 0, ..all }));
+    check(scenario("three items, all but faults", &profile::THREE, Bounds { unheard: 0, crashes: 0, edits: 1, ..all }));
+    check(scenario("one item, all", &profile::ONE, all));
 }

@@ -52,6 +52,7 @@ async fn options_are_those_of_the_profile() {
     .await;
 }
 
+/// W13, D3, D4: `enableSwap: false` alone is valid.
 #[tokio::test]
 async fn a_high_ratio_needs_swap_and_its_absence_needs_nothing() {
     const MESSAGE: &str = "spec.options.virtHigherDensity.memoryToRequestRatio: Invalid value: memoryToRequestRatio > 120 requires enableSwap=true";
@@ -95,6 +96,7 @@ async fn ksm_is_asked_for_in_every_form() {
     .await;
 }
 
+/// W23: anything else never gets in.
 #[tokio::test]
 async fn a_wait_timeout_is_a_positive_duration() {
     const RULE: &str = "must be a positive duration such as 30m, 2h or 1h30m";

@@ -92,7 +92,7 @@ fn believed(film: &Film, pool: &Pool, wanted: Wanted) -> Vec<Rollout> {
         let items = vec![serde_json::to_value(seen).unwrap()];
         let answer = Answer::List { version: "v1", items };
         let facts = Facts::of([(Query::List(&MACHINE_CONFIG_POOL), answer)]);
-        rollout(&config, &pools::reached(&facts, &labels), wanted, |_| None)
+        rollout(&config, &advisor::pools::reached(&facts, &labels), wanted, |_| None)
     };
     let mut believed: Vec<Rollout> = film.pools.iter().map(of_state).collect();
     believed.dedup();

@@ -25,6 +25,7 @@ async fn refused_plan(platform: &Platform, profile: &str) -> Plan {
     }
 }
 
+/// W35: in the plan, before anybody approves it.
 #[tokio::test]
 async fn fields_of_other_managers_are_named_before_they_are_taken_over() {
     let platform = Platform::at_rest().await;
@@ -70,6 +71,7 @@ async fn missing_kinds_are_listed_with_what_to_install() {
     );
 }
 
+/// D20: not even HyperConverged.
 #[tokio::test]
 async fn only_what_the_options_need_is_required() {
     let platform = Platform::with(&["kubedescheduler-5.32.yaml"]).await;
@@ -96,6 +98,7 @@ async fn a_missing_namespace_is_an_outcome_of_its_own() {
     assert_eq!(planned.item.diff, None);
 }
 
+/// W18: limits are not made up.
 #[tokio::test]
 async fn what_may_not_be_read_is_an_error_and_never_a_default() {
     let platform = Platform::at_rest().await;
@@ -209,6 +212,7 @@ async fn invalid_values_and_invalid_options_are_told_apart() {
     assert_eq!(error.reason(), "InvalidOptions");
 }
 
+/// W16: no second argument, no reboot.
 #[tokio::test]
 async fn psi_that_is_effective_already_needs_no_item() {
     let platform = Platform::at_rest().await;

@@ -17,13 +17,15 @@ pub(crate) const SWAP: &str = "90-worker-kubelet-swap";
 impl Platform {
     /// The worker pool has taken in these configs beyond its own, and so many of its three nodes run them.
     pub(crate) async fn roll(&self, configs: &[&str], updated: i64) {
-        let source = |name: &&str| json!({"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig", "name": name});
+        let version = "machineconfiguration.openshift.io/v1";
+        let source = |name: &&str| json!({"apiVersion": version, "kind": "MachineConfig", "name": name});
         let sources: Vec<Value> = OWN.iter().chain(configs).map(source).collect();
         let configuration = json!({"name": self.render(configs).await, "source": sources});
         let done = updated == 3;
         let condition = |kind: &str, holds: bool| {
             let status = if holds { "True" } else { "False" };
-            json!({"type": kind, "status": status, "lastTransitionTime": "2026-01-01T00:00:00Z", "reason": "", "message": ""})
+            let time = "2026-01-01T00:00:00Z";
+            json!({"type": kind, "status": status, "lastTransitionTime": time, "reason": "", "message": ""})
         };
         let mut status = json!({
             "machineCount": 3,

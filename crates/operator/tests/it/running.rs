@@ -142,12 +142,6 @@ impl Platform {
         }
     }
 
-    /// Waits until the operator has acted on the newest spec, in whatever phase.
-    pub(crate) async fn until_observed(&self, profile: &str) -> Value {
-        let observed = |config: &Value| config["status"]["observedGeneration"] == config["metadata"]["generation"];
-        self.until(profile, "observed", observed).await
-    }
-
     /// Waits until the operator has acted on the newest spec and arrived in a phase.
     pub(crate) async fn until_phase(&self, profile: &str, wanted: &str) -> Value {
         let arrived = |config: &Value| {

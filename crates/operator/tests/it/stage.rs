@@ -54,8 +54,8 @@ const LEFTOVERS: [&str; 7] = [
 ];
 
 impl Platform {
-    /// Everything installed, our own definition too, and no descheduler configured yet; on a cluster that other tests use
-    /// before and after.
+    /// Everything installed, our own definition too, and no descheduler configured yet; on a cluster that other tests
+    /// use before and after.
     pub(crate) async fn shared() -> Platform {
         let idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let mut platform = match idle {

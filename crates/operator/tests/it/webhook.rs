@@ -77,7 +77,8 @@ impl Webhook {
         Webhook { port, certificate: cert.pem(), asked }
     }
 
-    /// Installs it for the kind of an object, and returns when the API server asks it: that is a moment after it was told to.
+    /// Installs it for the kind of an object, and returns when the API server asks it: that is a moment after it was
+    /// told to.
     pub(crate) async fn protect(&self, platform: &Platform, object: &Value) {
         let group = object["apiVersion"].as_str().unwrap().split('/').next().unwrap();
         let plural = format!("{}s", object["kind"].as_str().unwrap().to_lowercase());
@@ -119,7 +120,13 @@ impl Webhook {
                     "url": format!("https://127.0.0.1:{}/", self.port),
                     "caBundle": BASE64_STANDARD.encode(&self.certificate),
                 },
-                "rules": [{"apiGroups": [group], "apiVersions": ["*"], "operations": ["*"], "resources": [plural], "scope": "*"}],
+                "rules": [{
+                    "apiGroups": [group],
+                    "apiVersions": ["*"],
+                    "operations": ["*"],
+                    "resources": [plural],
+                    "scope": "*",
+                }],
             }],
         })
     }

@@ -41,7 +41,9 @@ pub(crate) const WEAKNESSES: &[Lesson] = &[
     Lesson {
         number: "W15",
         text: "The swap script breaks nodes without the partition and is skipped after the second reboot",
-        instead: None,
+        instead: Some(
+            "The script itself is the guide's, byte for byte: it makes no swap area, and no plan says which nodes lack the partition",
+        ),
     },
     Lesson { number: "W16", text: "A change of Low impact reboots nodes", instead: None },
     Lesson { number: "W17", text: "Arguments and profiles of others are overwritten", instead: None },
@@ -61,31 +63,77 @@ pub(crate) const WEAKNESSES: &[Lesson] = &[
         text: "An upgrade is reported because of its impact alone, and never resolved by hand",
         instead: None,
     },
-    Lesson { number: "W26", text: "Items do not wait for each other", instead: None },
+    Lesson {
+        number: "W26",
+        text: "Items do not wait for each other",
+        instead: Some(
+            "Decided otherwise: the workflow guide applies the items in order without waiting in between, see D23",
+        ),
+    },
     Lesson {
         number: "W27",
         text: "Pools without nodes, custom, paused and degraded pools are not understood",
-        instead: None,
+        instead: Some("MachineConfigs are for the role worker, so nodes that are in the pool master alone get none"),
     },
-    Lesson { number: "W28", text: "Conditions break the conventions of Kubernetes", instead: None },
+    Lesson {
+        number: "W28",
+        text: "Conditions break the conventions of Kubernetes",
+        instead: Some(
+            "Types, order, reasons and messages are those of the workflow guide, both of its spellings of the failed prerequisites included; there is no condition that sums them up",
+        ),
+    },
     Lesson { number: "W29", text: "observedGeneration lags behind, so that people wait for ever", instead: None },
     Lesson { number: "W30", text: "DryRun after completion does nothing", instead: None },
-    Lesson { number: "W31", text: "A forced review asks for what is set already", instead: None },
-    Lesson { number: "W32", text: "Diffs with wrong counts, lost lines and unreadable payloads", instead: None },
-    Lesson { number: "W33", text: "No impact is shown before there is a plan", instead: None },
+    Lesson {
+        number: "W31",
+        text: "A forced review asks for what is set already",
+        instead: Some(
+            "Any edit of the spec answers a forced review, as in the workflow guide; whoever wants more names the plan in the approval",
+        ),
+    },
+    Lesson {
+        number: "W32",
+        text: "Diffs with wrong counts, lost lines and unreadable payloads",
+        instead: Some(
+            "Headers have the form of the guide, without namespaces; the status keeps payloads as they are stored, and the preview shows them in clear",
+        ),
+    },
+    Lesson {
+        number: "W33",
+        text: "No impact is shown before there is a plan",
+        instead: Some(
+            "The annotation of load-aware rebalancing begins with Medium, as in the guide, beside a column that says High",
+        ),
+    },
     Lesson {
         number: "W34",
         text: "No events, no short name, no drift column",
-        instead: Some("Events, short name and columns are tested; metrics and a history of approvals are to come"),
+        instead: Some(
+            "Metrics and a history of what was approved and applied are to come; nothing is rolled back by itself",
+        ),
     },
     Lesson { number: "W35", text: "Nobody is told that fields of others are taken over", instead: None },
-    Lesson { number: "W36", text: "A new profile means changes all over the place", instead: None },
+    Lesson {
+        number: "W36",
+        text: "A new profile means changes all over the place",
+        instead: Some(
+            "A kind that no profile used before is added to one list in the operator, and a test tells when it is missing",
+        ),
+    },
     Lesson { number: "W37", text: "Options travel as strings and fall back silently", instead: None },
     Lesson { number: "W38", text: "All MachineConfigs and all definitions are kept in memory", instead: None },
     Lesson { number: "W39", text: "The process exits when a definition appears", instead: None },
     Lesson { number: "W40", text: "Several status updates per round, with errors ignored", instead: None },
-    Lesson { number: "W41", text: "A profile that could not be offered at start never is", instead: None },
-    Lesson { number: "W42", text: "Reverting drift has no back-off and no end", instead: None },
+    Lesson {
+        number: "W41",
+        text: "A profile that could not be offered at start never is",
+        instead: Some("A profile that is deleted is always offered again, see D30"),
+    },
+    Lesson {
+        number: "W42",
+        text: "Reverting drift has no back-off and no end",
+        instead: Some("One field still asks for both: to overwrite what changed since the plan, and to revert drift"),
+    },
     Lesson {
         number: "W43",
         text: "Two profiles mean two rounds of reboots",
@@ -94,7 +142,7 @@ pub(crate) const WEAKNESSES: &[Lesson] = &[
     Lesson {
         number: "W44",
         text: "Dead and duplicate code",
-        instead: Some("Kept out by clippy with warnings as errors; nothing to run"),
+        instead: Some("Nothing to run: clippy, with warnings as errors, keeps dead code out"),
     },
     Lesson { number: "W45", text: "The version is written down in several places", instead: None },
     Lesson { number: "W46", text: "Undeploying deletes the namespace of the whole platform", instead: None },
@@ -107,7 +155,9 @@ pub(crate) const WEAKNESSES: &[Lesson] = &[
     Lesson {
         number: "W49",
         text: "Tests that cannot fail",
-        instead: Some("Every test here was seen to fail, by hand or by the mutations of the model check"),
+        instead: Some(
+            "Nothing to run, but for the model check, which has to notice deliberate mistakes around the shipping code",
+        ),
     },
 ];
 
@@ -134,7 +184,11 @@ pub(crate) const READINGS: &[Lesson] = &[
     Lesson { number: "D11", text: "DryRun applies nothing", instead: None },
     Lesson { number: "D12", text: "Only what plans name is watched", instead: None },
     Lesson { number: "D13", text: "Every diff comes from a server-side dry run", instead: None },
-    Lesson { number: "D14", text: "A new profile changes nothing in the operator", instead: None },
+    Lesson {
+        number: "D14",
+        text: "A new profile changes nothing in the operator",
+        instead: Some("But for a kind that no profile used before, see W36"),
+    },
     Lesson {
         number: "D15",
         text: "New objects show Pending, then Drafting; a plan without changes completes at once",

@@ -44,21 +44,33 @@ fn edit() -> impl Strategy<Value = Edit> {
 impl Story {
     fn make(&mut self, edit: Edit, there: &World) {
         match edit {
-            Edit::Action(action) => drop(self.edit(|spec| spec.action = action)),
-            Edit::Bypass(bypass) => drop(self.edit(|spec| spec.bypass_optimistic_lock = bypass)),
-            Edit::Interval(seconds) => {
-                drop(self.options(json!({"loadAware": {"deschedulingIntervalSeconds": seconds}})));
+            Edit::Action(action) => {
+                self.edit(|spec| spec.action = action);
             }
-            Edit::Psi(psi) => drop(self.options(json!({"loadAware": {"enablePSIMetrics": psi}}))),
-            Edit::Somebody(seconds) => drop(self.interval(seconds)),
-            Edit::Migrations(most) => drop(self.migrations(most)),
+            Edit::Bypass(bypass) => {
+                self.edit(|spec| spec.bypass_optimistic_lock = bypass);
+            }
+            Edit::Interval(seconds) => {
+                self.options(json!({"loadAware": {"deschedulingIntervalSeconds": seconds}}));
+            }
+            Edit::Psi(psi) => {
+                self.options(json!({"loadAware": {"enablePSIMetrics": psi}}));
+            }
+            Edit::Somebody(seconds) => {
+                self.interval(seconds);
+            }
+            Edit::Migrations(most) => {
+                self.migrations(most);
+            }
             Edit::RollOut => {
                 let there = self.world.find(&crate::kind::MACHINE_CONFIG, None, PSI).is_some();
-                drop(self.roll_out(if there { &[PSI] } else { &[] }));
+                self.roll_out(if there { &[PSI] } else { &[] });
             }
             Edit::Refuse(refuses) => self.refuses = refuses,
             Edit::Upgrade => self.version = "v2",
-            Edit::Later => drop(self.pass(200)),
+            Edit::Later => {
+                self.pass(200);
+            }
             Edit::Missing => self.world = self.world.clone().without(&KUBE_DESCHEDULER),
             Edit::Back => self.world = self.world.clone().serving(there),
             Edit::Crash(steps) => {
@@ -80,6 +92,7 @@ proptest! {
     #![proptest_config(cases(300))]
 
     /// `write` asserts the rest: only under Apply, only what is in the status, only after it was recorded.
+    /// W5, W7: nothing without an approval, and nothing but what the status shows.
     #[test]
     fn whatever_is_edited_it_comes_to_rest_and_stays_there(edits in proptest::collection::vec(edit(), 1..14)) {
         let mut story = Story::new(LOAD_AWARE, Action::DryRun);

@@ -3,6 +3,7 @@
 use super::*;
 use Phase::*;
 
+/// W40, D15, D23: Pending is shown, items go in order without waiting, and each step is recorded once.
 #[test]
 fn planned_reviewed_approved_rolled_out() {
     let mut story = Story::new(LOAD_AWARE, Action::DryRun);
@@ -31,6 +32,7 @@ fn apply_from_the_start_is_an_approval() {
     assert_eq!(story.written.len(), 2);
 }
 
+/// W30, D15: a dry run after completion plans again; nothing to change is done at once.
 #[test]
 fn a_plan_without_changes_completes_at_once() {
     let mut story = Story::completed(LOAD_AWARE);
@@ -43,6 +45,7 @@ fn a_plan_without_changes_completes_at_once() {
     assert_eq!(story.written.len(), 2, "nothing was written again");
 }
 
+/// W5, D11: a rollout that is under way is followed under DryRun, and nothing is written.
 #[test]
 fn nothing_would_change_but_nodes_still_roll() {
     let mut story = Story::new(LOAD_AWARE, Action::Apply);
@@ -55,6 +58,7 @@ fn nothing_would_change_but_nodes_still_roll() {
     assert_eq!(story.written.len(), 2);
 }
 
+/// W9, D9, D10: Drifted ends with the drift, and nobody is fought.
 #[test]
 fn drift_is_told_and_goes_away_with_its_cause() {
     let mut story = Story::completed(LOAD_AWARE);
@@ -70,6 +74,7 @@ fn drift_is_told_and_goes_away_with_its_cause() {
     assert!(item.diff.as_deref().unwrap().ends_with("(no changes)\n") && item.drifted_by.is_none());
 }
 
+/// W42: with pauses, and not against somebody who does the same.
 #[test]
 fn drift_is_reverted_on_request_and_not_for_ever() {
     let mut story = Story::completed(LOAD_AWARE);
@@ -88,6 +93,7 @@ fn drift_is_reverted_on_request_and_not_for_ever() {
     assert_eq!(story.phase(), Completed);
 }
 
+/// D5: a new plan, a forced review, and an end of it when the change is taken back.
 #[test]
 fn a_changed_input_is_reviewed_whatever_the_action_says() {
     let mut story = Story::completed(LOAD_AWARE);
@@ -109,11 +115,12 @@ fn a_changed_input_is_reviewed_whatever_the_action_says() {
     assert_eq!(story.written.len(), 3);
 }
 
+/// W3, D5, D26: compared with what was applied; what the user fixed drifts.
 #[test]
 fn a_setting_that_is_managed_at_its_default_is_an_input_too() {
     let mut story = Story::completed(DENSITY);
     let path = ["spec", "higherWorkloadDensity", "memoryOvercommitPercentage"];
-    let mut set = |story: &mut Story, value: i64| {
+    let set = |story: &mut Story, value: i64| {
         story.world.edit(&HYPER_CONVERGED, "kubevirt-hyperconverged", &path, Some(value.into()));
         story.settle();
     };
@@ -131,6 +138,7 @@ fn a_setting_that_is_managed_at_its_default_is_an_input_too() {
     assert_eq!(fixed.phase(), Drifted, "what the user fixed drifts the ordinary way");
 }
 
+/// W25: what was High to apply is Low by now, and that is no upgrade.
 #[test]
 fn a_new_version_is_adopted_silently_when_it_changes_nothing() {
     let mut story = Story::completed(LOAD_AWARE);
@@ -142,6 +150,7 @@ fn a_new_version_is_adopted_silently_when_it_changes_nothing() {
     assert_eq!(story.condition("UpgradeAvailable"), None);
 }
 
+/// W25: shown with its diff, settled by hand too, and drift is seen meanwhile.
 #[test]
 fn a_new_version_that_would_change_something_is_shown_and_resolved_by_hand_or_by_a_new_plan() {
     let mut story = Story::completed(LOAD_AWARE);
@@ -182,4 +191,59 @@ fn a_new_version_that_would_change_something_is_shown_and_resolved_by_hand_or_by
     assert_eq!(story.phase(), Completed);
     assert_eq!(story.written.last().unwrap(), "enable-load-aware-descheduling");
     assert_eq!(story.condition("UpgradeAvailable").unwrap().reason, "Applied");
+}
+
+/// W1, D32: limits that a version does not have are neither missed nor taken for changed.
+#[test]
+fn a_plan_for_any_version_of_the_descheduler_comes_into_force_and_stays_there() {
+    for (version, _) in crate::world::DESCHEDULERS {
+        let mut story = Story::new(LOAD_AWARE, Action::Apply);
+        story.world = World::cluster(version).with(crate::world::sample("hyperconverged"));
+        story.settle().roll_out(&[PSI]).settle();
+        assert_eq!(story.phases, [Pending, Drafting, InProgress, Completed], "{version}");
+        let (status, written) = (story.status.clone(), story.written.len());
+        for _ in 0..3 {
+            story.pass(300).settle();
+        }
+        assert_eq!((&story.status, story.written.len()), (&status, written), "{version}: nothing more to do");
+        assert_eq!(story.condition("InputDependencyDrift"), None, "{version}");
+    }
+}
+
+/// W21: the baseline is what the API server answered to our write, whatever is there when the nodes are done.
+#[test]
+fn what_somebody_changes_before_the_nodes_are_done_is_drift_and_no_baseline() {
+    let mut story = Story::new(LOAD_AWARE, Action::Apply);
+    story.settle();
+    assert_eq!(story.phase(), InProgress);
+    story.interval(180).roll_out(&[PSI]).settle();
+    assert_eq!(story.phase(), Drifted);
+    story.interval(60).settle();
+    assert_eq!((story.phase(), story.written.len()), (Completed, 2));
+}
+
+/// W6, D10: an edit by hand makes the pool roll. That is the news, and not a reason to apply anything again.
+#[test]
+fn an_edited_config_whose_pool_rolls_is_told_and_not_written_over() {
+    let mut story = Story::completed(LOAD_AWARE);
+    story.world.edit(&crate::kind::MACHINE_CONFIG, PSI, &["spec", "kernelArguments"], Some(json!(["psi=0"])));
+    let mut pool = story.world.find(&MACHINE_CONFIG_POOL, None, "worker").unwrap().clone();
+    pool["status"]["updatedMachineCount"] = 1.into();
+    pool["status"]["conditions"] = json!([{"type": "Updating", "status": "True"}]);
+    story.world.put(pool);
+    story.settle();
+    assert_eq!((story.phase(), story.written.len()), (Drifted, 2));
+    assert!(story.item("enable-psi-metrics").drifted_by.is_some());
+}
+
+/// W42: whoever asked for reverts gets back what was changed, and no round of everything else.
+#[test]
+fn only_what_drifted_is_applied_again() {
+    let mut story = Story::completed(LOAD_AWARE);
+    story.edit(|spec| spec.bypass_optimistic_lock = true).settle();
+    story.written.clear();
+    let other = story.item("enable-psi-metrics").clone();
+    story.interval(180).settle();
+    assert_eq!((story.phase(), &story.written[..]), (Completed, &["enable-load-aware-descheduling".to_owned()][..]));
+    assert_eq!(story.item("enable-psi-metrics"), &other, "not even looked into");
 }

@@ -58,6 +58,7 @@ fn ignore_works_from_every_phase_and_keeps_what_is_there() {
     }
 }
 
+/// W7, W8, W11, W29, D21: also after errors and during a review.
 #[test]
 fn every_edit_of_the_spec_is_acted_on_in_every_phase() {
     for before in everywhere() {
@@ -78,6 +79,7 @@ fn every_edit_of_the_spec_is_acted_on_in_every_phase() {
     }
 }
 
+/// W7: an approval may name what was read.
 #[test]
 fn only_an_approval_of_this_very_plan_counts_when_it_names_one() {
     let mut story = Story::new(LOAD_AWARE, Action::DryRun);
@@ -97,6 +99,7 @@ fn only_an_approval_of_this_very_plan_counts_when_it_names_one() {
     assert_eq!((story.phase(), story.written.len()), (InProgress, 2));
 }
 
+/// W24, W32: told while it waits, and refused when it is approved.
 #[test]
 fn a_plan_whose_target_moved_is_not_applied_unless_that_is_asked_for() {
     let mut story = Story::completed(LOAD_AWARE);
@@ -112,6 +115,7 @@ fn a_plan_whose_target_moved_is_not_applied_unless_that_is_asked_for() {
     assert_eq!((bypassing.phase(), bypassing.written.len()), (Completed, 3));
 }
 
+/// D8, D9: and neither is a success.
 #[test]
 fn the_first_failure_ends_it_under_abort_and_nothing_does_under_continue() {
     let mut abort = Story::new(LOAD_AWARE, Action::Apply);
@@ -129,6 +133,7 @@ fn the_first_failure_ends_it_under_abort_and_nothing_does_under_continue() {
     assert_eq!(proceed.condition("Completed").unwrap().status, "False");
 }
 
+/// W2, W10, D6, D8: no event is needed, and the end is not Completed.
 #[test]
 fn waiting_ends_by_the_clock_alone() {
     for (policy, phase) in [(FailurePolicy::Abort, Failed), (FailurePolicy::Continue, CompletedWithErrors)] {
@@ -157,6 +162,7 @@ fn waiting_ends_by_the_clock_alone() {
     }
 }
 
+/// W12: time alone does not make them valid.
 #[test]
 fn invalid_options_wait_for_another_spec_and_not_in_circles() {
     let mut story = Story::new(LOAD_AWARE, Action::Apply);
@@ -190,6 +196,7 @@ fn what_vanished_under_a_plan_in_force_means_a_review_when_it_is_back() {
     assert_eq!(story.phase(), Completed, "nothing was lost, so there is nothing to review");
 }
 
+/// W14, D3: what is turned off is deleted, and that is waited for.
 #[test]
 fn removals_are_followed_to_the_nodes() {
     let mut story = Story::completed(LOAD_AWARE);
@@ -200,4 +207,87 @@ fn removals_are_followed_to_the_nodes() {
     assert_eq!(story.phase(), Completed);
     story.pass(300).settle();
     assert_eq!(story.phase(), Completed);
+}
+
+/// W10: nothing changes in this plan, so it was never written and its wait begins when it is found to be under way.
+#[test]
+fn a_rollout_that_is_joined_later_is_timed_from_then_on() {
+    let mut story = Story::new(LOAD_AWARE, Action::Apply);
+    story.settle().pass(24 * 60 * 60);
+    story.edit(|spec| spec.wait_timeout = Some("30m".into())).act(Action::DryRun);
+    assert_eq!(story.phase(), InProgress, "what was before that does not count");
+    story.pass(29 * 60).settle();
+    assert_eq!(story.phase(), InProgress);
+    story.pass(2 * 60).settle();
+    assert_eq!((story.phase(), story.written.len()), (Failed, 2));
+}
+
+/// W9: texts are for people. What happens next follows from phases, states, reasons and fingerprints.
+#[test]
+fn no_message_decides_what_happens_next() {
+    for before in everywhere() {
+        let mut reworded = before.clone();
+        for item in &mut reworded.status.items {
+            item.message = Some("other words".into());
+        }
+        for condition in &mut reworded.status.conditions {
+            condition.message = "other words".into();
+        }
+        let happens: [fn(&mut Story) -> &mut Story; 5] = [
+            Story::settle,
+            |story| story.interval(60).settle(),
+            |story| story.interval(240).settle(),
+            |story| story.roll_out(&[PSI]).settle(),
+            |story| story.edit(|spec| spec.bypass_optimistic_lock = true).act(Action::Apply),
+        ];
+        for (number, happen) in happens.iter().enumerate() {
+            let (mut one, mut other) = (before.clone(), reworded.clone());
+            happen(&mut one);
+            happen(&mut other);
+            assert_eq!((one.phases, one.written), (other.phases, other.written), "{}: {number}", before.phase());
+        }
+    }
+}
+
+/// W33: somebody who has no plan yet, because something is missing, still reads what the profile may do.
+#[test]
+fn an_impact_is_shown_in_every_phase_with_and_without_a_plan() {
+    for story in everywhere() {
+        assert!(story.status.impact_severity.is_some(), "{}", story.phase());
+        if story.status.items.is_empty() {
+            assert_eq!(
+                story.status.impact_severity.unwrap().as_str(),
+                "High",
+                "{}: the worst it may do",
+                story.phase()
+            );
+        }
+    }
+}
+
+/// D7: watches may miss something; the clock does not.
+#[test]
+fn whatever_is_in_force_is_looked_at_again_within_five_minutes() {
+    let mut looked_at = Vec::new();
+    for story in everywhere() {
+        let observed = Observed {
+            spec: &story.spec,
+            generation: story.generation,
+            status: &story.status,
+            profile: profiles::find(LOAD_AWARE).unwrap(),
+            version: story.version,
+            epoch: None,
+            now: Timestamp::from_second(story.second).unwrap(),
+            rhythm: Rhythm::default(),
+        };
+        let plan = story.draw_up();
+        let decision = decide(&observed, &News::Drew(plan.as_ref()));
+        if let Next::Rest(Some(rest)) = decision.next {
+            assert!(rest <= Duration::from_secs(300), "{}: {rest:?}", story.phase());
+            looked_at.push(story.phase());
+        }
+    }
+    for phase in [ReviewRequired, InProgress, Completed, CompletedWithErrors, CompletedWithUpgrade, Drifted] {
+        assert!(looked_at.contains(&phase), "{phase} is left to the watches: {looked_at:?}");
+    }
 }

@@ -75,6 +75,7 @@ fn spec(world: &World, options: Value) -> Value {
     fields(&descheduler(world, options))["spec"].clone()
 }
 
+/// D19: as the workflow guide prints it.
 #[test]
 fn the_plan_has_two_items_and_pressure_comes_first() {
     let draft = World::cluster("5.32").draft(NAME, Value::Null);
@@ -132,6 +133,7 @@ fn the_profile_tells_what_it_is() {
 
 // --- what is required and what is asked ---
 
+/// D20: what is turned off is not required, and what has a default is not either.
 #[test]
 fn what_is_required_follows_from_the_options() {
     let descheduler =
@@ -244,6 +246,7 @@ fn no_more_is_asked_than_the_plan_depends_on_and_nothing_twice() {
 
 // --- impact ---
 
+/// W16, D18: an item without changes is Low, and one that reboots is High.
 #[test]
 fn impact_follows_from_what_would_change() {
     let severities = |world: &World, options: Value| -> Vec<(String, Verb, Severity)> {

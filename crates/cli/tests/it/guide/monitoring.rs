@@ -41,6 +41,7 @@ fn is_forced_review(config: &Value) -> bool {
     config["status"]["phase"] == "ReviewRequired" && condition(config, "InputDependencyDrift").0 == "True"
 }
 
+/// W4, W31, D5, D24: word for word, but for what is listed as a difference.
 #[tokio::test]
 async fn sections_8_to_11() {
     let stage = Stage::set().await;

@@ -10,6 +10,7 @@ use crate::{
     webhook::Gate,
 };
 
+/// W5, D11: what was not written yet is not written any more.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dry_run_in_the_middle_of_an_apply_stops_it_before_the_next_write() {
     let platform = Platform::shared().await;
@@ -39,6 +40,24 @@ async fn a_dry_run_in_the_middle_of_an_apply_stops_it_before_the_next_write() {
     operator.stop().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_configuration_that_is_deleted_in_the_middle_of_an_apply_stops_it_too() {
+    let platform = Platform::shared().await;
+    let gate = Gate::closed().await;
+    gate.webhook.protect(&platform, &machine_config(PSI, json!({}))).await;
+    let operator = Running::start(&platform).await;
+    let mark = platform.mark().await;
+    platform.configure(LOAD_AWARE, json!({"action": "Apply"})).await;
+    gate.reached().await;
+    platform.delete(&platform.config(LOAD_AWARE).await).await;
+    gate.open();
+    let offered = platform.until_phase(LOAD_AWARE, "Ignored").await;
+    assert_eq!(offered["status"]["items"], Value::Null, "a new one");
+    assert_eq!(platform.changes_since(mark).await, [format!("patch machineconfigs {PSI}")], "nothing after it");
+    operator.stop().await;
+}
+
+/// W5, D11: nodes roll on, and nothing is applied again.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rollout_that_is_under_way_is_followed_under_dry_run_too_and_nothing_is_written() {
     let platform = Platform::shared().await;
@@ -142,6 +161,7 @@ async fn takes_note(platform: &Platform, profile: &str, timeout: &str, arrives_i
     assert_eq!(condition(&after, arrives_in)["observedGeneration"], after["metadata"]["generation"], "{from}");
 }
 
+/// W29, D21: so that `kubectl wait` comes to an end.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_phase_takes_note_of_an_edit_of_the_spec() {
     let platform = Platform::shared().await;

@@ -8,8 +8,8 @@ use crate::{
     running::{Running, condition, item, phase, reason},
 };
 
-const STALE: &str = "Plan is stale: target resources have been modified since plan generation. Please regenerate the plan \
-                     by changing action to DryRun, then review and re-approve.";
+const STALE: &str = "Plan is stale: target resources have been modified since plan generation. Please regenerate the \
+                     plan by changing action to DryRun, then review and re-approve.";
 
 fn digest(config: &Value) -> &str {
     config["status"]["planDigest"].as_str().unwrap()
@@ -20,6 +20,7 @@ fn is_mismatched(config: &Value) -> bool {
         && config["status"]["observedGeneration"] == config["metadata"]["generation"]
 }
 
+/// W7: read and approved by its digest.
 #[tokio::test(flavor = "multi_thread")]
 async fn only_the_plan_that_the_approval_names_is_applied() {
     let platform = Platform::shared().await;
@@ -62,6 +63,7 @@ async fn an_approval_given_beforehand_applies_at_once() {
     operator.stop().await;
 }
 
+/// D15: under DryRun, too.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_plan_without_changes_is_in_force_at_once_and_writes_nothing() {
     let platform = Platform::shared().await;
@@ -82,6 +84,7 @@ async fn a_plan_without_changes_is_in_force_at_once_and_writes_nothing() {
     operator.stop().await;
 }
 
+/// W24, W32: whoever reads it is told that it is old.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_plan_whose_target_has_moved_says_so_and_is_not_applied_unless_told_to() {
     let platform = Platform::shared().await;

@@ -8,6 +8,7 @@ use crate::{
     running::{Running, condition, item},
 };
 
+/// W4, D23, D29: a pool that says it is updated of what was before is waited for.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_profile_is_offered_planned_approved_rolled_out_and_watched() {
     let platform = Platform::shared().await;

@@ -5,11 +5,11 @@ use std::{collections::BTreeMap, time::Duration};
 use devcluster::Request;
 use serde_json::{Value, json};
 
-use super::catch_up;
+use super::{PSI_ITEM, catch_up};
 use crate::{
     platform::{DENSITY, LOAD_AWARE, Platform, hyper_converged},
     pools::{PSI, SWAP},
-    running::{Running, eventually},
+    running::{Running, eventually, is_waiting_for_nodes, item},
     webhook::Gate,
 };
 
@@ -24,6 +24,7 @@ fn reads(requests: &[Request]) -> BTreeMap<String, usize> {
     reads
 }
 
+/// W38, W40, D7: every recheck reads what the plan names, and nothing else.
 #[tokio::test(flavor = "multi_thread")]
 async fn two_plans_in_force_cost_one_read_per_named_object_and_recheck_and_no_write() {
     let platform = Platform::shared().await;
@@ -72,6 +73,7 @@ async fn two_plans_in_force_cost_one_read_per_named_object_and_recheck_and_no_wr
 }
 
 /// HyperConverged's own operator reports all day long; that is not worth a single request.
+/// W38: generations tell what matters.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_status_that_others_report_causes_no_request_at_all() {
     let platform = Platform::shared().await;
@@ -94,6 +96,32 @@ async fn a_status_that_others_report_causes_no_request_at_all() {
     let requests = platform.requests_since(mark).await;
     let requests: Vec<_> = requests.iter().map(|request| format!("{} {}", request.verb, request.resource)).collect();
     assert_eq!(requests, ["get kubedeschedulers"]);
+    operator.stop().await;
+}
+
+/// Offered, planned, approved, rolled out in steps, in force.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_life_of_a_plan_costs_at_most_thirty_requests() {
+    let platform = Platform::shared().await;
+    let mark = platform.mark().await;
+    let operator = Running::start(&platform).await;
+    platform.until_phase(LOAD_AWARE, "Ignored").await;
+    platform.configure(LOAD_AWARE, json!({"action": "DryRun"})).await;
+    platform.until_phase(LOAD_AWARE, "ReviewRequired").await;
+    platform.configure(LOAD_AWARE, json!({"action": "Apply"})).await;
+    platform.until(LOAD_AWARE, "waiting for nodes", is_waiting_for_nodes).await;
+    for updated in 1..=3 {
+        platform.roll(&[PSI], updated).await;
+        let told = format!("{updated}");
+        let followed = |config: &Value| item(config, PSI_ITEM)["message"].as_str().unwrap_or_default().contains(&told);
+        platform.until(LOAD_AWARE, "followed", followed).await;
+    }
+    platform.until_phase(LOAD_AWARE, "Completed").await;
+    let of_other = |request: &Request| request.name == DENSITY;
+    let requests: Vec<_> = platform.requests_since(mark).await.into_iter().filter(|it| !of_other(it)).collect();
+    let lines: Vec<_> = requests.iter().map(ToString::to_string).collect();
+    // The other profile is offered too.
+    assert!(requests.len() <= 31, "{}: {lines:#?}", requests.len());
     operator.stop().await;
 }
 

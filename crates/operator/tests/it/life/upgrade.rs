@@ -15,8 +15,8 @@ async fn version(platform: &Platform, version: &str) -> Running {
     Running::start_with(platform, Settings { version: version.into(), ..Settings::default() }).await
 }
 
-/// Leaves behind what an operator of version v0.0.1 would that ran the descheduler every two minutes where this one runs it
-/// every minute: its plan, applied and in force, and a spec that says nothing about it.
+/// Leaves behind what an operator of version v0.0.1 would that ran the descheduler every two minutes where this one
+/// runs it every minute: its plan, applied and in force, and a spec that says nothing about it.
 async fn left_by_an_older_version(platform: &Platform) {
     let older = version(platform, "v0.0.1").await;
     let options =
@@ -36,6 +36,7 @@ async fn live_interval(platform: &Platform) -> Value {
     platform.get(&descheduler(Value::Null)).await["spec"]["deschedulingIntervalSeconds"].clone()
 }
 
+/// W25: one status, no question.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_version_that_changes_nothing_is_adopted_silently() {
     let platform = Platform::shared().await;
@@ -59,6 +60,7 @@ async fn a_version_that_changes_nothing_is_adopted_silently() {
     newer.stop().await;
 }
 
+/// W25: with the diff, and with an eye on drift.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_version_that_would_do_it_differently_says_how_and_waits() {
     let platform = Platform::shared().await;
@@ -103,6 +105,7 @@ async fn a_version_that_would_do_it_differently_says_how_and_waits() {
     newer.stop().await;
 }
 
+/// W25: compared with the cluster.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_upgrade_that_is_done_by_hand_is_no_longer_offered() {
     let platform = Platform::shared().await;

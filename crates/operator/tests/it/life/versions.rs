@@ -1,5 +1,5 @@
-//! Every version of the descheduler's operator × fresh or existing objects × both profiles: each comes into force, stays
-//! there without a request more than it needs, and notices who changes something.
+//! Every version of the descheduler's operator × fresh or existing objects × both profiles: each comes into force,
+//! stays there without a request more than it needs, and notices who changes something.
 
 use std::time::Duration;
 
@@ -62,6 +62,7 @@ async fn stays_quiet(platform: &Platform, case: &str) {
     assert_eq!(platform.config(LOAD_AWARE).await, before, "{case}");
 }
 
+/// W1, D32: not a write more, whatever limits a version has.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_descheduler_version_comes_into_force_and_is_watched_without_a_loop() {
     let platform = Platform::at_rest().await;

@@ -72,6 +72,7 @@ fn the_schema_of_the_served_version_decides() {
     assert_eq!(chosen(&definition), "KubeVirtRelieveAndMigrate", "another version's schema tells nothing");
 }
 
+/// W17: duplicates would be refused.
 #[test]
 fn profiles_of_the_administrator_that_go_with_ours_are_kept_once_and_in_order() {
     let ours = "KubeVirtRelieveAndMigrate";
@@ -107,6 +108,7 @@ fn profiles_of_the_administrator_that_go_with_ours_are_kept_once_and_in_order() 
     assert_eq!(spec(&world, json!({}))["profiles"], json!(["AffinityAndTaints", "LongLifecycle"]), "after a downgrade");
 }
 
+/// W8, D2: the mode among them.
 #[test]
 fn options_reach_the_descheduler() {
     let options = json!({
@@ -123,6 +125,7 @@ fn options_reach_the_descheduler() {
     assert_eq!(spec["evictionLimits"], json!({"total": 50, "node": 12}), "fixed limits are not scaled");
 }
 
+/// W37: refused, and not replaced by a default.
 #[test]
 fn options_that_no_schema_would_let_pass_are_refused() {
     let cases = [
@@ -176,6 +179,7 @@ fn derived_limits_leave_room_for_migrations_that_people_start() {
     assert_eq!(scaled(i64::MAX), i64::MAX / 5 * 4 + 3, "a nonsensical setting is scaled like any other");
 }
 
+/// W19: one that is fixed leaves the other alone.
 #[test]
 fn each_limit_is_fixed_or_derived_on_its_own() {
     let cluster = "spec.liveMigrationConfig.parallelMigrationsPerCluster";
@@ -229,6 +233,7 @@ fn inputs_from_hco(inputs: &[(&str, Option<&str>)]) -> Vec<Input> {
     inputs.iter().map(input).collect()
 }
 
+/// W1: what cannot be set cannot differ.
 #[test]
 fn a_limit_that_the_installed_version_lacks_has_no_input_either() {
     for version in ["5.14", "5.21"] {
@@ -252,6 +257,7 @@ fn limits_are_found_where_version_1_of_hyper_converged_keeps_them() {
     assert_eq!(intent.inputs, inputs_from_hco(&expected));
 }
 
+/// W18: HyperConverged is looked for where it may be.
 #[test]
 fn limits_are_found_in_the_upstream_namespace() {
     let mut object = hyper_converged("v1beta1", migrations(json!(8), json!(4)));
@@ -260,6 +266,7 @@ fn limits_are_found_in_the_upstream_namespace() {
     assert_eq!(spec(&world, json!({}))["evictionLimits"], json!({"total": 8, "node": 4}));
 }
 
+/// D16: and it is not managed.
 #[test]
 fn the_management_state_is_set_on_creation_and_kept_only_while_it_is_ours() {
     let plain = || live_descheduler(json!({"mode": "Automatic"}));

@@ -1,0 +1,46 @@
+//! Every deliberate mistake is noticed, and by a rule that it concerns.
+
+use crate::{
+    mutation::Mutation::{self, *},
+    profile,
+    scenarios::{NONE, explore, scenario},
+    world::Bounds,
+};
+
+/// A mistake, what has to happen for it to matter, and a word of the rule that notices.
+const MISTAKES: &[(Mutation, Bounds, &[&str])] = &[
+    (LockSkipped, Bounds { edits: 1, meddlings: 1, ..NONE }, &["3."]),
+    (GenerationForgotten, Bounds { edits: 1, ..NONE }, &["5."]),
+    (GenerationAlwaysNew, Bounds { inputs: 1, ..NONE }, &["2.", "5."]),
+    (PlansOnce, Bounds { edits: 1, inputs: 1, ..NONE }, &["itself has seen", "5."]),
+    (WritesBeforeRecording, Bounds { edits: 1, ..NONE }, &["1. what"]),
+    (ForcedReviewIgnored, Bounds { inputs: 1, ..NONE }, &["2."]),
+    (ConflictIsSuccess, Bounds { meddlings: 1, ..NONE }, &["recorded as applied"]),
+    (RecordConflictIsSuccess, Bounds { edits: 1, ..NONE }, &["1."]),
+    (RecordsOverAnything, Bounds { edits: 1, ..NONE }, &["1."]),
+    (NotConfirmed, Bounds { edits: 1, crashes: 1, meddlings: 1, ..NONE }, &["1. nothing"]),
+    (AbortIgnored, Bounds { refusals: 1, ..NONE }, &["Abort"]),
+    (ApprovalIgnored, Bounds { edits: 1, ..NONE }, &["another plan"]),
+    (WithdrawalIgnored, Bounds { edits: 1, ..NONE }, &["1. nothing"]),
+    (DryRunIsApply, NONE, &["1. nothing"]),
+    (IgnoreIgnored, Bounds { edits: 1, ..NONE }, &["5."]),
+    (AppliedForgotten, Bounds { meddlings: 1, ..NONE }, &["5."]),
+    (PreconditionsDropped, Bounds { meddlings: 1, ..NONE }, &["3."]),
+    (SilenceIsFailure, Bounds { unheard: 1, ..NONE }, &["A4."]),
+    (WritesSomethingElse, NONE, &["1. what"]),
+    (InputNotWatched, Bounds { inputs: 1, ..NONE }, &["5."]),
+];
+
+#[test]
+fn every_mistake_is_noticed() {
+    let mut missed = Vec::new();
+    for (mistake, bounds, rules) in MISTAKES {
+        let found = explore(scenario("two items", &profile::TWO, *bounds), Some(*mistake));
+        let broken: Vec<&str> = found.broken.iter().map(|(rule, _)| *rule).collect();
+        println!("{mistake:?}: {broken:?} ({})", found.numbers);
+        if !broken.iter().any(|broken| rules.iter().any(|rule| broken.contains(rule))) {
+            missed.push((mistake, broken));
+        }
+    }
+    assert!(missed.is_empty(), "not noticed, or not by the rule to expect: {missed:?}");
+}

@@ -1,0 +1,120 @@
+//! What can go wrong with one request of the operator, and which request it is.
+//!
+//! Requests that are sent side by side arrive in any order, so a request is not known by its number but by what it asks for
+//! and how often that was asked before.
+
+use std::fmt;
+
+use http::{Method, StatusCode, Uri};
+use serde_json::json;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// The process ends before the request leaves.
+    CrashBefore,
+    /// The process ends when the request was answered, and before it reads the answer.
+    CrashAfter,
+    /// Something moved meanwhile; or, of a creation, somebody was faster.
+    Conflict,
+    /// The same six times in a row, which is more than the operator bears with at a time.
+    Conflicts,
+    TooManyRequests,
+    ServerError,
+    /// The connection breaks before the request arrives.
+    CutBefore,
+    /// The connection breaks when the request was carried out.
+    CutAfter,
+    /// What is read is older than what is there.
+    Stale,
+    /// The process ends like with `CrashAfter`, and everything that the next one reads first is older than what is there.
+    TimeTravel,
+    /// The request passes, and all watches end.
+    WatchesCut,
+}
+
+impl Fault {
+    pub(crate) const ALL: [Fault; 11] = [
+        Fault::CrashBefore,
+        Fault::CrashAfter,
+        Fault::CutAfter,
+        Fault::CutBefore,
+        Fault::Conflict,
+        Fault::Conflicts,
+        Fault::TooManyRequests,
+        Fault::ServerError,
+        Fault::Stale,
+        Fault::TimeTravel,
+        Fault::WatchesCut,
+    ];
+
+    /// Whether an API server, or a network, could do this to such a request.
+    pub(crate) fn can_hit(self, key: &Key) -> bool {
+        let reads = key.label.starts_with("GET ");
+        match self {
+            Fault::Conflict => !reads,
+            // A creation conflicts with an object, and then there is one.
+            Fault::Conflicts => !reads && !key.label.starts_with("POST "),
+            Fault::Stale => reads,
+            Fault::TimeTravel => !reads && !key.label.contains("(dry run)"),
+            _ => true,
+        }
+    }
+
+    /// How many requests in a row are hit.
+    pub(crate) fn times(self) -> usize {
+        if self == Fault::Conflicts { 6 } else { 1 }
+    }
+
+    /// Whether old answers are given. They are believed until the next recheck.
+    pub(crate) fn is_stale(self) -> bool {
+        matches!(self, Fault::Stale | Fault::TimeTravel)
+    }
+
+    /// The answer that is given instead of the real one.
+    pub(crate) fn answer(self) -> Option<(StatusCode, Vec<u8>)> {
+        let (code, reason) = match self {
+            Fault::Conflict | Fault::Conflicts => (StatusCode::CONFLICT, "Conflict"),
+            Fault::TooManyRequests => (StatusCode::TOO_MANY_REQUESTS, "TooManyRequests"),
+            Fault::ServerError => (StatusCode::INTERNAL_SERVER_ERROR, "InternalError"),
+            _ => return None,
+        };
+        let status = json!({
+            "apiVersion": "v1",
+            "kind": "Status",
+            "status": "Failure",
+            "code": code.as_u16(),
+            "reason": reason,
+            "message": format!("injected: {reason}"),
+        });
+        Some((code, status.to_string().into_bytes()))
+    }
+}
+
+/// The so-manieth request of its kind.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Key {
+    pub(crate) label: String,
+    pub(crate) occurrence: usize,
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} #{}", self.label, self.occurrence)
+    }
+}
+
+/// `PATCH machineconfigs/99-worker-psi-karg (dry run)`. Nothing for watches, the lists they begin with, and events.
+pub(crate) fn label(method: &Method, uri: &Uri) -> Option<String> {
+    let query = uri.query().unwrap_or_default();
+    let segments: Vec<&str> = uri.path().split('/').skip(1).collect();
+    let rest = match segments.as_slice() {
+        ["apis", _, _, "namespaces", _, rest @ ..] | ["apis", _, _, rest @ ..] => rest.join("/"),
+        ["api", _, rest @ ..] => rest.join("/"),
+        other => other.join("/"),
+    };
+    if query.contains("watch=") || query.contains("limit=") || rest.starts_with("events") {
+        return None;
+    }
+    let dry_run = if query.contains("dryRun=") { " (dry run)" } else { "" };
+    Some(format!("{method} {rest}{dry_run}"))
+}

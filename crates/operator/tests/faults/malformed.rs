@@ -1,0 +1,31 @@
+//! Objects that nobody can read, stored behind the API server's back in every phase of the life of another one.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use operator::Settings;
+use serde_json::json;
+
+use crate::{matrix::prepare, running::config, script::Life, server::conclude, supervisor::Supervised};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn malformed_objects_that_come_and_change_in_every_phase_stop_nobody_else() {
+    let (platform, model) = prepare(Life::Usual).await;
+    let mark = platform.mark().await;
+    let count = AtomicU32::new(1);
+    let store = async || {
+        let number = count.fetch_add(1, Ordering::Relaxed);
+        let mut object = config("example-profile", json!({"action": "Apply", "waitTimeout": number}));
+        object["metadata"]["uid"] = "00000000-0000-0000-0000-000000000001".into();
+        object["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z".into();
+        object["metadata"]["generation"] = number.into();
+        let key = "/registry/advisor.kubevirt.io/virtplatformconfigs/example-profile";
+        platform.cluster.store(key, object.to_string().as_bytes()).await.unwrap();
+    };
+    store().await;
+    let operator = Supervised::start(&platform, Settings::default()).await;
+    Life::Usual.live(&platform, async |_, _| store().await).await;
+    let about_it = operator.proxy.record().count("PATCH virtplatformconfigs/example-profile/status");
+    let stored = count.load(Ordering::Relaxed) as usize;
+    assert!((1..=stored).contains(&about_it), "told {about_it} times of {stored}");
+    conclude(&platform, &model, mark, operator, model.requests.len() + 2 * stored).await;
+}

@@ -1,0 +1,124 @@
+//! What has to hold at the end of a life, by the objects, by the audit log, and by what the proxy saw.
+
+use std::{
+    collections::BTreeSet,
+    time::{Duration, Instant},
+};
+
+use devcluster::{Mark, Request};
+use serde_json::{Map, Value};
+
+use crate::{
+    platform::Platform,
+    proxy::Proxy,
+    running::OPERATOR,
+    script::{APPROVER, outcome},
+};
+
+/// How long a disturbed life may take to end like an undisturbed one, after its last step.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The end is that of an undisturbed life.
+pub(crate) async fn same_end(platform: &Platform, expected: &Value) -> Result<(), String> {
+    let start = Instant::now();
+    loop {
+        let seen = outcome(platform).await;
+        if seen == *expected {
+            return Ok(());
+        }
+        if start.elapsed() > PATIENCE {
+            return Err(format!("another end:\n{}", differences(expected, &seen, "").join("\n")));
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// Where two values differ, path by path.
+fn differences(expected: &Value, seen: &Value, path: &str) -> Vec<String> {
+    match (expected, seen) {
+        (Value::Object(a), Value::Object(b)) => {
+            let names: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
+            let field = |fields: &Map<String, Value>, name: &str| fields.get(name).cloned().unwrap_or_default();
+            let below = |name: &String| differences(&field(a, name), &field(b, name), &format!("{path}.{name}"));
+            names.into_iter().flat_map(below).collect()
+        }
+        (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {
+            let pairs = a.iter().zip(b).enumerate();
+            pairs.flat_map(|(number, (a, b))| differences(a, b, &format!("{path}[{number}]"))).collect()
+        }
+        _ if expected == seen => Vec::new(),
+        _ => vec![format!("       {path}: expected {expected}, seen {seen}")],
+    }
+}
+
+/// What was written to targets, in the order in which it was; and nothing that was not approved, and never two different
+/// things to the same target.
+pub(crate) async fn only_what_was_approved(
+    platform: &Platform,
+    mark: Mark,
+    proxy: &Proxy,
+) -> Result<Vec<String>, String> {
+    let log = platform.cluster.audit().since(mark, &platform.client).await.map_err(|error| error.to_string())?;
+    let written = approved(&log)?;
+    let writes = proxy.record().writes.clone();
+    for (target, content) in &writes {
+        if let Some((_, other)) = writes.iter().find(|(same, other)| same == target && other != content) {
+            return Err(format!("{target} was to become\n{content}\nand\n{other}"));
+        }
+    }
+    Ok(written)
+}
+
+/// Every write to a target has to follow an approval that was not withdrawn meanwhile. Returns those that succeeded.
+fn approved(log: &[Request]) -> Result<Vec<String>, String> {
+    let (mut is_approved, mut written) = (false, Vec::new());
+    for request in log.iter().filter(|request| request.is_write() && request.resource != "events") {
+        match (request.group == "advisor.kubevirt.io", request.field_manager.as_deref()) {
+            (true, Some(APPROVER)) => is_approved = true,
+            (true, Some("admin")) => is_approved = false,
+            (false, _) if request.user == OPERATOR && !is_approved => {
+                return Err(format!("not approved: {request}"));
+            }
+            (false, _) if request.user == OPERATOR && request.succeeded() => {
+                written.push(format!("{} {} {}", request.verb, request.resource, request.name));
+            }
+            _ => {}
+        }
+    }
+    Ok(written)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(user: &str, verb: &str, manager: &str, group: &str) -> Request {
+        Request {
+            user: user.into(),
+            verb: verb.into(),
+            group: group.into(),
+            resource: "things".into(),
+            subresource: String::new(),
+            namespace: String::new(),
+            name: "x".into(),
+            uri: String::new(),
+            user_agent: String::new(),
+            code: 200,
+            dry_run: false,
+            field_manager: Some(manager.into()),
+        }
+    }
+
+    #[test]
+    fn a_write_counts_as_approved_between_approval_and_withdrawal_only() {
+        let config = "advisor.kubevirt.io";
+        let (edit, approval) =
+            (request("admin", "patch", "admin", config), request("admin", "patch", APPROVER, config));
+        let write = request(OPERATOR, "patch", "virt-advisor-operator", "other");
+        let preview = Request { dry_run: true, ..write.clone() };
+        let log = |requests: &[&Request]| approved(&requests.iter().map(|&one| one.clone()).collect::<Vec<_>>());
+        assert_eq!(log(&[&edit, &preview, &approval, &write]), Ok(vec!["patch things x".to_owned()]));
+        assert!(log(&[&edit, &write, &approval]).is_err());
+        assert!(log(&[&approval, &write, &edit, &write]).is_err());
+    }
+}
