@@ -39,6 +39,8 @@ pub fn leaves(item: &Item, live: Option<&Value>) -> Vec<Path> {
     let set = fields::set_by(&json!(item.desired_state)).into_iter().map(whole);
     let ours = live.map(|live| fields::applied_by(live, FIELD_MANAGER)).unwrap_or_default();
     let mut leaves: Vec<Path> = Vec::new();
+    // Nor is what is left to us of a map when somebody else has taken its members.
+    let ours = ours.into_iter().filter(is_whole);
     for leaf in set.chain(ours).filter(|leaf| declared.iter().any(|path| leaf.is_within(path))) {
         if !leaves.contains(&leaf) {
             leaves.push(leaf);

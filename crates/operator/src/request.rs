@@ -94,7 +94,13 @@ impl Kubernetes {
                 if mode == Mode::DryRun {
                     options["dryRun"] = json!(["All"]);
                 }
-                build(Method::DELETE, path, Some("application/json"), options.to_string().into_bytes())
+                let query = dry_run.trim_end_matches('&');
+                build(
+                    Method::DELETE,
+                    format!("{path}?{query}"),
+                    Some("application/json"),
+                    options.to_string().into_bytes(),
+                )
             }
         };
         let verb = if mode == Mode::DryRun { "previewing" } else { "changing" };

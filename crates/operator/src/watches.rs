@@ -6,7 +6,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     fmt::Debug,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -38,8 +38,7 @@ pub(crate) struct Watches {
 }
 
 struct Running {
-    /// Positions of the stewards that want to know.
-    listeners: Arc<Mutex<BTreeSet<usize>>>,
+    audience: Arc<Audience>,
     task: JoinHandle<()>,
 }
 
@@ -57,24 +56,17 @@ impl Watches {
     /// Makes the watches of one steward those on these queries and no others.
     pub(crate) fn attend(&self, steward: usize, queries: &BTreeSet<Query>) {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        running.retain(|query, watch| {
-            let mut listeners = watch.listeners.lock().unwrap_or_else(PoisonError::into_inner);
-            if !queries.contains(query) {
-                listeners.remove(&steward);
-            }
-            !listeners.is_empty()
-        });
+        running.retain(|query, watch| queries.contains(query) || !watch.audience.leave(steward));
         for query in queries {
             let watch = running.entry(query.clone()).or_insert_with(|| self.start(query.clone()));
-            watch.listeners.lock().unwrap_or_else(PoisonError::into_inner).insert(steward);
+            watch.audience.join(steward);
         }
     }
 
     fn start(&self, query: Query) -> Running {
-        let listeners = Arc::new(Mutex::new(BTreeSet::new()));
-        let audience = Audience { query, stewards: self.stewards.clone(), listeners: listeners.clone() };
-        let task = tokio::spawn(follow(self.client.clone(), self.definitions.clone(), audience));
-        Running { listeners, task }
+        let audience = Arc::new(Audience { query, stewards: self.stewards.clone(), hall: Mutex::default() });
+        let task = tokio::spawn(follow(self.client.clone(), self.definitions.clone(), audience.clone()));
+        Running { audience, task }
     }
 }
 
@@ -82,21 +74,54 @@ impl Watches {
 struct Audience {
     query: Query,
     stewards: Vec<Arc<Inbox>>,
-    listeners: Arc<Mutex<BTreeSet<usize>>>,
+    hall: Mutex<Hall>,
+}
+
+#[derive(Default)]
+struct Hall {
+    /// Positions of the stewards that want to know.
+    listeners: BTreeSet<usize>,
+    /// What was seen last.
+    last: Option<Sighting>,
 }
 
 impl Audience {
-    fn tell(&self, sighting: &Sighting) {
-        for listener in self.listeners.lock().unwrap_or_else(PoisonError::into_inner).iter() {
-            self.stewards[*listener].put(|mail| {
-                mail.sightings.insert(self.query.clone(), sighting.clone());
-            });
+    fn hall(&self) -> MutexGuard<'_, Hall> {
+        self.hall.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whoever comes later is told what was seen last: it may be newer than what they know.
+    fn join(&self, steward: usize) {
+        let mut hall = self.hall();
+        if hall.listeners.insert(steward)
+            && let Some(last) = &hall.last
+        {
+            self.tell_one(steward, last);
         }
+    }
+
+    /// Whether nobody is left.
+    fn leave(&self, steward: usize) -> bool {
+        let mut hall = self.hall();
+        hall.listeners.remove(&steward);
+        hall.listeners.is_empty()
+    }
+
+    fn tell(&self, sighting: Sighting) {
+        let mut hall = self.hall();
+        hall.listeners.iter().for_each(|listener| self.tell_one(*listener, &sighting));
+        hall.last = Some(sighting);
+    }
+
+    fn tell_one(&self, steward: usize, sighting: &Sighting) {
+        self.stewards[steward].put(|mail| {
+            mail.sightings.insert(self.query.clone(), sighting.clone());
+        });
     }
 }
 
 /// Watches one query for ever, through the coming and going of its kind.
-async fn follow(client: Client, mut definitions: watch::Receiver<Definitions>, audience: Audience) {
+async fn follow(client: Client, mut definitions: watch::Receiver<Definitions>, audience: Arc<Audience>) {
     let kind = match &audience.query {
         Query::Object(reference) => reference.kind,
         Query::List(kind) => kind,
@@ -196,12 +221,12 @@ async fn observe<K, T>(
             }
             Some(Event::InitDone) => is_complete = true,
             None => {
-                audience.tell(&Sighting::Absent);
+                audience.tell(Sighting::Absent);
                 return;
             }
         }
         if is_complete {
-            audience.tell(&sighting(&members));
+            audience.tell(sighting(&members));
         }
     }
 }

@@ -189,7 +189,7 @@ fn aborted(desk: &mut Desk<'_>) -> Option<Next> {
         return None;
     }
     let message = failed.message.clone().unwrap_or_default();
-    let message = format!("Item '{}' failed: {message}", failed.name);
+    let message = format!("Item '{}' failed: {}", failed.name, message.trim_start_matches("Failed to apply: "));
     desk.on(ItemFailed, message);
     Some(Next::Rest(None))
 }

@@ -37,16 +37,21 @@ pub(super) fn in_force(mut desk: Desk<'_>, news: &News<'_>) -> Decision {
     let is_upgraded = desk.status.operator_version.as_deref() != Some(desk.observed.version);
     // Somebody who has done by hand what this version would do has not caused drift.
     if is_upgraded && upgrade::is_aligned(&draft, facts) {
-        return upgrade::upgrade(desk, &draft, facts, plan);
+        return upgrade::upgrade(desk, &draft, plan);
     }
-    if mark_drift(&mut desk.status.items, facts) {
+    let mut items = desk.status.items.clone();
+    if mark_drift(&mut items, facts) {
+        // The diff of a plan drawn up now shows what is different; it is told together with it.
+        let Some(plan) = plan else { return desk.next(Next::DrawUp) };
+        desk.status.items = items;
         return drifted(desk, plan);
     }
+    desk.status.items = items;
     if desk.phase() == Phase::Drifted {
         return drift_gone(desk);
     }
     if is_upgraded || desk.phase() == Phase::CompletedWithUpgrade {
-        return upgrade::upgrade(desk, &draft, facts, plan);
+        return upgrade::upgrade(desk, &draft, plan);
     }
     if let Some(item) = inputs::differs(&desk.status.items, &draft) {
         let change = inputs::different(item);
@@ -96,9 +101,7 @@ fn keep_inputs(desk: &mut Desk<'_>, draft: &Draft) {
     desk.status.inputs = now;
 }
 
-fn drifted(mut desk: Desk<'_>, plan: Option<&Plan>) -> Decision {
-    // The diff of a plan drawn up now shows what is different.
-    let Some(plan) = plan else { return desk.next(Next::DrawUp) };
+fn drifted(mut desk: Desk<'_>, plan: &Plan) -> Decision {
     show(&mut desk.status.items, plan);
     if desk.phase() != Phase::Drifted {
         desk.on(DriftFound, "");

@@ -15,7 +15,7 @@ use crate::{Change, Draft, Facts, Plan, diff, drift};
 
 const ALIGNED: &str = "Cluster manually aligned with new operator logic - upgrade no longer needed";
 
-pub(super) fn upgrade(mut desk: Desk<'_>, draft: &Draft, facts: &Facts, plan: Option<&Plan>) -> Decision {
+pub(super) fn upgrade(mut desk: Desk<'_>, draft: &Draft, plan: Option<&Plan>) -> Decision {
     let version = desk.observed.version;
     let old = desk.status.operator_version.clone().unwrap_or_else(|| "an unknown version".into());
     if inputs::differs(&desk.status.items, draft).is_none() {
@@ -27,9 +27,7 @@ pub(super) fn upgrade(mut desk: Desk<'_>, draft: &Draft, facts: &Facts, plan: Op
         settle_upgrade(&mut desk, "NoLogicChange", "Operator upgraded but profile logic unchanged");
         return settled(desk);
     }
-    let known = desk.phase() == Phase::CompletedWithUpgrade;
     match plan {
-        None if known && !is_aligned(draft, facts) => desk.rest(),
         None => desk.next(Next::DrawUp),
         Some(plan) if plan.has_changes() => {
             show(&mut desk.status.items, plan);
@@ -42,8 +40,11 @@ pub(super) fn upgrade(mut desk: Desk<'_>, draft: &Draft, facts: &Facts, plan: Op
             let text = format!("Operator upgraded from {old} to {version}");
             let advice = "Regenerate plan (action=DryRun) to review proposed changes.";
             desk.mark(UPGRADE, true, "LogicChanged", &format!("{text} with profile logic changes. {advice}"));
-            if !known && desk.phase() != Phase::Drifted {
-                desk.on(UpgradeFound, format!("{text} - profile logic changes detected"));
+            let message = format!("{text} - profile logic changes detected");
+            match desk.phase() {
+                Phase::Drifted => {}
+                Phase::CompletedWithUpgrade => desk.say(Phase::CompletedWithUpgrade, message),
+                _ => desk.on(UpgradeFound, message),
             }
             desk.rest()
         }

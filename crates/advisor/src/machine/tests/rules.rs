@@ -123,7 +123,7 @@ fn the_first_failure_ends_it_under_abort_and_nothing_does_under_continue() {
     abort.settle();
     assert_eq!(abort.phase(), Failed);
     assert_eq!(abort.item("enable-load-aware-descheduling").state.as_str(), "Pending", "not touched");
-    assert_eq!(abort.condition("Failed").unwrap().message, "Item 'enable-psi-metrics' failed: Failed to apply: no");
+    assert_eq!(abort.condition("Failed").unwrap().message, "Item 'enable-psi-metrics' failed: no");
 
     let mut proceed = Story::new(LOAD_AWARE, Action::Apply);
     proceed.refuses = true;
