@@ -71,6 +71,10 @@ test: ## Run everything: format, lints, unit and API-server tests
 test-faults: ## Run the faults against the real API server, the slow ones too
 	@FAULTS=all $(CARGO) test --package operator --locked --test faults -- --nocapture
 
+.PHONY: test-model
+test-model: ## Explore the decisions and the executor with a model checker
+	@$(CARGO) test --locked --package advisor --test model -- --nocapture
+
 .PHONY: build
 build: ## Build the workspace
 	@$(CARGO) build --workspace --locked

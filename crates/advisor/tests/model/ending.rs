@@ -21,7 +21,7 @@ pub(crate) struct Ending {
     /// How many steps away.
     pub(crate) steps: usize,
     /// What is there, without versions and times; or why there is no end, or not a good one.
-    pub(crate) result: Result<String, String>,
+    pub(crate) result: Result<Arc<str>, String>,
 }
 
 impl Memory {
@@ -72,7 +72,7 @@ impl Memory {
     }
 
     /// Whether what rests is a stable phase that tells the truth.
-    fn judge(&self, core: &Core) -> Result<String, String> {
+    fn judge(&self, core: &Core) -> Result<Arc<str>, String> {
         let config = &core.cluster.config;
         let status = config.status.clone().unwrap_or_default();
         let phase = status.phase.ok_or("no phase")?;
@@ -94,7 +94,7 @@ impl Memory {
         let items: Vec<Value> = status.items.iter().map(essence).collect();
         let marks: Vec<_> = status.conditions.iter().map(|it| (&it.type_, &it.status)).collect();
         let targets: Vec<_> = self.held(core);
-        Ok(json!([phase, status.plan_digest, status.inputs, items, marks, targets]).to_string())
+        Ok(json!([phase, status.plan_digest, status.inputs, items, marks, targets]).to_string().into())
     }
 
     fn judge_completed(&self, core: &Core, items: &[Item]) -> Result<(), String> {

@@ -47,9 +47,9 @@ pub(crate) struct History {
     /// A plan is being redrafted because an input changed.
     is_redrafting: bool,
     /// The generation at which a plan was redrafted because an input changed.
-    redrafted_at: Option<i64>,
+    pub(crate) redrafted_at: Option<i64>,
     /// The item that was written since an edit of the spec that its session had not heard of.
-    unheard: Option<usize>,
+    pub(crate) unheard: Option<usize>,
 }
 
 impl History {
@@ -119,9 +119,9 @@ impl History {
         target: Option<&Value>,
     ) -> Option<Broken> {
         let (part, stored) = (stage.toy.parts[at], &before.cluster.config);
-        // What the API server itself has told this session. Nothing else counts.
-        let told = run.told.as_ref().and_then(|told| Some((told, told.status.as_ref()?)));
-        let Some((told, told_status)) = told else { return Some(Broken::NotApproved) };
+        // What the API server itself has told this session counts, and at the least what was so when it began.
+        let told = run.told.as_ref().unwrap_or(&run.then);
+        let told_status = told.status.clone().unwrap_or_default();
         if told.spec.action != Action::Apply || told_status.observed_generation != told.metadata.generation {
             return Some(Broken::NotApproved);
         }

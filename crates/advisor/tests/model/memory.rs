@@ -14,6 +14,9 @@ use crate::{
     operator::{Core, Deed, Fate, Stage},
 };
 
+/// How many steps are remembered at most: the sessions in them are large. Endings are small and all kept.
+const MOST: usize = 20_000;
+
 type Step = Option<Arc<(Core, Deed)>>;
 
 #[derive(Debug)]
@@ -36,7 +39,11 @@ impl Memory {
             return known.clone();
         }
         let step = self.stage.step(core, fate).map(Arc::new);
-        self.steps.lock().unwrap().insert(key, step.clone());
+        let mut steps = self.steps.lock().unwrap();
+        if steps.len() >= MOST {
+            steps.clear();
+        }
+        steps.insert(key, step.clone());
         step
     }
 
@@ -47,10 +54,5 @@ impl Memory {
     pub(crate) fn keep_ending(&self, core: &Core, ending: Arc<Ending>) {
         self.longest.fetch_max(ending.steps, Ordering::Relaxed);
         self.endings.lock().unwrap().insert(digest(core), ending);
-    }
-
-    /// How many different steps there were.
-    pub(crate) fn len(&self) -> usize {
-        self.steps.lock().unwrap().len()
     }
 }

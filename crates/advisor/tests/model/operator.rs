@@ -46,6 +46,8 @@ pub(crate) struct Run {
     pub(crate) began: Hashed<VirtPlatformConfig>,
     /// The configuration as the API server itself last told it.
     pub(crate) told: Option<Hashed<VirtPlatformConfig>>,
+    /// The configuration as it really was when the session began.
+    pub(crate) then: Hashed<VirtPlatformConfig>,
     /// The versions of the targets that it was shown.
     pub(crate) shown: Vec<(usize, Option<Hashed<Value>>)>,
     /// What the targets held, of what is managed, and the input, when the plan was drawn up.
@@ -60,6 +62,12 @@ pub(crate) struct Run {
 const OUTDATED: (u64, u64) = (0, 0);
 
 impl Run {
+    /// Tells one run from all others. How it really was in the beginning matters until the API server has told.
+    fn key(&self) -> impl Hash + PartialEq {
+        let then = self.then.clone();
+        (self.id, self.began.clone(), self.is_alone, self.told.is_none().then_some(then))
+    }
+
     /// The session forgets all that it has seen. (It also counts its steps; that it may run out of them is left aside here,
     /// and would show as a circle.)
     fn start_over(&mut self) {
@@ -75,13 +83,13 @@ impl Run {
 
 impl Hash for Run {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        (self.id, &self.began, self.is_alone).hash(state);
+        self.key().hash(state);
     }
 }
 
 impl PartialEq for Run {
     fn eq(&self, other: &Self) -> bool {
-        (self.id, &self.began, self.is_alone) == (other.id, &other.began, other.is_alone)
+        self.key() == other.key()
     }
 }
 
@@ -164,6 +172,7 @@ impl Stage {
             id: digest(&core.known),
             began: core.known.clone(),
             told: None,
+            then: core.cluster.config.clone(),
             shown: Vec::new(),
             drawn: None,
             fetched: None,
@@ -172,12 +181,12 @@ impl Stage {
         self.go_on(core, run)
     }
 
-    /// The session is dropped where it stands.
-    pub(crate) fn drop_run(&self, core: &Core) -> Core {
+    /// The session is dropped where it stands. What the next one is brought first may be what this one last knew, or even
+    /// what it began with.
+    pub(crate) fn drop_run(&self, core: &Core, is_forgetful: bool) -> Core {
         let mut core = core.clone();
         if let Some(run) = core.run.take() {
-            // What the next one is brought first may be older than what this one knew.
-            core.known = run.began;
+            core.known = run.told.filter(|_| !is_forgetful).unwrap_or(run.began);
         }
         core.has_news = true;
         core
@@ -247,7 +256,7 @@ impl Stage {
                 let (at, said, done) = self.write(&mut core, &run, request, fate);
                 deed = done;
                 if fate == Fate::Unheard && !self.has(Mutation::SilenceIsFailure) {
-                    return Some((self.drop_run(&core), deed));
+                    return Some((self.drop_run(&core, false), deed));
                 }
                 // Nobody refuses the next one.
                 run.is_alone &= fate != Fate::Refused;
@@ -275,7 +284,7 @@ impl Stage {
             }
             Ask::Later(_) => {
                 core.run = Some(run);
-                core = self.drop_run(&core);
+                core = self.drop_run(&core, false);
             }
             _ => core.run = Some(run),
         }

@@ -9,6 +9,7 @@ use crate::{
     cluster::Meddling,
     mutation::Mutation,
     profile::{self, Toy},
+    rules::{OCCASIONS, REST},
     world::{Bounds, Edit, Scenario, Start, World},
 };
 
@@ -45,6 +46,8 @@ pub(crate) fn scenario(name: &'static str, toy: &'static Toy, bounds: Bounds) ->
 pub(crate) struct Found {
     pub(crate) numbers: String,
     pub(crate) broken: Vec<(&'static str, String)>,
+    /// Which of the occasions there were.
+    pub(crate) occasions: Vec<&'static str>,
 }
 
 pub(crate) fn explore(scenario: Scenario, mutation: Option<Mutation>) -> Found {
@@ -54,15 +57,18 @@ pub(crate) fn explore(scenario: Scenario, mutation: Option<Mutation>) -> Found {
     let begun = Instant::now();
     let checker = world.checker().threads(2).finish_when(HasDiscoveries::AnyFailures).spawn_bfs().join();
     let numbers = format!(
-        "{name}: {} states, depth {}, {} different steps, at rest after at most {} steps, {:.1?}",
+        "{name}: {} states, depth {}, at rest after at most {} steps, {:.1?}",
         checker.unique_state_count(),
         checker.max_depth(),
-        memory.len(),
         memory.longest.load(Ordering::Relaxed),
         begun.elapsed()
     );
-    let mut broken = Vec::new();
+    let (mut broken, mut occasions) = (Vec::new(), Vec::new());
     for (rule, path) in checker.discoveries() {
+        if OCCASIONS.contains(&rule) {
+            occasions.push(rule);
+            continue;
+        }
         let mut way = String::new();
         for (state, event) in path.into_vec() {
             let end: String = format!("{:?}", memory.ending(&state.core).result).chars().take(60).collect();
@@ -71,24 +77,30 @@ pub(crate) fn explore(scenario: Scenario, mutation: Option<Mutation>) -> Found {
         }
         broken.push((rule, way));
     }
-    Found { numbers, broken }
+    Found { numbers, broken, occasions }
 }
 
-fn check(scenario: Scenario) {
+fn check(scenario: Scenario) -> Vec<&'static str> {
     let found = explore(scenario, None);
     println!("{}", found.numbers);
     for (rule, way) in &found.broken {
         println!("broken: {rule}\n{way}");
     }
     assert!(found.broken.is_empty(), "a rule is broken");
+    found.occasions
 }
 
 #[test]
 fn one_item() {
-    check(scenario("one item, edits", &profile::ONE, Bounds { edits: 2, meddlings: 1, ..NONE }));
-    check(scenario("one item, input", &profile::ONE, Bounds { edits: 2, inputs: 2, ..NONE }));
-    check(scenario("one item, faults", &profile::ONE, Bounds { edits: 2, unheard: 1, crashes: 1, ..NONE }));
-    check(scenario("one item, refusals", &profile::ONE, Bounds { edits: 2, refusals: 1, ..NONE }));
+    let occasions = [
+        check(scenario("one item, edits", &profile::ONE, Bounds { edits: 2, meddlings: 1, ..NONE })),
+        check(scenario("one item, input", &profile::ONE, Bounds { edits: 2, inputs: 2, ..NONE })),
+        check(scenario("one item, faults", &profile::ONE, Bounds { edits: 2, unheard: 1, crashes: 1, ..NONE })),
+        check(scenario("one item, refusals", &profile::ONE, Bounds { edits: 2, refusals: 1, ..NONE })),
+    ]
+    .concat();
+    let lacking: Vec<_> = OCCASIONS.iter().filter(|occasion| !occasions.contains(occasion)).collect();
+    assert!(lacking.is_empty(), "never seen: {lacking:?}");
 }
 
 #[test]
@@ -123,6 +135,16 @@ fn three_items() {
     check(scenario("three items", &profile::THREE, Bounds { edits: 1, ..NONE }));
     check(scenario("three items, meddling", &profile::THREE, Bounds { meddlings: 1, inputs: 1, ..NONE }));
     check(scenario("three items, faults", &profile::THREE, Bounds { unheard: 1, crashes: 1, ..NONE }));
+}
+
+/// A weakness that is known and not beaten yet: a machine config that is reverted before its pool has taken in the change
+/// leaves the pool with the rendering that it had, and that is waited for as if it were the old one. When this fails, it is
+/// beaten: then a pool may be late in all scenarios.
+#[test]
+fn a_revert_that_is_faster_than_the_pool_is_waited_for_in_vain() {
+    let found = explore(scenario("late nodes", &profile::LATE_NODES, Bounds { meddlings: 1, ..NONE }), None);
+    println!("{}", found.numbers);
+    assert_eq!(found.broken.iter().map(|(rule, _)| *rule).collect::<Vec<_>>(), [REST]);
 }
 
 /// Minutes to hours, and gigabytes.

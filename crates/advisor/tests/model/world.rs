@@ -3,7 +3,7 @@
 use std::{fmt, sync::Arc};
 
 use api::VirtPlatformConfig;
-use api::virt_platform_config::{Action, Approval, FailurePolicy, Profile, VirtPlatformConfigSpec};
+use api::virt_platform_config::{Action, Approval, FailurePolicy, Phase, Profile, VirtPlatformConfigSpec};
 use stateright::{Model, Property};
 
 use crate::{
@@ -70,7 +70,7 @@ pub(crate) struct World {
 pub(crate) struct State {
     pub(crate) core: Core,
     left: Bounds,
-    history: History,
+    pub(crate) history: History,
     pub(crate) broken: Option<Broken>,
 }
 
@@ -78,7 +78,7 @@ pub(crate) struct State {
 pub(crate) enum Event {
     Begin { is_stale: bool },
     Step(Fate),
-    Crash,
+    Crash { is_forgetful: bool },
     RollOut,
     Edit(Edit),
     Meddle(usize, Meddling),
@@ -172,7 +172,7 @@ impl Model for World {
                     }
                 }
                 if left.crashes > 0 {
-                    actions.push(Event::Crash);
+                    actions.extend([false, true].map(|is_forgetful| Event::Crash { is_forgetful }));
                 }
             }
             None if core.has_news => {
@@ -204,9 +204,9 @@ impl Model for World {
         let core = &mut next.core;
         match event {
             Event::Begin { is_stale } => next.core = self.memory.stage.begin(core, is_stale),
-            Event::Crash => {
+            Event::Crash { is_forgetful } => {
                 next.left.crashes -= 1;
-                next.core = self.memory.stage.drop_run(core);
+                next.core = self.memory.stage.drop_run(core, is_forgetful);
             }
             Event::Step(fate) => {
                 let step = self.memory.step(core, fate)?;
@@ -243,6 +243,18 @@ impl Model for World {
 
     fn properties(&self) -> Vec<Property<Self>> {
         crate::rules::properties()
+    }
+}
+
+impl State {
+    pub(crate) fn phase(&self) -> Option<Phase> {
+        self.core.cluster.config.status.as_ref().and_then(|status| status.phase)
+    }
+
+    /// Whether an item is not known to be applied.
+    pub(crate) fn is_unwritten(&self, at: usize) -> bool {
+        let item = self.core.cluster.config.status.as_ref().and_then(|status| status.items.get(at));
+        item.is_some_and(|item| item.applied_fingerprint.is_none())
     }
 }
 

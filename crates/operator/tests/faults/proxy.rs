@@ -25,7 +25,7 @@ use tokio::{
 
 use crate::{
     fault::{Fault, Key, label},
-    record::{Answer, Hold, Record},
+    record::{Answer, Hold, Record, gone},
 };
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -115,10 +115,11 @@ impl Proxy {
         let (parts, body) = request.into_parts();
         let body = body.collect().await.map_err(|_| Cut)?.to_bytes();
         let mut uri = parts.uri.path_and_query().ok_or(Cut)?.to_string();
-        // A deletion says in its body that it is a dry run. The audit log has no bodies.
+        // A deletion says in its body that it is a dry run. The audit log has no bodies, so there it must be in the query.
         let preview: &[u8] = br#""dryRun":["All"]"#;
-        if parts.method == Method::DELETE && body.windows(preview.len()).any(|part| part == preview) {
-            uri += "?dryRun=All";
+        let is_preview = body.windows(preview.len()).any(|part| part == preview);
+        if parts.method == Method::DELETE && is_preview && !uri.contains("dryRun=") {
+            uri = format!("{}?dryRun=All", uri.trim_end_matches('?'));
         }
         let uri: Uri = uri.parse().map_err(|_| Cut)?;
         let mut forward = Request::builder().method(&parts.method).uri(uri.clone());
@@ -196,6 +197,9 @@ impl Proxy {
 
     /// Passes on an answer that may never end, until all watches are cut.
     async fn stream(&self, request: Request<Body>) -> Result<Reply, Cut> {
+        if self.record().is_expired(request.uri()) {
+            return Ok(reply(gone()));
+        }
         let mut cuts = self.cuts.subscribe();
         let answer = self.behind.send(request).await.map_err(|_| Cut)?;
         let (parts, body) = answer.into_parts();
@@ -205,6 +209,12 @@ impl Proxy {
         let chunks = body.into_data_stream().take_until(Box::pin(end));
         let body = StreamBody::new(chunks.map_ok(Frame::data).map_err(BoxError::from));
         Ok(finish(parts.status, body.boxed_unsync()))
+    }
+
+    /// Ends all watches. None can be resumed: whoever tries is answered with 410 until everything is listed again.
+    pub(crate) fn expire(&self) {
+        self.record().expire();
+        self.cuts.send_modify(|cuts| *cuts += 1);
     }
 
     /// Reads what is there now, for later replays.

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use http::{Method, StatusCode, Uri};
 use hyper::body::Bytes;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
 use crate::fault::{Fault, Key};
@@ -45,6 +45,10 @@ pub(crate) struct Record {
     /// What was read since everything became old, if it did.
     traveled: Option<HashSet<String>>,
     held: Option<(String, Hold)>,
+    /// What was listed since all watches expired, if they did.
+    listed: Option<HashSet<String>>,
+    /// Watches that were refused for that.
+    pub(crate) refused: Vec<String>,
     history: HashMap<String, Vec<Answer>>,
 }
 
@@ -64,6 +68,25 @@ impl Record {
 
     pub(crate) fn held(&mut self, label: &str) -> Option<Hold> {
         self.held.take_if(|(held, _)| held == label).map(|(_, hold)| hold)
+    }
+
+    pub(crate) fn expire(&mut self) {
+        self.listed = Some(HashSet::new());
+    }
+
+    /// Whether a request is a watch that cannot be resumed. A list makes the next one possible.
+    pub(crate) fn is_expired(&mut self, uri: &Uri) -> bool {
+        let Some(listed) = &mut self.listed else { return false };
+        let query = uri.query().unwrap_or_default();
+        let selector = query.split('&').find(|part| part.starts_with("fieldSelector")).unwrap_or_default();
+        let place = format!("{}?{selector}", uri.path());
+        if query.contains("watch=") {
+            let refused = !listed.contains(&place);
+            self.refused.extend(refused.then_some(place));
+            return refused;
+        }
+        listed.insert(place);
+        false
     }
 
     pub(crate) fn count(&self, label: &str) -> usize {
@@ -127,4 +150,17 @@ impl Record {
         self.hit |= older.is_some();
         older
     }
+}
+
+/// What a watch from a version that is no longer known is answered with.
+pub(crate) fn gone() -> Answer {
+    let status = json!({
+        "apiVersion": "v1",
+        "kind": "Status",
+        "status": "Failure",
+        "code": 410,
+        "reason": "Expired",
+        "message": "too old resource version",
+    });
+    Answer { code: StatusCode::GONE, body: status.to_string().into() }
 }

@@ -1,5 +1,7 @@
 //! The life of one configuration, as a person and the machine config operator play it, and what is left in the end.
 
+use std::{cell::Cell, time::Duration};
+
 use serde_json::{Value, json};
 
 use crate::{
@@ -10,6 +12,9 @@ use crate::{
 
 /// Under this name the action is set to Apply, so that the audit log tells when.
 pub(crate) const APPROVER: &str = "approver";
+
+/// However much is broken, and however slow the machine.
+const LIFETIME: Duration = Duration::from_secs(300);
 
 /// When to disturb: an edit was made and the operator has just begun to act on it, or it has done so and rests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,10 +36,19 @@ impl Life {
     /// Calls `disturb` after every edit, and again when the operator has come to rest, with the phase that it is heading for
     /// or in.
     pub(crate) async fn live(self, platform: &Platform, disturb: impl AsyncFn(Moment, &str)) {
-        match self {
-            Life::Usual => usual(platform, disturb).await,
-            Life::Takeover => takeover(platform, disturb).await,
-        }
+        let phase = Cell::new("");
+        let disturb = async |moment: Moment, next: &'static str| {
+            phase.set(next);
+            disturb(moment, next).await;
+        };
+        let life = async {
+            match self {
+                Life::Usual => usual(platform, disturb).await,
+                Life::Takeover => takeover(platform, disturb).await,
+            }
+        };
+        let ended = tokio::time::timeout(LIFETIME, life).await;
+        assert!(ended.is_ok(), "a life hangs after {}", phase.get());
     }
 }
 
@@ -42,7 +56,7 @@ async fn approve(platform: &Platform) {
     platform.patch(APPROVER, &config(LOAD_AWARE, json!({"action": "Apply"}))).await;
 }
 
-async fn usual(platform: &Platform, disturb: impl AsyncFn(Moment, &str)) {
+async fn usual(platform: &Platform, disturb: impl AsyncFn(Moment, &'static str)) {
     let busy = async |phase| disturb(Moment::Busy, phase).await;
     let at_rest = async |phase| disturb(Moment::AtRest, phase).await;
     platform.until_phase(LOAD_AWARE, "Ignored").await;
@@ -74,7 +88,7 @@ async fn usual(platform: &Platform, disturb: impl AsyncFn(Moment, &str)) {
     at_rest("Restored").await;
 }
 
-async fn takeover(platform: &Platform, disturb: impl AsyncFn(Moment, &str)) {
+async fn takeover(platform: &Platform, disturb: impl AsyncFn(Moment, &'static str)) {
     let busy = async |phase| disturb(Moment::Busy, phase).await;
     let at_rest = async |phase| disturb(Moment::AtRest, phase).await;
     let spec =
