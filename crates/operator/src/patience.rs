@@ -11,23 +11,24 @@ const LONGEST: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub(crate) struct Patience {
     next: Duration,
+    longest: Duration,
 }
 
 impl Default for Patience {
     fn default() -> Self {
-        Patience { next: FIRST }
+        Patience::up_to(LONGEST)
     }
 }
 
 impl Patience {
-    pub(crate) fn next(&mut self) -> Duration {
-        let now = self.next;
-        self.next = (now * 2).min(LONGEST);
-        spread(now)
+    pub(crate) fn up_to(longest: Duration) -> Self {
+        Patience { next: FIRST, longest }
     }
 
-    pub(crate) async fn wait(&mut self) {
-        tokio::time::sleep(self.next()).await;
+    pub(crate) fn next(&mut self) -> Duration {
+        let now = self.next;
+        self.next = (now * 2).min(self.longest);
+        spread(now)
     }
 
     pub(crate) fn reset(&mut self) {

@@ -3,7 +3,7 @@
 //! The watcher of kube-rs begins every attempt with a success, which would end any back-off that counts successes, and it
 //! never gives up a place in the history that the API server has forgotten. Both are seen to here.
 
-use std::{fmt::Debug, pin::Pin};
+use std::{fmt::Debug, pin::Pin, time::Duration};
 
 use futures::{Stream, StreamExt};
 use kube::{
@@ -11,9 +11,13 @@ use kube::{
     runtime::watcher::{self, Event, watcher},
 };
 use serde::de::DeserializeOwned;
+use tokio::time::Instant;
 use tracing::{debug, warn};
 
 use crate::patience::Patience;
+
+/// When the API server is back, what was missed has to be seen soon; asking costs it little.
+const LONGEST: Duration = Duration::from_secs(15);
 
 /// How often a failure is told as what it is; most of them pass before anybody could look.
 const QUIET: usize = 3;
@@ -23,6 +27,8 @@ pub(crate) struct Persistent<K> {
     config: watcher::Config,
     events: Pin<Box<dyn Stream<Item = watcher::Result<Event<K>>> + Send>>,
     patience: Patience,
+    /// When the last attempt began, and after which pause.
+    begun: (Instant, Duration),
     failures: usize,
 }
 
@@ -32,7 +38,8 @@ where
 {
     pub(crate) fn new(api: Api<K>, config: watcher::Config) -> Self {
         let events = Box::pin(watcher(api.clone(), config.clone()));
-        Persistent { api, config, events, patience: Patience::default(), failures: 0 }
+        let begun = (Instant::now(), Duration::ZERO);
+        Persistent { api, config, events, patience: Patience::up_to(LONGEST), begun, failures: 0 }
     }
 
     /// The next event. None when nothing is served there, after a pause.
@@ -48,6 +55,12 @@ where
                 Some(Err(error)) => error,
                 None => watcher::Error::NoResourceVersion,
             };
+            let (since, pause) = self.begun;
+            // A watch on something that never changes brings no event; that it held for a while is success enough.
+            if since.elapsed() > pause {
+                self.patience.reset();
+                self.failures = 0;
+            }
             self.failures += 1;
             match self.failures > QUIET {
                 true => warn!(path = self.api.resource_url(), %error, "watching; trying again"),
@@ -57,7 +70,9 @@ where
             if matches!(code, Some(404 | 410)) {
                 self.events = Box::pin(watcher(self.api.clone(), self.config.clone()));
             }
-            self.patience.wait().await;
+            let pause = self.patience.next();
+            tokio::time::sleep(pause).await;
+            self.begun = (Instant::now(), pause);
             if code == Some(404) {
                 return None;
             }

@@ -81,7 +81,8 @@ pub(super) fn execution(mut desk: Desk<'_>, news: &News<'_>) -> Decision {
         }
         let as_found = item.source_fingerprint.as_deref() == Some(&planned.fingerprint);
         // A write of ours may have gone through unheard, and fields that it was to take out are still there.
-        let is_half_done = item.state == ItemState::InProgress && drift::is_applied(item, live);
+        let is_half_done =
+            item.state == ItemState::InProgress && !item.removes.is_empty() && drift::is_applied(item, live);
         if !as_found && !is_half_done && !desk.observed.spec.bypass_optimistic_lock {
             return stale(desk, &name, &planned.target.to_string());
         }
