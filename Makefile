@@ -45,6 +45,12 @@ undeploy: ## Remove the operator and its rights; the namespace, the definition a
 build-installer: ## Write dist/install.yaml, all of the above in one file (IMG=registry/name:tag: with this image)
 	@$(XTASK) build-installer $(if $(IMG),--image '$(IMG)')
 
+.PHONY: docker-build docker-push
+docker-build: ## Build the image of the operator with podman or docker (IMG=registry/name:tag, CONTAINER_TOOL=docker)
+	@$(XTASK) image-build $(if $(IMG),--image '$(IMG)') $(if $(CONTAINER_TOOL),--tool '$(CONTAINER_TOOL)')
+docker-push: ## Push it to its registry
+	@$(XTASK) image-push $(if $(IMG),--image '$(IMG)') $(if $(CONTAINER_TOOL),--tool '$(CONTAINER_TOOL)')
+
 ##@ Develop
 
 .PHONY: dev-setup kind-delete dev-teardown
@@ -67,6 +73,11 @@ test: ## Run everything: format, lints, unit and API-server tests
 	@echo "== unit and API-server tests"
 	@$(CARGO) test --workspace --locked --lib --bins --tests
 
+.PHONY: test-e2e
+test-e2e: ## Run the guides command by command, the operator as its own process, on a control plane of their own
+	@$(XTASK) tools $(TEST_TOOLS)
+	@$(CARGO) test --locked --package cli --package xtask --test it
+
 .PHONY: test-faults
 test-faults: ## Run the faults against the real API server, the slow ones too
 	@FAULTS=all $(CARGO) test --package operator --locked --test faults -- --nocapture
@@ -78,6 +89,12 @@ test-model: ## Explore the decisions and the executor with a model checker
 .PHONY: build
 build: ## Build the workspace
 	@$(CARGO) build --workspace --locked
+
+.PHONY: build-static
+PROFILE ?= release
+build-static: ## Build virt-advisor as the image holds it: a file that needs nothing but a kernel (PROFILE=dev: not optimized)
+	@RUSTFLAGS='-C target-feature=+crt-static' $(CARGO) build --locked --package cli --bin virt-advisor \
+	  --target "$$(rustc -vV | sed -n 's/^host: //p')" --profile $(PROFILE)
 
 .PHONY: fmt
 fmt: ## Format the code

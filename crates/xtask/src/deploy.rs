@@ -95,6 +95,14 @@ fn rendered(kubectl: &Kubectl, image: Option<&Image>) -> anyhow::Result<String> 
     }
 }
 
+/// The image that config/manager names.
+pub(crate) fn default_image() -> anyhow::Result<String> {
+    let manifest = "config/manager/manager.yaml";
+    let text = fs::read_to_string(root().join(manifest)).with_context(|| format!("reading {manifest}"))?;
+    let image = text.lines().find_map(|line| line.trim().strip_prefix("image: "));
+    Ok(image.with_context(|| format!("{manifest} names no image"))?.to_owned())
+}
+
 fn with_image(text: &str, image: &Image) -> anyhow::Result<String> {
     let mut replaced = 0;
     let lines = text.lines().map(|line| match line.split_once("image: ") {

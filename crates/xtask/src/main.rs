@@ -8,6 +8,7 @@ mod demo;
 mod deploy;
 mod dev;
 mod generate;
+mod image;
 mod install;
 mod kubectl;
 mod nodes;
@@ -39,6 +40,10 @@ enum Command {
     Undeploy,
     /// Write everything that an installation consists of into one file
     BuildInstaller(deploy::Args),
+    /// Build the image of the operator
+    ImageBuild(image::Args),
+    /// Push it to its registry
+    ImagePush(image::Args),
     /// Provide a cluster to develop against
     DevSetup(dev::Args),
     /// End what dev-setup provided
@@ -67,6 +72,8 @@ fn main() -> ExitCode {
             Command::Deploy(args) => deploy::deploy(&args),
             Command::Undeploy => deploy::undeploy(),
             Command::BuildInstaller(args) => deploy::build_installer(&args),
+            Command::ImageBuild(args) => image::build(&args),
+            Command::ImagePush(args) => image::push(&args),
             Command::DevSetup(args) => dev::setup(&args),
             Command::DevTeardown(args) => dev::teardown(&args),
             Command::DevHost(place) => runtime.block_on(dev::host(&place)),

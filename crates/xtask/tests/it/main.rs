@@ -6,6 +6,7 @@ mod cluster;
 mod commands;
 mod demo;
 mod dev;
+mod image;
 mod installation;
 mod rights;
 mod tools;

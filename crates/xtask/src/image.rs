@@ -1,0 +1,60 @@
+//! The image of the operator, built and pushed with podman or docker, whichever is there.
+
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, bail, ensure};
+
+use crate::{deploy::Image, root};
+
+const TOOLS: [&str; 2] = ["podman", "docker"];
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The image, instead of the one in config/manager
+    #[arg(long, value_name = "IMAGE")]
+    image: Option<Image>,
+    /// The program that builds images, instead of podman, or docker where there is no podman
+    #[arg(long, value_name = "PROGRAM")]
+    tool: Option<String>,
+}
+
+pub(crate) fn build(args: &Args) -> anyhow::Result<()> {
+    let image = args.image()?;
+    run(&args.tool()?, &["build", "--tag", &image, "."])?;
+    println!("{image} built");
+    Ok(())
+}
+
+pub(crate) fn push(args: &Args) -> anyhow::Result<()> {
+    run(&args.tool()?, &["push", &args.image()?])
+}
+
+impl Args {
+    fn image(&self) -> anyhow::Result<String> {
+        match &self.image {
+            Some(image) => Ok(image.to_string()),
+            None => crate::deploy::default_image(),
+        }
+    }
+
+    fn tool(&self) -> anyhow::Result<String> {
+        let is_there = |tool: &&str| {
+            let mut asked = Command::new(tool);
+            asked.arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|it| it.success())
+        };
+        if let Some(tool) = &self.tool {
+            ensure!(is_there(&tool.as_str()), "{tool} is not installed: install it, or leave CONTAINER_TOOL out");
+            return Ok(tool.clone());
+        }
+        match TOOLS.iter().find(|tool| is_there(tool)) {
+            Some(tool) => Ok((*tool).to_owned()),
+            None => bail!("neither podman nor docker is installed: install one, or name another with CONTAINER_TOOL"),
+        }
+    }
+}
+
+fn run(tool: &str, args: &[&str]) -> anyhow::Result<()> {
+    let status = Command::new(tool).args(args).current_dir(root()).status().with_context(|| tool.to_owned())?;
+    ensure!(status.success(), "{tool} {} failed ({status}); does its engine run? `{tool} info` tells", args.join(" "));
+    Ok(())
+}
