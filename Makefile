@@ -82,9 +82,13 @@ test-e2e: ## Run the guides command by command, the operator as its own process,
 test-faults: ## Run the faults against the real API server, the slow ones too
 	@FAULTS=all $(CARGO) test --package operator --locked --test faults -- --nocapture
 
+.PHONY: test-schedules
+test-schedules: ## Try random schedules of faults on a model of the API server (SCHEDULES=50000: so many; SEED=7: just this one)
+	@$(CARGO) test --package operator --locked --release --test schedules whatever -- --nocapture
+
 .PHONY: test-model
 test-model: ## Explore the decisions and the executor with a model checker
-	@$(CARGO) test --locked --package advisor --test model -- --nocapture
+	@MODEL=all $(CARGO) test --locked --package advisor --test model -- --nocapture
 
 .PHONY: build
 build: ## Build the workspace
@@ -125,6 +129,12 @@ bench-operator: ## Measure what the operator costs: waiting time, requests, memo
 .PHONY: bench-plan
 bench-plan: ## Measure what a plan costs, as a ratio to the API calls it cannot avoid (optimized build)
 	@$(CARGO) run --quiet --locked --release --package xtask -- bench-plan
+
+.PHONY: bench-sim
+bench-sim: ## Measure classification and simulation: wall time, and instructions as the gate (optimized build)
+	@$(CARGO) bench --locked --package balance
+	@$(CARGO) bench --locked --package sim --bench steps
+	@$(CARGO) bench --locked --package sim --bench steps -- instructions
 
 .PHONY: clean
 clean: ## Remove what was built from this tree (the cache of third-party programs stays)

@@ -30,7 +30,7 @@ impl Replica {
         let address = format!("--health-probe-bind-address={probes}");
         let mut args = vec!["operator", "--leader-elect", "--leader-election-namespace=openshift-cnv", &address];
         args.extend(TIMES);
-        let who = Identity::user(user, &["system:masters"]);
+        let who = Identity::user(user, &[]);
         let program = Path::new(env!("CARGO_BIN_EXE_virt-advisor"));
         let process = cluster.access().run(&who, "virt-advisor", program, &args).await.unwrap();
         Replica { user: user.to_owned(), probes, process }
@@ -72,6 +72,41 @@ async fn until(client: &Client, uri: &str, what: &str, holds: impl Fn(&Value) ->
     }
 }
 
+/// Gives users the roles that the operator is installed with, and nothing else. They have to be told apart, so they are not
+/// its account.
+async fn grant(client: &Client, users: &[&str]) {
+    let subject = |user: &&str| json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user});
+    for file in ["role.yaml", "role_binding.yaml"] {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../config/rbac").join(file);
+        let documents: Vec<Value> = serde_saphyr::from_multiple(&std::fs::read_to_string(path).unwrap()).unwrap();
+        for mut object in documents {
+            if object.get("subjects").is_some() {
+                object["subjects"] = users.iter().map(subject).collect();
+            }
+            let namespace =
+                object["metadata"]["namespace"].as_str().map(|namespace| format!("/namespaces/{namespace}"));
+            let plural = object["kind"].as_str().unwrap().to_lowercase();
+            let uri = format!("/apis/rbac.authorization.k8s.io/v1{}/{plural}s", namespace.unwrap_or_default());
+            request(client, "POST", &uri, "application/json", object).await.unwrap();
+        }
+    }
+    // The API server acts on roles a moment after it was told.
+    let last = json!({"verb": "create", "group": "events.k8s.io", "resource": "events", "namespace": "default"});
+    for user in users {
+        let review = json!({"spec": {"user": user, "resourceAttributes": last}});
+        let start = Instant::now();
+        loop {
+            let uri = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
+            let answer = request(client, "POST", uri, "application/json", review.clone()).await.unwrap();
+            if answer["status"]["allowed"] == true {
+                break;
+            }
+            assert!(start.elapsed() < PATIENCE, "never granted: {answer:#}");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+}
+
 fn is_about_work(request: &&Request) -> bool {
     request.is_write() && request.resource != "leases" && request.resource != "events"
 }
@@ -94,7 +129,9 @@ async fn one_of_two_leads_and_a_leader_that_was_stopped_writes_nothing_when_it_w
     let collection = "/apis/advisor.kubevirt.io/v1alpha1/virtplatformconfigs";
     request(&client, "POST", collection, "application/json", config).await.unwrap();
 
+    grant(&client, &["replica-a", "replica-b"]).await;
     let mark = cluster.audit().mark(&client).await.unwrap();
+    let beginning = mark;
     let replicas = [Replica::start(&cluster, "replica-a").await, Replica::start(&cluster, "replica-b").await];
     let completed = |config: &Value| config["status"]["phase"] == "Completed";
     let first = until(&client, CONFIG, "completed", completed).await;
@@ -133,4 +170,8 @@ async fn one_of_two_leads_and_a_leader_that_was_stopped_writes_nothing_when_it_w
     let lease = get(&client, LEASE).await;
     assert_eq!(lease["spec"]["holderIdentity"], "", "given up, so that the next one need not wait");
     assert_eq!(lease["spec"]["leaseTransitions"], 1);
+    for replica in &replicas {
+        let refused = cluster.audit().refusals_since(beginning, &client, &replica.user).await.unwrap();
+        assert!(refused.is_empty(), "the rights that it is shipped with do not suffice: {refused:?}");
+    }
 }

@@ -3,5 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod guide;
+mod lab_sim;
 mod lease;
 mod preview;

@@ -117,7 +117,8 @@ impl Stage {
         let account = self.account.to_string();
         let own: Vec<_> = requests.iter().filter(|request| request.user == account).collect();
         assert!(own.iter().any(|request| request.is_write()), "it worked under its own account");
-        let refused: Vec<_> = own.iter().filter(|request| request.code == 403).map(ToString::to_string).collect();
+        let refused = self.cluster.audit().refusals_since(self.beginning, &self.client, &account).await.unwrap();
+        let refused: Vec<_> = refused.iter().map(ToString::to_string).collect();
         assert!(refused.is_empty(), "the rights that it is shipped with do not suffice:\n{}", refused.join("\n"));
     }
 }

@@ -1,0 +1,306 @@
+//! The language in which algorithms are defined: combinators whose types are the expression.
+//!
+//! One definition serves twice. As a Rust value it is compiled into a single loop over the columns; [`Op::formula`] turns
+//! the same value into a [`Formula`], from which the PromQL, the documentation and the explanations are made.
+
+mod formula;
+
+use std::ops::Add;
+
+pub use formula::Formula;
+
+use crate::signals::Signal;
+
+/// A difference from the mean smaller than this is none. Means carry rounding errors in the last bit, and the algorithms
+/// that divide by the greatest deviation would blow those up to 1 when all nodes are equal.
+pub const TOLERANCE: f64 = 1e-9;
+
+/// What an expression may know beyond the node itself.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Cluster {
+    pub(crate) means: [f64; 4],
+    /// Which positive deviation is greatest on average.
+    pub(crate) critical: Signal,
+}
+
+/// A value of each node, computed from its four signals and the cluster's aggregates.
+pub(crate) trait Op: Copy {
+    /// Whether [`Cluster::critical`] is looked at: finding it takes a pass of its own.
+    const CRITICAL: bool = false;
+
+    fn at(self, signals: &[f64; 4], cluster: &Cluster) -> f64;
+
+    fn formula(self) -> Formula;
+}
+
+/// An expression, with the arithmetic to make others of it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Expr<T>(T);
+
+macro_rules! leaves {
+    ($($name:ident = $signal:ident),*) => { $(
+        pub(crate) const $name: Expr<Raw<{ Signal::$signal.index() }>> = Expr(Raw);
+    )* };
+}
+leaves!(CPU_USAGE = CpuUsage, CPU_PRESSURE = CpuPressure, MEMORY_USAGE = MemoryUsage, MEMORY_PRESSURE = MemoryPressure);
+
+/// The positive deviation of the dimension in which it is greatest on average; the first of equals.
+pub(crate) const CRITICAL: Expr<Critical> = Expr(Critical);
+
+impl<const S: usize> Expr<Raw<S>> {
+    /// How far from the cluster's mean.
+    pub(crate) fn deviation(self) -> Expr<Deviation<S>> {
+        Expr(Deviation)
+    }
+
+    /// How far above the cluster's mean; 0 below it.
+    pub(crate) fn excess(self) -> Expr<Excess<S>> {
+        Expr(Excess)
+    }
+}
+
+impl<T: Op> Expr<T> {
+    pub(crate) fn squared(self) -> Expr<Square<T>> {
+        Expr(Square(self.0))
+    }
+
+    pub(crate) fn root(self) -> Expr<Root<T>> {
+        Expr(Root(self.0))
+    }
+
+    pub(crate) fn times(self, factor: f64) -> Expr<Times<T>> {
+        Expr(Times(self.0, factor))
+    }
+
+    pub(crate) fn over(self, divisor: f64) -> Expr<Over<T>> {
+        Expr(Over(self.0, divisor))
+    }
+
+    pub(crate) fn at_most_one(self) -> Expr<AtMostOne<T>> {
+        Expr(AtMostOne(self.0))
+    }
+
+    pub(crate) fn or_greater<U: Op>(self, other: Expr<U>) -> Expr<Greater<T, U>> {
+        Expr(Greater(self.0, other.0))
+    }
+}
+
+impl<T: Op> Op for Expr<T> {
+    const CRITICAL: bool = T::CRITICAL;
+
+    #[inline(always)]
+    fn at(self, signals: &[f64; 4], cluster: &Cluster) -> f64 {
+        self.0.at(signals, cluster)
+    }
+
+    fn formula(self) -> Formula {
+        self.0.formula()
+    }
+}
+
+impl<T: Op, U: Op> Add<Expr<U>> for Expr<T> {
+    type Output = Expr<Plus<T, U>>;
+
+    fn add(self, other: Expr<U>) -> Self::Output {
+        Expr(Plus(self.0, other.0))
+    }
+}
+
+#[inline(always)]
+pub(crate) fn deviation(value: f64, mean: f64) -> f64 {
+    let difference = value - mean;
+    if difference.abs() >= TOLERANCE { difference } else { 0.0 }
+}
+
+#[inline(always)]
+pub(crate) fn excess(value: f64, mean: f64) -> f64 {
+    let difference = value - mean;
+    if difference >= TOLERANCE { difference } else { 0.0 }
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Raw<const S: usize>;
+
+impl<const S: usize> Op for Raw<S> {
+    #[inline(always)]
+    fn at(self, signals: &[f64; 4], _: &Cluster) -> f64 {
+        signals[S]
+    }
+
+    fn formula(self) -> Formula {
+        Formula::Signal(Signal::ALL[S])
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Deviation<const S: usize>;
+
+impl<const S: usize> Op for Deviation<S> {
+    #[inline(always)]
+    fn at(self, signals: &[f64; 4], cluster: &Cluster) -> f64 {
+        deviation(signals[S], cluster.means[S])
+    }
+
+    fn formula(self) -> Formula {
+        Formula::Deviation(Signal::ALL[S])
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Excess<const S: usize>;
+
+impl<const S: usize> Op for Excess<S> {
+    #[inline(always)]
+    fn at(self, signals: &[f64; 4], cluster: &Cluster) -> f64 {
+        excess(signals[S], cluster.means[S])
+    }
+
+    fn formula(self) -> Formula {
+        Formula::Excess(Signal::ALL[S])
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Critical;
+
+impl Op for Critical {
+    const CRITICAL: bool = true;
+
+    #[inline(always)]
+    fn at(self, signals: &[f64; 4], cluster: &Cluster) -> f64 {
+        let at = cluster.critical.index();
+        excess(signals[at], cluster.means[at])
+    }
+
+    fn formula(self) -> Formula {
+        Formula::Critical
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Square<T>(T);
+
+impl<T: Op> Op for Square<T> {
+    const CRITICAL: bool = T::CRITICAL;
+
+    #[inline(always)]
+    fn at(self, signals: &[f64; 4], cluster: &Cluster) -> f64 {
+        let value = self.0.at(signals, cluster);
+        value * value
+    }
+
+    fn formula(self) -> Formula {
+        Formula::Square(Box::new(self.0.formula()))
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Root<T>(T);
+
+impl<T: Op> Op for Root<T> {
+    const CRITICAL: bool = T::CRITICAL;
+
+    #[inline(always)]
+    fn at(self, signals: &[f64; 4], cluster: &Cluster) -> f64 {
+        self.0.at(signals, cluster).sqrt()
+    }
+
+    fn formula(self) -> Formula {
+        Formula::Root(Box::new(self.0.formula()))
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Times<T>(T, f64);
+
+impl<T: Op> Op for Times<T> {
+    const CRITICAL: bool = T::CRITICAL;
+
+    #[inline(always)]
+    fn at(self, signals: &[f64; 4], cluster: &Cluster) -> f64 {
+        self.1 * self.0.at(signals, cluster)
+    }
+
+    fn formula(self) -> Formula {
+        Formula::Times(self.1, Box::new(self.0.formula()))
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Over<T>(T, f64);
+
+impl<T: Op> Op for Over<T> {
+    const CRITICAL: bool = T::CRITICAL;
+
+    #[inline(always)]
+    fn at(self, signals: &[f64; 4], cluster: &Cluster) -> f64 {
+        self.0.at(signals, cluster) / self.1
+    }
+
+    fn formula(self) -> Formula {
+        Formula::Over(Box::new(self.0.formula()), self.1)
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct AtMostOne<T>(T);
+
+impl<T: Op> Op for AtMostOne<T> {
+    const CRITICAL: bool = T::CRITICAL;
+
+    #[inline(always)]
+    fn at(self, signals: &[f64; 4], cluster: &Cluster) -> f64 {
+        let value = self.0.at(signals, cluster);
+        if value < 1.0 { value } else { 1.0 }
+    }
+
+    fn formula(self) -> Formula {
+        Formula::AtMostOne(Box::new(self.0.formula()))
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Plus<T, U>(T, U);
+
+impl<T: Op, U: Op> Op for Plus<T, U> {
+    const CRITICAL: bool = T::CRITICAL || U::CRITICAL;
+
+    #[inline(always)]
+    fn at(self, signals: &[f64; 4], cluster: &Cluster) -> f64 {
+        self.0.at(signals, cluster) + self.1.at(signals, cluster)
+    }
+
+    /// Sums lean to the left, so `a + b + c` is one sum of three in the order in which it is computed.
+    fn formula(self) -> Formula {
+        Formula::Sum(match (self.0.formula(), self.1.formula()) {
+            (Formula::Sum(mut terms), last) => {
+                terms.push(last);
+                terms
+            }
+            (first, second) => vec![first, second],
+        })
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Greater<T, U>(T, U);
+
+impl<T: Op, U: Op> Op for Greater<T, U> {
+    const CRITICAL: bool = T::CRITICAL || U::CRITICAL;
+
+    #[inline(always)]
+    fn at(self, signals: &[f64; 4], cluster: &Cluster) -> f64 {
+        let (left, right) = (self.0.at(signals, cluster), self.1.at(signals, cluster));
+        if left > right { left } else { right }
+    }
+
+    fn formula(self) -> Formula {
+        Formula::Greatest(match (self.0.formula(), self.1.formula()) {
+            (Formula::Greatest(mut terms), last) => {
+                terms.push(last);
+                terms
+            }
+            (first, second) => vec![first, second],
+        })
+    }
+}

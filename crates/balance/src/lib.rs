@@ -1,0 +1,32 @@
+//! Node load: pressure models, the 19 algorithms that score it, thresholds, buckets and the choice of evictions - and the
+//! same algorithms as Prometheus recording rules. Values in, values out; nothing here talks to anybody.
+//!
+//! The same input gives the same bits on any machine, in debug and in release builds: sums have a fixed shape, nothing is
+//! fused, and the only function beyond the four operations is the square root, which IEEE 754 defines exactly.
+
+#![forbid(unsafe_code)]
+
+mod algorithm;
+mod classify;
+pub mod descheduler;
+mod error;
+mod evaluate;
+mod explain;
+mod expression;
+mod mode;
+pub mod pareto;
+mod pressure;
+pub mod promql;
+mod signals;
+mod sum;
+
+pub use algorithm::{Algorithm, Focus, Weights};
+pub use classify::{Bucket, Buckets, Classifier, Semantics};
+pub use error::{ParameterError, Unknown};
+pub use evaluate::{Means, Scores};
+pub use explain::Term;
+pub use expression::{Formula, TOLERANCE};
+pub use mode::Mode;
+pub use pressure::{Capacity, PressureModel};
+pub use signals::{OutOfRange, Signal, Signals};
+pub use sum::BlockSum;

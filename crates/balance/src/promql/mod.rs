@@ -1,0 +1,132 @@
+//! The algorithms as Prometheus recording rules, rendered from the same definitions that the evaluator runs.
+//!
+//! All rules are in one group, in the order in which they need each other: Prometheus evaluates a group from top to
+//! bottom, but gives each group a time of its own, so a second group would lag behind the first.
+
+mod render;
+mod rules;
+
+use std::{fmt, str::FromStr};
+
+pub use rules::{Rule, rules};
+
+use crate::{algorithm::Algorithm, error::Unknown, signals::Signal};
+
+/// The gauge that the exporter serves with the scores of Pareto Front: what PromQL cannot compute, having no way to
+/// compare every node with every other. Label `instance` is the node.
+pub const PARETO_GAUGE: &str = "node_pareto_front_score";
+
+/// Where the signals come from. In either family the label `instance` is the node's name (scrape with `honor_labels`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Source {
+    /// The lab's gauges: `node_cpu_usage_ratio`, `node_cpu_pressure_psi`, `node_memory_usage_ratio`,
+    /// `node_memory_pressure_psi`.
+    #[default]
+    Gauges,
+    /// The counters of node-exporter, and the allocatable memory of kube-state-metrics.
+    NodeExporter,
+    /// Those, and pressure counts only on nodes above 70 % of use, as in OpenShift's own rules.
+    OpenShift,
+}
+
+impl Source {
+    pub const ALL: [Source; 3] = [Source::Gauges, Source::NodeExporter, Source::OpenShift];
+
+    pub const fn slug(self) -> &'static str {
+        match self {
+            Source::Gauges => "gauges",
+            Source::NodeExporter => "node-exporter",
+            Source::OpenShift => "openshift",
+        }
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.slug())
+    }
+}
+
+impl FromStr for Source {
+    type Err = Unknown;
+
+    fn from_str(text: &str) -> Result<Self, Unknown> {
+        let found = Source::ALL.into_iter().find(|source| source.slug().eq_ignore_ascii_case(text.trim()));
+        found.ok_or_else(|| Unknown::new("source of signals", text, Source::ALL.map(Source::slug)))
+    }
+}
+
+/// What the rules shall be like.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Options {
+    pub source: Source,
+    /// Over how many seconds signals are averaged. The names say `avg1m` whatever it is.
+    pub window: u32,
+    /// How often the group is evaluated, in seconds.
+    pub interval: u32,
+    /// The group's name.
+    pub group: String,
+    /// Labels that all series read have, and that all series recorded get. With them several clusters can share one
+    /// Prometheus without being averaged together.
+    pub labels: Vec<(String, String)>,
+    pub algorithms: Vec<Algorithm>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            source: Source::default(),
+            window: 60,
+            interval: 15,
+            group: "descheduler.rules".to_owned(),
+            labels: Vec::new(),
+            algorithms: Algorithm::all().to_vec(),
+        }
+    }
+}
+
+/// The series with the scores of the nodes.
+pub fn node_series(algorithm: &Algorithm) -> String {
+    format!("descheduler:node:{}:avg1m", algorithm.slug())
+}
+
+/// The series with the mean score of the cluster.
+pub fn cluster_series(algorithm: &Algorithm) -> String {
+    format!("descheduler:cluster:{}:avg1m", algorithm.slug())
+}
+
+/// The series with a signal of the nodes, averaged over the window.
+pub fn signal_series(signal: Signal) -> String {
+    format!("descheduler:node:{signal}:avg1m")
+}
+
+/// The rules as the text of a rule file.
+pub fn rule_file(options: &Options) -> String {
+    use std::fmt::Write;
+    let (group, interval) = (quoted(&options.group), options.interval);
+    let mut text = format!("groups:\n- name: {group}\n  interval: {interval}s\n  rules:\n");
+    for Rule { record, expr } in rules(options) {
+        // In single quotes YAML takes everything as it is but the single quote.
+        let _ = write!(text, "  - record: {record}\n    expr: '{}'\n", expr.replace('\'', "''"));
+        if !options.labels.is_empty() {
+            text.push_str("    labels:\n");
+            for (name, value) in &options.labels {
+                let _ = writeln!(text, "      {name}: {}", quoted(value));
+            }
+        }
+    }
+    text
+}
+
+/// In double quotes, as both YAML and PromQL read it.
+fn quoted(value: &str) -> String {
+    let mut text = String::from("\"");
+    for c in value.chars() {
+        match c {
+            '"' | '\\' => text.extend(['\\', c]),
+            '\n' => text.push_str("\\n"),
+            c => text.push(c),
+        }
+    }
+    text + "\""
+}

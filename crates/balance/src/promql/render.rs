@@ -1,0 +1,89 @@
+//! A formula as a PromQL expression over series that earlier rules record.
+
+use super::rules::{CLUSTER, Series};
+use crate::{
+    expression::{Formula, TOLERANCE},
+    signals::Signal,
+};
+
+/// Renders formulas, with the series that they refer to.
+pub(super) struct Renderer<'a> {
+    pub(super) series: &'a Series<'a>,
+}
+
+impl Renderer<'_> {
+    pub(super) fn expression(&self, formula: &Formula) -> String {
+        let all = |terms: &[Formula], between: &str| {
+            terms.iter().map(|term| self.operand(term)).collect::<Vec<_>>().join(between)
+        };
+        match formula {
+            Formula::Signal(signal) => self.series.node(signal.name()),
+            Formula::Deviation(signal) => self.series.node(&format!("{signal}:deviation")),
+            Formula::Excess(signal) => self.series.node(&format!("{signal}:positive_deviation")),
+            Formula::Critical => self.critical(),
+            Formula::Sum(terms) => all(terms, " + "),
+            Formula::Greatest(terms) => self.greatest(terms),
+            Formula::Times(factor, inner) => format!("{factor} * {}", self.operand(inner)),
+            Formula::Over(inner, divisor) => format!("{} / {divisor}", self.operand(inner)),
+            Formula::Square(inner) => format!("{} ^ 2", self.operand(inner)),
+            Formula::Root(inner) => format!("sqrt({})", self.expression(inner)),
+            Formula::AtMostOne(inner) => format!("clamp_max({}, 1)", self.expression(inner)),
+            Formula::Normalized(inner) => self.normalized(&self.operand(inner)),
+            Formula::ParetoFront => {
+                format!("clamp(max by (instance) ({}), 0, 1)", self.series.source(super::PARETO_GAUGE, ""))
+            }
+        }
+    }
+
+    /// The division drops everything when the greatest is 0, and then the scores are what they were: 0.
+    pub(super) fn normalized(&self, raw: &str) -> String {
+        format!("({raw} / on() group_left() (max({raw}) > 0)) or {raw}")
+    }
+
+    /// In brackets, unless it binds tighter than any operator.
+    fn operand(&self, formula: &Formula) -> String {
+        let text = self.expression(formula);
+        match formula {
+            Formula::Sum(_) | Formula::Times(..) | Formula::Over(..) | Formula::Square(_) | Formula::Normalized(_) => {
+                format!("({text})")
+            }
+            Formula::Critical => format!("({text})"),
+            _ => text,
+        }
+    }
+
+    /// There is no function for the greatest of several vectors, but an aggregation, once they differ in a label.
+    fn greatest(&self, terms: &[Formula]) -> String {
+        let labelled = |(at, term): (usize, &Formula)| {
+            format!("label_replace({}, \"dimension\", \"{at}\", \"\", \"\")", self.expression(term))
+        };
+        let all: Vec<String> = terms.iter().enumerate().map(labelled).collect();
+        format!("max by (instance) ({})", all.join(" or "))
+    }
+
+    /// `or` takes the first that is there, so the first dimension within the tolerance of the greatest wins.
+    fn critical(&self) -> String {
+        let mean = |signal: Signal| self.series.cluster(&format!("{signal}:positive_deviation"));
+        let means: Vec<String> = Signal::ALL
+            .into_iter()
+            .enumerate()
+            .map(|(at, signal)| format!("label_replace({}, \"dimension\", \"{at}\", \"\", \"\")", mean(signal)))
+            .collect();
+        let most = format!("(max({}) - {TOLERANCE:e})", means.join(" or "));
+        let candidate = |signal: Signal| {
+            let excess = self.expression(&Formula::Excess(signal));
+            format!("({excess} and on() ({} >= on() {most}))", mean(signal))
+        };
+        Signal::ALL.map(candidate).join(" or ")
+    }
+
+    /// The difference from the mean, 0 within the tolerance.
+    pub(super) fn deviation(&self, signal: Signal) -> String {
+        let difference = format!(
+            "({} - on() group_left() {})",
+            self.series.node(signal.name()),
+            self.series.named(&format!("{CLUSTER}{signal}:avg1m"))
+        );
+        format!("{difference} * (abs{difference} >= bool {TOLERANCE:e})")
+    }
+}

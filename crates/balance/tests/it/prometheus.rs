@@ -1,0 +1,269 @@
+//! The recording rules in a real Prometheus against the evaluator.
+//!
+//! One Prometheus scrapes some two hundred clusters at once, told apart by the label `cluster`. Each has a rule group of
+//! its own, rendered with that label, so every value compared was recorded by the rules as they are shipped, from series
+//! that were scraped. Pareto Front comes from the evaluator through the gauge, as it does in the lab.
+
+use std::{
+    collections::BTreeMap,
+    fmt::Write as _,
+    io::{Read, Write},
+    net::{TcpListener, TcpStream},
+    sync::Arc,
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+};
+
+use balance::{
+    Algorithm, PressureModel, Scores, Signals,
+    promql::{self, Options, Source},
+};
+use devcluster::{Cluster, Component, Prometheus};
+use serde_json::Value;
+
+use crate::world::{Numbers, golden};
+
+/// In seconds. Counters need the window to be full before their rate is right.
+const WINDOW: u32 = 10;
+const INTERVAL: u32 = 5;
+const GAUGES: [&str; 4] =
+    ["node_cpu_usage_ratio", "node_cpu_pressure_psi", "node_memory_usage_ratio", "node_memory_pressure_psi"];
+/// The memory of a node of the counter family.
+const MEMORY: f64 = 137_438_953_472.0;
+const PATIENCE: Duration = Duration::from_secs(300);
+
+struct Subject {
+    name: String,
+    source: Source,
+    /// What is scraped.
+    signals: Signals,
+}
+
+impl Subject {
+    fn options(&self) -> Options {
+        Options {
+            source: self.source,
+            window: WINDOW,
+            interval: INTERVAL,
+            group: self.name.clone(),
+            labels: vec![("cluster".to_owned(), self.name.clone())],
+            ..Options::default()
+        }
+    }
+
+    /// What the rules are to have seen.
+    fn seen(&self) -> Signals {
+        let gate = |usage: f64, pressure: f64| if usage > 0.7 { pressure } else { 0.0 };
+        let nodes = (0..self.signals.len()).map(|node| self.signals.node(node));
+        match self.source {
+            Source::Gauges | Source::NodeExporter => self.signals.clone(),
+            Source::OpenShift => nodes.map(|[cu, cp, mu, mp]| [cu, gate(cu, cp), mu, gate(mu, mp)]).collect(),
+        }
+    }
+
+    /// Decisions G6: gauges to 1e-6, counters to 1e-2.
+    fn tolerance(&self) -> f64 {
+        match self.source {
+            Source::Gauges => 1e-6,
+            Source::NodeExporter | Source::OpenShift => 1e-2,
+        }
+    }
+}
+
+/// Every kind of cluster that has ever been trouble, and random ones.
+fn subjects() -> Vec<Subject> {
+    let mut numbers = Numbers(2026);
+    let mut clusters = vec![golden(), Signals::idle(1), Signals::idle(5)];
+    for kind in 0..204 {
+        let nodes = 1 + (numbers.next() * 9.0) as usize;
+        let mut node = || [numbers.next(), numbers.next(), numbers.next(), numbers.next()];
+        let quarters = |node: [f64; 4]| node.map(|value| (value * 4.0).round() / 4.0);
+        clusters.push(match kind % 6 {
+            0 => (0..nodes).map(|_| node()).collect(),
+            // Ties, in values and between dimensions.
+            1 => (0..nodes).map(|_| quarters(node())).collect(),
+            // As the lab makes them.
+            2 => (0..nodes).map(|_| node()).map(|[a, b, ..]| PressureModel::Reference.signals(1.3 * a, b)).collect(),
+            // All equal: the mean may be off by its last bit.
+            3 => std::iter::repeat_n(node(), nodes).collect(),
+            4 => std::iter::once(node()).collect(),
+            // Some idle, some full.
+            _ => (0..nodes + 1).map(|_| node()[0]).map(|value| [f64::from(value < 0.5); 4]).collect(),
+        });
+    }
+    let gauges = clusters.into_iter().map(|signals| (Source::Gauges, signals));
+    let counters = [Source::NodeExporter, Source::OpenShift].map(|source| (source, spread(&mut numbers)));
+    let name = |(at, (source, signals))| Subject { name: format!("c{at}"), source, signals };
+    gauges.chain(counters).enumerate().map(name).collect()
+}
+
+/// Nodes on both sides of the gate at 70 %.
+fn spread(numbers: &mut Numbers) -> Signals {
+    (0..10).map(|at| [0.05 + 0.1 * f64::from(at), numbers.next(), numbers.next(), numbers.next()]).collect()
+}
+
+fn score(algorithm: &Algorithm, signals: &Signals) -> Scores {
+    let mut scores = Scores::new();
+    algorithm.score(signals, &mut scores);
+    scores
+}
+
+/// The gauges of all clusters. They do not change, so neither do their averages over the window.
+fn gauges(subjects: &[Subject]) -> String {
+    let mut text = String::new();
+    for subject in subjects {
+        // A node whose signals are not numbers: it gets no score and has no part in the means.
+        for metric in GAUGES.iter().filter(|_| subject.source == Source::Gauges) {
+            let _ = writeln!(text, "{metric}{{instance=\"broken\",cluster=\"{}\"}} NaN", subject.name);
+        }
+        let pareto = score(&Algorithm::ParetoFront, &subject.seen());
+        for node in 0..subject.signals.len() {
+            let [cu, cp, mu, mp] = subject.signals.node(node);
+            let name = &subject.name;
+            let mut gauge = |metric: &str, value: f64| {
+                let _ = writeln!(text, "{metric}{{instance=\"n{node}\",cluster=\"{name}\"}} {value}");
+            };
+            gauge(promql::PARETO_GAUGE, pareto.values()[node]);
+            if subject.source == Source::Gauges {
+                GAUGES.iter().zip([cu, cp, mu, mp]).for_each(|(metric, value)| gauge(metric, value));
+            } else {
+                gauge("node_memory_MemAvailable_bytes", MEMORY * (1.0 - mu));
+                let labels = format!("node=\"n{node}\",resource=\"memory\",unit=\"byte\"");
+                let _ = writeln!(
+                    text,
+                    "kube_node_status_allocatable{{instance=\"ksm\",cluster=\"{name}\",{labels}}} {MEMORY}"
+                );
+            }
+        }
+    }
+    text
+}
+
+/// The counters as they are now. They carry the time for which they were computed, so that their rates do not depend on
+/// how busy the machine is.
+fn counters(subjects: &[Subject]) -> String {
+    let millis = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis();
+    let mut text = String::new();
+    for Subject { name, signals, .. } in subjects.iter().filter(|subject| subject.source != Source::Gauges) {
+        for node in 0..signals.len() {
+            let [cu, cp, _, mp] = signals.node(node);
+            let mut counter = |metric: &str, label: &str, rate: f64| {
+                let value = 1e6 + (millis as f64 / 1000.0 - 1.7e9) * rate;
+                let _ = writeln!(text, "{metric}{{instance=\"n{node}\",cluster=\"{name}\"{label}}} {value} {millis}");
+            };
+            counter("node_cpu_seconds_total", ",mode=\"idle\",cpu=\"0\"", 1.0 - cu);
+            counter("node_cpu_seconds_total", ",mode=\"idle\",cpu=\"1\"", 1.0 - cu);
+            counter("node_cpu_seconds_total", ",mode=\"user\",cpu=\"0\"", cu);
+            counter("node_pressure_cpu_waiting_seconds_total", "", cp);
+            counter("node_pressure_memory_waiting_seconds_total", "", mp);
+        }
+    }
+    text
+}
+
+/// Answers every request with what `body` gives. Ends with the test's process.
+fn serve(body: impl Fn() -> String + Send + 'static) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let _ = stream.read(&mut [0; 4096]);
+            let body = body();
+            let head = "HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4\r\nConnection: close\r\n";
+            let _ = write!(stream, "{head}Content-Length: {}\r\n\r\n{body}", body.len());
+        }
+    });
+    address
+}
+
+/// The `data` of an answer of Prometheus.
+fn ask(address: &str, path: &str) -> Value {
+    let mut stream = TcpStream::connect(address).unwrap();
+    write!(stream, "GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    assert!(head.contains(" 200 "), "{path}: {answer}");
+    serde_json::from_str::<Value>(body).unwrap()["data"].take()
+}
+
+/// The values of a series by cluster and node; a node is empty for a cluster's own value. The labels are those promised.
+fn recorded(address: &str, series: &str) -> BTreeMap<(String, String), f64> {
+    let answer = ask(address, &format!("/api/v1/query?query={series}"));
+    let sample = |sample: &Value| {
+        let labels = sample["metric"].as_object().unwrap();
+        let label = |name: &str| labels.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let expected = if series.starts_with("descheduler:node:") { 3 } else { 2 };
+        assert_eq!(labels.len(), expected, "labels of {series}: {labels:?}");
+        let value: f64 = sample["value"][1].as_str().unwrap().parse().unwrap();
+        assert!((0.0..=1.0).contains(&value), "{series} of {labels:?} is {value}");
+        ((label("cluster"), label("instance")), value)
+    };
+    answer["result"].as_array().unwrap().iter().map(sample).collect()
+}
+
+/// Everything in which Prometheus and the evaluator differ now.
+fn differences(address: &str, subjects: &[Subject]) -> Vec<String> {
+    let mut found = Vec::new();
+    for algorithm in Algorithm::all() {
+        let mut nodes = recorded(address, &promql::node_series(&algorithm));
+        let mut clusters = recorded(address, &promql::cluster_series(&algorithm));
+        for subject in subjects {
+            let name = &subject.name;
+            let mut compare = |node: &str, expected: f64, got: Option<f64>| {
+                if got.is_none_or(|got| (got - expected).abs() > subject.tolerance()) {
+                    let signals = &subject.signals;
+                    found.push(format!("{algorithm} of {name} {node}: {got:?} instead of {expected}; {signals:?}"));
+                }
+            };
+            let scores = score(&algorithm, &subject.seen());
+            for (node, &expected) in scores.values().iter().enumerate() {
+                let node = format!("n{node}");
+                let got = nodes.remove(&(name.clone(), node.clone()));
+                compare(&node, expected, got);
+            }
+            compare("on average", scores.mean(), clusters.remove(&(name.clone(), String::new())));
+        }
+        assert!(nodes.is_empty() && clusters.is_empty(), "{algorithm} of no node of ours: {nodes:?} {clusters:?}");
+    }
+    found
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn recorded_scores_are_those_of_the_evaluator() {
+    let subjects = Arc::new(subjects());
+    assert!(subjects.len() >= 200);
+    let exporter = serve({
+        let (subjects, gauges) = (Arc::clone(&subjects), gauges(&subjects));
+        move || gauges.clone() + &counters(&subjects)
+    });
+    let prometheus = Prometheus {
+        config: format!(
+            "global: {{scrape_interval: 2s, scrape_timeout: 2s}}\nrule_files: ['rules-*.yml']\nscrape_configs:\n\
+             - {{job_name: nodes, honor_labels: true, metric_relabel_configs: [{{action: labeldrop, regex: job}}], \
+             static_configs: [{{targets: ['{exporter}']}}]}}\n"
+        ),
+        rules: subjects
+            .iter()
+            .map(|subject| (format!("rules-{}.yml", subject.name), promql::rule_file(&subject.options())))
+            .collect(),
+    };
+    let cluster = Cluster::builder().prometheus(prometheus).start().await.unwrap();
+    let address = cluster.address(Component::Prometheus).unwrap();
+
+    // The first scrape, an evaluation of every group and a full window take their time. What is scraped never changes, so
+    // a rule that is wrong stays wrong.
+    let begin = Instant::now();
+    let mut found = differences(&address, &subjects);
+    while !found.is_empty() && begin.elapsed() < PATIENCE {
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        found = differences(&address, &subjects);
+    }
+    assert!(found.is_empty(), "{} differences, the first is {}", found.len(), found[0]);
+
+    let groups = ask(&address, "/api/v1/rules");
+    for group in groups["groups"].as_array().unwrap() {
+        for rule in group["rules"].as_array().unwrap() {
+            assert_eq!(rule["health"], "ok", "{rule}");
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! `sim algorithms`: the 19 algorithms, their parameters and formulas.
+
+use std::io::Write;
+
+use balance::Algorithm;
+use clap::Args;
+use serde_json::json;
+
+use super::{Output, Result, Terminal, json};
+use crate::report::table::{Align, Table};
+
+#[derive(Debug, Args)]
+pub struct AlgorithmsArgs {
+    /// How to print the list
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Output,
+}
+
+pub(super) fn run(args: &AlgorithmsArgs, terminal: Terminal, out: &mut dyn Write) -> Result<()> {
+    let text = match args.output {
+        Output::Json => {
+            let list: Vec<_> = Algorithm::all()
+                .iter()
+                .map(|algorithm| {
+                    let parameters: serde_json::Map<String, serde_json::Value> =
+                        algorithm.parameters().iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect();
+                    json!({
+                        "slug": algorithm.slug(),
+                        "name": algorithm.name(),
+                        "relative": algorithm.is_relative(),
+                        "formula": algorithm.formula().to_string(),
+                        "parameters": parameters,
+                    })
+                })
+                .collect();
+            json(&list)
+        }
+        Output::Csv => {
+            let mut text = "slug,name,relative,formula\n".to_owned();
+            for algorithm in Algorithm::all() {
+                let formula = algorithm.formula().to_string().replace('"', "\"\"");
+                text += &format!(
+                    "{},\"{}\",{},\"{formula}\"\n",
+                    algorithm.slug(),
+                    algorithm.name(),
+                    algorithm.is_relative()
+                );
+            }
+            text
+        }
+        Output::Table => {
+            let mut table =
+                Table::new(&[("ALGORITHM", Align::Left), ("COMPARES", Align::Left), ("FORMULA", Align::Left)]);
+            for algorithm in Algorithm::all() {
+                let compares = if algorithm.is_relative() { "with the cluster" } else { "node by itself" };
+                table.row(vec![algorithm.slug(), compares.to_owned(), algorithm.formula().to_string()]);
+            }
+            table.render(terminal.width)
+        }
+    };
+    Ok(out.write_all(text.as_bytes())?)
+}

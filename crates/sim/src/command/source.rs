@@ -1,0 +1,122 @@
+//! Which scenario, and how to rebalance it: shared by all commands that run something.
+
+use std::{io::Read, path::Path};
+
+use clap::Args;
+
+use super::{CommandError, Result};
+use crate::{
+    scenario::{MigrationModel, Placement, Scenario, Semantics, parse, shipped},
+    settings::Settings,
+    units::Span,
+    world::World,
+};
+
+/// What to run, and how.
+#[derive(Debug, Clone, Args)]
+pub struct Choice {
+    /// A scenario that comes with the program, a file (ours or the reference's), FILE:NAME for one of several, or - for
+    /// standard input
+    pub scenario: String,
+    /// The threshold mode: low, medium, high, asym-low, asym-medium or asym-high
+    #[arg(short, long)]
+    pub mode: Option<String>,
+    /// Whose rules say what is over-utilized and what is evicted
+    #[arg(long, value_enum)]
+    pub semantics: Option<Semantics>,
+    /// The pressure model: reference or continuous
+    #[arg(long)]
+    pub pressure: Option<String>,
+    /// Who chooses where a VM goes
+    #[arg(long, value_enum)]
+    pub placement: Option<Placement>,
+    /// How VMs migrate
+    #[arg(long, value_enum)]
+    pub migration: Option<MigrationModel>,
+    /// How many evictions at most, each time
+    #[arg(long, value_name = "NUMBER")]
+    pub max_total: Option<u32>,
+    /// How many evictions at most from one node, each time
+    #[arg(long, value_name = "NUMBER")]
+    pub max_per_node: Option<u32>,
+    /// How long a VM stays where it arrived, such as 15m
+    #[arg(long, value_name = "TIME")]
+    pub cool_down: Option<Span>,
+    /// How far above the threshold a score must be to make a node over-utilized that was not
+    #[arg(long, value_name = "SCORE")]
+    pub hysteresis: Option<f64>,
+    /// How many steps to simulate
+    #[arg(long, value_name = "NUMBER")]
+    pub steps: Option<u64>,
+}
+
+impl Choice {
+    /// The world to run in and how to rebalance it; `algorithm` goes before what the scenario says.
+    pub(super) fn load(&self, algorithm: Option<&str>) -> Result<(World, Settings)> {
+        let mut scenario = self.scenario()?;
+        let given = &mut scenario.rebalancing;
+        let set = |to: &mut String, from: Option<&str>| from.into_iter().for_each(|from| *to = from.to_owned());
+        set(&mut given.algorithm, algorithm);
+        set(&mut given.mode, self.mode.as_deref());
+        set(&mut given.pressure, self.pressure.as_deref());
+        given.semantics = self.semantics.unwrap_or(given.semantics);
+        given.placement = self.placement.unwrap_or(given.placement);
+        given.migration.model = self.migration.unwrap_or(given.migration.model);
+        given.limits.total = self.max_total.unwrap_or(given.limits.total);
+        given.limits.per_node = self.max_per_node.unwrap_or(given.limits.per_node);
+        given.guards.cool_down = self.cool_down.unwrap_or(given.guards.cool_down);
+        given.guards.hysteresis = self.hysteresis.unwrap_or(given.guards.hysteresis);
+        if let Some(steps) = self.steps {
+            scenario.duration = Span(steps.saturating_mul(scenario.step.0));
+        }
+        let wrong = |error| CommandError::Scenario(self.scenario.clone(), error);
+        Ok((World::new(&scenario).map_err(wrong)?, Settings::new(&scenario).map_err(wrong)?))
+    }
+
+    fn scenario(&self) -> Result<Scenario> {
+        if let Some(scenario) = shipped::find(&self.scenario) {
+            return Ok(scenario);
+        }
+        let (text, name) = read(&self.scenario)?;
+        let scenarios = parse(&text).map_err(|error| CommandError::Scenario(self.scenario.clone(), error))?;
+        let names: Vec<String> = scenarios.iter().map(|scenario| scenario.name.clone()).collect();
+        let several = || {
+            let example = names.first().map_or("NAME", String::as_str);
+            CommandError::Usage(format!(
+                "{} holds the scenarios {}: say which, for example {}:{example}",
+                self.scenario,
+                names.join(", "),
+                self.scenario.trim_end_matches(&format!(":{}", name.unwrap_or_default()))
+            ))
+        };
+        match name {
+            Some(name) => scenarios.into_iter().find(|scenario| scenario.name == name).ok_or_else(several),
+            None if scenarios.len() == 1 => scenarios.into_iter().next().ok_or_else(several),
+            None => Err(several()),
+        }
+    }
+}
+
+/// The text, and the name of the scenario in it if one is given.
+fn read(source: &str) -> Result<(String, Option<&str>)> {
+    if source == "-" {
+        let mut text = String::new();
+        std::io::stdin().read_to_string(&mut text).map_err(|error| CommandError::File { path: "-".into(), error })?;
+        return Ok((text, None));
+    }
+    let (path, name) = match source.rsplit_once(':') {
+        Some((path, name)) if !Path::new(source).exists() => (path, Some(name)),
+        _ => (source, None),
+    };
+    let looks_like_a_name = !path.contains(['/', '.']) && !Path::new(path).exists();
+    if looks_like_a_name {
+        let names: Vec<&str> = shipped::FILES.iter().map(|(name, _)| *name).collect();
+        return Err(CommandError::Usage(format!(
+            "there is no scenario or file {path}; the scenarios that come with the program are {}",
+            names.join(", ")
+        )));
+    }
+    std::fs::read_to_string(path)
+        .map(|text| (text, name))
+        .map_err(|error| CommandError::File { path: path.into(), error })
+}

@@ -1,0 +1,297 @@
+//! The cluster as it is now: who runs where, who uses what, and the signals that follow from it.
+//!
+//! Everything derived is a function of the present placement and loads, never of how they came about: lists of VMs are
+//! kept in order, use is summed anew over a node's list when something on it changed, and what is added and taken away
+//! is counted in whole numbers.
+
+use balance::{Means, PressureModel, Signals};
+
+use crate::world::{Group, World};
+
+pub(crate) const NOWHERE: u32 = u32::MAX;
+
+/// What a VM asks of a node: memory in bytes and CPU in thousandths of a core.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Request {
+    pub(crate) memory: u64,
+    pub(crate) cpu: u64,
+}
+
+#[derive(Debug)]
+pub(crate) struct Cluster<'w> {
+    world: &'w World,
+    pressure: PressureModel,
+    cpu_overcommit: f64,
+    /// By node.
+    vms: Vec<Vec<u32>>,
+    asked: Vec<Request>,
+    /// VMs that are on their way to the node, beyond those on it.
+    expected: Vec<u32>,
+    cordoned: Vec<bool>,
+    slot_of: Vec<u32>,
+    /// By slot: the nodes that are up, in order of their numbers.
+    slots: Vec<u32>,
+    signals: Signals,
+    means: Means,
+    heaviest: Vec<f64>,
+    /// Cores and bytes in use, where the slot is not dirty.
+    used: Vec<[f64; 2]>,
+    cordons: usize,
+    /// By VM: cores and bytes in use, and where it runs.
+    usage: Vec<[f64; 2]>,
+    home: Vec<u32>,
+    /// Slots whose signals are not up to date.
+    dirty: Vec<u32>,
+    is_dirty: Vec<bool>,
+}
+
+impl<'w> Cluster<'w> {
+    pub(crate) fn new(world: &'w World, pressure: PressureModel, cpu_overcommit: f64) -> Self {
+        let nodes = world.nodes.len();
+        let mut cluster = Self {
+            world,
+            pressure,
+            cpu_overcommit,
+            vms: vec![Vec::new(); nodes],
+            asked: vec![Request::default(); nodes],
+            expected: vec![0; nodes],
+            cordoned: world.nodes.iter().map(|node| node.cordoned).collect(),
+            slot_of: vec![NOWHERE; nodes],
+            slots: Vec::with_capacity(nodes),
+            signals: Signals::new(),
+            means: Means::default(),
+            heaviest: Vec::new(),
+            used: Vec::new(),
+            cordons: 0,
+            usage: vec![[0.0; 2]; world.vms.len()],
+            home: vec![NOWHERE; world.vms.len()],
+            dirty: Vec::new(),
+            is_dirty: Vec::new(),
+        };
+        for (vm, spec) in world.vms.iter().enumerate() {
+            if let Some(node) = spec.node {
+                // In order of their numbers, so this is already sorted.
+                cluster.vms[node as usize].push(vm as u32);
+                cluster.home[vm] = node;
+                cluster.ask(vm as u32, node);
+            }
+        }
+        let present = |node: &u32| world.nodes[*node as usize].present;
+        cluster.slots = (0..nodes as u32).filter(present).collect();
+        cluster.number_slots();
+        cluster
+    }
+
+    pub(crate) fn request(&self, vm: u32) -> Request {
+        let group: &Group = self.world.group(vm);
+        Request { memory: group.memory as u64, cpu: (group.cores * 1000.0 / self.cpu_overcommit) as u64 }
+    }
+
+    /// The nodes that are up.
+    pub(crate) fn slots(&self) -> &[u32] {
+        &self.slots
+    }
+
+    pub(crate) fn signals(&self) -> &Signals {
+        &self.signals
+    }
+
+    pub(crate) fn means(&self) -> &Means {
+        &self.means
+    }
+
+    /// By slot: the heaviest VM's CPU use as a share of the node.
+    pub(crate) fn heaviest(&self) -> &[f64] {
+        &self.heaviest
+    }
+
+    pub(crate) fn vms(&self, node: u32) -> &[u32] {
+        &self.vms[node as usize]
+    }
+
+    pub(crate) fn asked(&self, node: u32) -> Request {
+        self.asked[node as usize]
+    }
+
+    /// VMs on the node and on their way to it.
+    pub(crate) fn hosted(&self, node: u32) -> u32 {
+        self.vms[node as usize].len() as u32 + self.expected[node as usize]
+    }
+
+    pub(crate) fn home(&self, vm: u32) -> u32 {
+        self.home[vm as usize]
+    }
+
+    pub(crate) fn usage(&self, vm: u32) -> [f64; 2] {
+        self.usage[vm as usize]
+    }
+
+    pub(crate) fn is_open(&self, node: u32) -> bool {
+        !self.cordoned[node as usize]
+    }
+
+    /// How many of the nodes that are up are closed.
+    pub(crate) fn cordons(&self) -> usize {
+        self.cordons
+    }
+
+    pub(crate) fn set_cordoned(&mut self, node: u32, cordoned: bool) {
+        self.cordoned[node as usize] = cordoned;
+        self.count_cordons();
+    }
+
+    fn count_cordons(&mut self) {
+        self.cordons = self.slots.iter().filter(|node| self.cordoned[**node as usize]).count();
+    }
+
+    /// Bytes in use on a node, exactly as its signal has it.
+    pub(crate) fn memory_used(&self, node: u32) -> f64 {
+        match self.slot_of[node as usize] {
+            NOWHERE => self.sum(node).0[1],
+            slot if self.is_dirty[slot as usize] => self.sum(node).0[1],
+            slot => self.used[slot as usize][1],
+        }
+    }
+
+    pub(crate) fn set_usage(&mut self, vm: u32, usage: [f64; 2]) {
+        let old = &mut self.usage[vm as usize];
+        if *old != usage {
+            *old = usage;
+            self.touch(self.home[vm as usize]);
+        }
+    }
+
+    /// The VM asks for its place on a node; it may not be there yet.
+    pub(crate) fn ask(&mut self, vm: u32, node: u32) {
+        let request = self.request(vm);
+        let asked = &mut self.asked[node as usize];
+        asked.memory += request.memory;
+        asked.cpu += request.cpu;
+    }
+
+    pub(crate) fn release(&mut self, vm: u32, node: u32) {
+        let request = self.request(vm);
+        let asked = &mut self.asked[node as usize];
+        asked.memory -= request.memory;
+        asked.cpu -= request.cpu;
+    }
+
+    /// A VM will come: its place is kept.
+    pub(crate) fn expect(&mut self, vm: u32, node: u32) {
+        self.expected[node as usize] += 1;
+        self.ask(vm, node);
+    }
+
+    pub(crate) fn no_longer_expect(&mut self, vm: u32, node: u32) {
+        self.expected[node as usize] -= 1;
+        self.release(vm, node);
+    }
+
+    /// The VM runs on another node from now on, or nowhere.
+    pub(crate) fn relocate(&mut self, vm: u32, to: u32) {
+        let from = std::mem::replace(&mut self.home[vm as usize], to);
+        if from != NOWHERE {
+            let list = &mut self.vms[from as usize];
+            if let Ok(at) = list.binary_search(&vm) {
+                list.remove(at);
+            }
+            self.release(vm, from);
+            self.touch(from);
+        }
+        if to != NOWHERE {
+            let list = &mut self.vms[to as usize];
+            if let Err(at) = list.binary_search(&vm) {
+                list.insert(at, vm);
+            }
+            self.ask(vm, to);
+            self.touch(to);
+        }
+    }
+
+    pub(crate) fn bring_up(&mut self, node: u32) {
+        if let Err(at) = self.slots.binary_search(&node) {
+            self.slots.insert(at, node);
+            self.number_slots();
+        }
+    }
+
+    pub(crate) fn take_down(&mut self, node: u32) {
+        if let Ok(at) = self.slots.binary_search(&node) {
+            self.slots.remove(at);
+            self.number_slots();
+        }
+    }
+
+    fn number_slots(&mut self) {
+        self.slot_of.fill(NOWHERE);
+        for (slot, node) in self.slots.iter().enumerate() {
+            self.slot_of[*node as usize] = slot as u32;
+        }
+        let count = self.slots.len();
+        self.signals = Signals::idle(count);
+        self.means.reset(&self.signals);
+        self.heaviest = vec![0.0; count];
+        self.used = vec![[0.0; 2]; count];
+        self.is_dirty = vec![true; count];
+        self.dirty = (0..count as u32).collect();
+        self.count_cordons();
+    }
+
+    fn touch(&mut self, node: u32) {
+        if node == NOWHERE {
+            return;
+        }
+        let slot = self.slot_of[node as usize];
+        if slot != NOWHERE && !std::mem::replace(&mut self.is_dirty[slot as usize], true) {
+            self.dirty.push(slot);
+        }
+    }
+
+    /// Brings the signals up to date, at the cost of the nodes that changed.
+    pub(crate) fn refresh(&mut self) {
+        if self.dirty.is_empty() {
+            return;
+        }
+        for at in 0..self.dirty.len() {
+            let slot = self.dirty[at] as usize;
+            self.is_dirty[slot] = false;
+            let node = self.slots[slot];
+            let spec = &self.world.nodes[node as usize];
+            let ([cpu, memory], heaviest) = self.sum(node);
+            self.heaviest[slot] = heaviest / spec.cores;
+            self.used[slot] = [cpu, memory];
+            self.signals.set(slot, self.pressure.signals(cpu / spec.cores, memory / spec.memory));
+        }
+        // A changed node costs a block of 256; beyond one in 64 all at once is cheaper.
+        if self.dirty.len() * 64 > self.slots.len() {
+            self.means.reset(&self.signals);
+        } else {
+            for slot in &self.dirty {
+                self.means.update(&self.signals, *slot as usize);
+            }
+        }
+        self.dirty.clear();
+    }
+
+    /// Cores and bytes in use on a node, and the cores of its heaviest VM. The shape of the sum is that of the list.
+    fn sum(&self, node: u32) -> ([f64; 2], f64) {
+        let mut lanes = [[0.0_f64; 2]; 4];
+        let mut heaviest = [0.0_f64; 4];
+        let (fours, rest) = self.vms[node as usize].as_chunks::<4>();
+        for four in fours {
+            for (lane, vm) in four.iter().enumerate() {
+                let usage = self.usage[*vm as usize];
+                lanes[lane] = [lanes[lane][0] + usage[0], lanes[lane][1] + usage[1]];
+                heaviest[lane] = if usage[0] > heaviest[lane] { usage[0] } else { heaviest[lane] };
+            }
+        }
+        for (lane, vm) in rest.iter().enumerate() {
+            let usage = self.usage[*vm as usize];
+            lanes[lane] = [lanes[lane][0] + usage[0], lanes[lane][1] + usage[1]];
+            heaviest[lane] = if usage[0] > heaviest[lane] { usage[0] } else { heaviest[lane] };
+        }
+        let total = |at: usize| (lanes[0][at] + lanes[1][at]) + (lanes[2][at] + lanes[3][at]);
+        let most = heaviest.iter().fold(0.0, |most, value| if *value > most { *value } else { most });
+        ([total(0), total(1)], most)
+    }
+}

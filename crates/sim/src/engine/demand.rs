@@ -1,0 +1,92 @@
+//! What VMs use at a step: the shapes of their loads, noise, and tasks.
+
+use super::{Run, cluster::Cluster};
+use crate::{
+    rng::{Purpose, Rng},
+    world::{Target, Varying, World},
+};
+
+impl Run<'_> {
+    pub(super) fn set_shape_values(&mut self) {
+        let (time, clock) = (self.step * self.world.step, self.world.clock(self.step));
+        for (value, shape) in self.shape_values.iter_mut().zip(&self.world.shapes) {
+            *value = shape.at(time, clock);
+        }
+    }
+
+    /// Sets what a VM uses at this step: its factor times its shape, noise and tasks, at most all that it has.
+    pub(super) fn set_load(&mut self, of: &Varying) {
+        let tasks = if self.world.tasks.is_empty() { [0.0; 2] } else { self.tasks.load(of.vm) };
+        let noise = if of.noise > 0.0 {
+            Rng::keyed(self.seed, Purpose::Noise, u64::from(of.vm), self.step).between(-of.noise, of.noise)
+        } else {
+            0.0
+        };
+        let share = |at: usize, extra: f64| {
+            let own = of.factor[at] * self.shape_values[of.shape[at] as usize];
+            let most = if own > 1.0 { own } else { 1.0 };
+            let share = own + extra;
+            if share < 0.0 {
+                0.0
+            } else if share > most {
+                most
+            } else {
+                share
+            }
+        };
+        let usage = [share(0, noise + tasks[0]) * of.size[0], share(1, tasks[1]) * of.size[1]];
+        self.cluster.set_usage(of.vm, usage);
+    }
+
+    pub(super) fn run_tasks(&mut self) {
+        let mut changed = std::mem::take(&mut self.changed);
+        let (world, cluster) = (self.world, &self.cluster);
+        let mut nodes: Vec<u32> = Vec::new();
+        let mut nodes_of = usize::MAX;
+        self.tasks.step(world, self.seed, self.step, &mut changed, |number, rng| {
+            let target = world.tasks[number].target;
+            if nodes_of != number {
+                nodes_of = number;
+                nodes = targets(cluster, target, rng);
+            }
+            pick(world, cluster, target, &nodes, rng)
+        });
+        changed.sort_unstable();
+        changed.dedup();
+        for vm in changed.drain(..) {
+            self.set_load(&self.world.load_of(vm));
+        }
+        self.changed = changed;
+    }
+}
+
+/// The nodes whose VMs get tasks; empty where it does not depend on nodes.
+fn targets(cluster: &Cluster<'_>, target: Target, rng: &mut Rng) -> Vec<u32> {
+    let slots = cluster.slots();
+    match target {
+        Target::Any | Target::Group(_) => Vec::new(),
+        Target::Random(count) => {
+            (0..(count as usize).min(slots.len())).map(|_| slots[rng.below(slots.len())]).collect()
+        }
+        Target::Hottest(count) => {
+            let use_of = &cluster.signals().cpu_usage;
+            let mut order: Vec<usize> = (0..slots.len()).collect();
+            order.sort_by(|a, b| use_of[*b].total_cmp(&use_of[*a]));
+            order.into_iter().take(count as usize).map(|slot| slots[slot]).collect()
+        }
+    }
+}
+
+fn pick(world: &World, cluster: &Cluster<'_>, target: Target, nodes: &[u32], rng: &mut Rng) -> Option<u32> {
+    match target {
+        Target::Any => (!world.vms.is_empty()).then(|| rng.below(world.vms.len()) as u32),
+        Target::Group(group) => {
+            let group = &world.groups[group as usize];
+            Some(group.first + rng.below(group.count as usize) as u32)
+        }
+        Target::Hottest(_) | Target::Random(_) => {
+            let vms = cluster.vms(*nodes.get(rng.below(nodes.len()))?);
+            vms.get(rng.below(vms.len())).copied()
+        }
+    }
+}

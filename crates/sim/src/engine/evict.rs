@@ -1,0 +1,297 @@
+//! Which VMs leave their nodes: by the reference's rules, or by those of the real descheduler.
+
+use balance::{
+    Bucket, Semantics,
+    descheduler::{self, Answer, Eviction, Limits, Pod},
+};
+
+use super::{
+    Run,
+    migrate::Waiting,
+    place::{ATTEMPTS, has_room, random_under},
+};
+use crate::{
+    history::Cause,
+    rng::{Purpose, Rng},
+    scenario::{MigrationModel, Placement},
+};
+
+/// How many over-utilized nodes are found without sorting all of them. They suffice unless VMs cannot leave.
+const FIRST_SOURCES: usize = 8;
+
+impl Run<'_> {
+    pub(super) fn evict(&mut self) {
+        if self.settings.placement == Placement::Scheduler && self.settings.soft_taints {
+            self.placer.taint(&self.cluster, &self.buckets, self.world.nodes.len());
+        }
+        if self.settings.limits.total == 0 {
+            return;
+        }
+        match self.settings.classifier.semantics {
+            Semantics::Reference => self.evict_like_the_reference(),
+            Semantics::Descheduler => self.evict_like_the_descheduler(),
+        }
+        self.start_waiting();
+    }
+
+    /// From over-utilized nodes by falling score, random VMs to random under-utilized nodes, whose categories are not
+    /// looked at again within the step.
+    fn evict_like_the_reference(&mut self) {
+        if self.buckets.count(Bucket::Over) == 0 || self.buckets.count(Bucket::Under) == 0 {
+            if self.guard.holds_nodes() {
+                self.sources_in_order();
+            }
+            return;
+        }
+        let mut rng = Rng::keyed(self.seed, Purpose::Decision, self.step, 0);
+        let most = self.settings.limits.total;
+        let mut moved = 0;
+        if !self.guard.holds_nodes() {
+            let (sources, found) = self.first_sources();
+            for slot in &sources[..found] {
+                moved += self.evict_from(*slot, most - moved, &mut rng);
+                if moved >= most {
+                    return;
+                }
+            }
+            if self.buckets.count(Bucket::Over) <= FIRST_SOURCES {
+                return;
+            }
+        }
+        self.sources_in_order();
+        let skip = if self.guard.holds_nodes() { 0 } else { FIRST_SOURCES };
+        let sources = std::mem::take(&mut self.sources);
+        for slot in sources.iter().skip(skip) {
+            moved += self.evict_from(*slot, most - moved, &mut rng);
+            if moved >= most {
+                break;
+            }
+        }
+        self.sources = sources;
+    }
+
+    /// The over-utilized nodes with the highest scores, in one pass; of equals the first.
+    fn first_sources(&self) -> ([usize; FIRST_SOURCES], usize) {
+        const CHUNK: usize = 32;
+        let mut best = [(f64::NEG_INFINITY, 0_usize); FIRST_SOURCES];
+        let mut least = f64::NEG_INFINITY;
+        for (number, chunk) in self.scores.values().chunks(CHUNK).enumerate() {
+            // Most chunks hold nothing better: that is found out for several nodes at a time.
+            if !chunk.iter().fold(false, |any, score| any | (*score > least)) {
+                continue;
+            }
+            for (at, score) in chunk.iter().enumerate() {
+                if *score > least {
+                    let position = best.partition_point(|(known, _)| *known >= *score);
+                    best[position..].rotate_right(1);
+                    best[position] = (*score, number * CHUNK + at);
+                    least = best[FIRST_SOURCES - 1].0;
+                }
+            }
+        }
+        let buckets = self.buckets.of();
+        let found = best.partition_point(|(score, slot)| *score >= 0.0 && buckets[*slot] == Bucket::Over);
+        (best.map(|(_, slot)| slot), found)
+    }
+
+    /// All over-utilized nodes that no guard holds back, in order.
+    fn sources_in_order(&mut self) {
+        self.buckets.sources(&self.scores, &mut self.sources);
+        if self.guard.holds_nodes() {
+            self.totals.blocked.held_back +=
+                self.guard.hold(&self.cluster, &self.buckets, &self.scores, &mut self.sources);
+        }
+    }
+
+    /// Evicts from one node what limits allow, and says how many.
+    fn evict_from(&mut self, slot: usize, most: u32, rng: &mut Rng) -> u32 {
+        let node = self.cluster.slots()[slot];
+        let most = most.min(self.settings.limits.per_node);
+        let mut moved = 0;
+        while moved < most {
+            let Some((vm, to)) = self.draw(node, rng) else {
+                self.note_why_none_left(node);
+                break;
+            };
+            self.depart(vm, node, Some(to));
+            moved += 1;
+        }
+        moved
+    }
+
+    /// A VM of the node and where it goes. Pairs are drawn until one will do; when that takes long, what would do is
+    /// looked for: the under-utilized node with the most free memory, and the VMs that fit there.
+    fn draw(&mut self, node: u32, rng: &mut Rng) -> Option<(u32, u32)> {
+        let count = self.cluster.vms(node).len();
+        if count == 0 {
+            return None;
+        }
+        let scheduled = self.settings.placement == Placement::Scheduler;
+        for _ in 0..if scheduled { 8 } else { ATTEMPTS } {
+            let to =
+                if scheduled { None } else { self.cluster.slots().get(random_under(&self.buckets, rng)?).copied() };
+            let vm = self.cluster.vms(node)[rng.below(count)];
+            if !self.is_movable(vm) {
+                continue;
+            }
+            let to = match to {
+                None => self.placer.schedule(self.world, &self.cluster, &self.migrations, vm, node, rng),
+                Some(to) => has_room(self.world, &self.cluster, &self.migrations, vm, to).then_some(to),
+            };
+            if let Some(to) = to {
+                return Some((vm, to));
+            }
+        }
+        if scheduled {
+            return None;
+        }
+        let to = self.roomiest_under()?;
+        let fits = |vm: &&u32| self.is_movable(**vm) && has_room(self.world, &self.cluster, &self.migrations, **vm, to);
+        let fitting: Vec<u32> = self.cluster.vms(node).iter().filter(fits).copied().collect();
+        fitting.get(rng.below(fitting.len())).map(|vm| (*vm, to))
+    }
+
+    fn roomiest_under(&self) -> Option<u32> {
+        let mut best: Option<(f64, u32)> = None;
+        for slot in self.buckets.nodes(Bucket::Under) {
+            let node = self.cluster.slots()[slot];
+            let free = self.world.nodes[node as usize].memory - self.cluster.memory_used(node);
+            if self.cluster.is_open(node) && best.is_none_or(|(most, _)| free > most) {
+                best = Some((free, node));
+            }
+        }
+        best.map(|(_, node)| node)
+    }
+
+    /// An under-utilized node at random that has room for the VM.
+    pub(super) fn random_destination(&self, vm: u32, rng: &mut Rng) -> Option<u32> {
+        for _ in 0..ATTEMPTS {
+            let node = self.cluster.slots()[random_under(&self.buckets, rng)?];
+            if has_room(self.world, &self.cluster, &self.migrations, vm, node) {
+                return Some(node);
+            }
+        }
+        self.roomiest_under().filter(|node| has_room(self.world, &self.cluster, &self.migrations, vm, *node))
+    }
+
+    fn is_movable(&self, vm: u32) -> bool {
+        self.world.group(vm).migratable && !self.guard.is_cooling_down(vm, self.step) && !self.migrations.involves(vm)
+    }
+
+    fn note_why_none_left(&mut self, node: u32) {
+        let migratable = |vm: &u32| self.world.group(*vm).migratable;
+        let blocked = &mut self.totals.blocked;
+        let vms = self.cluster.vms(node);
+        if !vms.iter().any(migratable) {
+            blocked.not_migratable += 1;
+        } else if vms.iter().filter(|vm| migratable(vm)).all(|vm| self.guard.is_cooling_down(*vm, self.step)) {
+            blocked.cooling_down += 1;
+        } else {
+            blocked.no_room += 1;
+        }
+    }
+
+    /// The VM sets out: it is there at once, or its migration is put in the queue.
+    fn depart(&mut self, vm: u32, from: u32, to: Option<u32>) {
+        match (self.settings.migration.model, to) {
+            (MigrationModel::Instant, Some(to)) => {
+                self.totals.bytes += self.cluster.usage(vm)[1];
+                self.relocate(vm, to, Cause::Eviction);
+            }
+            _ => {
+                // A scheduler decides when the migration starts; by then the node may have been filled.
+                let to = to.filter(|_| self.settings.placement == Placement::Random);
+                let waiting = Waiting { vm, from, to, cause: Cause::Eviction, since: self.now() };
+                self.migrations.waiting.push(waiting);
+            }
+        }
+    }
+
+    fn evict_like_the_descheduler(&mut self) {
+        let (under, over) = (self.buckets.count(Bucket::Under), self.buckets.count(Bucket::Over));
+        self.sources_in_order();
+        if !descheduler::acts(self.cluster.slots().len(), under, over) {
+            return;
+        }
+        let limits = Limits {
+            total: Some(self.settings.limits.total as usize),
+            per_node: Some(self.settings.limits.per_node as usize),
+            plugin_per_node: Some(self.settings.limits.per_node as usize),
+        };
+        let (sources, mut cycle) = (std::mem::take(&mut self.sources), std::mem::take(&mut self.cycle));
+        cycle.run(&sources, &limits, &mut Asked(self));
+        self.sources = sources;
+        // Who was accepted is on its way during the whole cycle and arrives after it.
+        for (vm, to) in std::mem::take(&mut self.migrations.arrivals) {
+            self.cluster.no_longer_expect(vm, to);
+            self.totals.bytes += self.cluster.usage(vm)[1];
+            self.relocate(vm, to, Cause::Eviction);
+        }
+        self.cycle = cycle;
+    }
+}
+
+/// The run as the descheduler sees it: its nodes are slots, its pods VMs.
+struct Asked<'a, 'w>(&'a mut Run<'w>);
+
+impl descheduler::World for Asked<'_, '_> {
+    fn pods(&self, slot: usize, into: &mut Vec<Pod>) {
+        let run = &self.0;
+        let node = run.cluster.slots()[slot];
+        // One answer per class of VMs: whether the taints of some destination are tolerated.
+        let mut known: Vec<(u32, bool)> = Vec::new();
+        for vm in run.cluster.vms(node) {
+            let group = run.world.group(*vm);
+            let tolerates = known.iter().find(|(class, _)| *class == group.class).map(|(_, answer)| *answer);
+            let tolerates_a_destination = tolerates.unwrap_or_else(|| {
+                let class = &run.world.classes[group.class as usize];
+                let fits = |slot: usize| {
+                    let node = run.cluster.slots()[slot];
+                    class.allows(node) && class.unwanted(node) == 0
+                };
+                let answer = run.buckets.nodes(Bucket::Under).any(fits);
+                known.push((group.class, answer));
+                answer
+            });
+            into.push(Pod {
+                priority: group.priority,
+                evictable: !run.guard.is_cooling_down(*vm, run.step),
+                tolerates_a_destination,
+                in_flight: run.migrations.involves(*vm),
+                ..Pod::new(*vm as usize)
+            });
+        }
+    }
+
+    fn in_flight(&self, slot: usize) -> usize {
+        self.0.migrations.in_flight(Some(self.0.cluster.slots()[slot]), self.0.now())
+    }
+
+    fn in_flight_total(&self) -> usize {
+        self.0.migrations.in_flight(None, self.0.now())
+    }
+
+    fn evict(&mut self, eviction: Eviction) -> Answer {
+        let run = &mut *self.0;
+        let (vm, node) = (eviction.pod as u32, run.cluster.slots()[eviction.node]);
+        if !run.world.group(vm).migratable {
+            run.totals.blocked.not_migratable += 1;
+            return Answer::Refused;
+        }
+        if run.settings.migration.model == MigrationModel::PreCopy {
+            run.depart(vm, node, None);
+            return Answer::Accepted;
+        }
+        match run.destination(vm, node, Cause::Eviction) {
+            Some(to) => {
+                run.cluster.expect(vm, to);
+                run.migrations.arrivals.push((vm, to));
+                Answer::Accepted
+            }
+            None => {
+                run.totals.blocked.no_room += 1;
+                Answer::Refused
+            }
+        }
+    }
+}

@@ -1,0 +1,365 @@
+//! The loop: load, signals, scores, buckets, evictions, migrations, placement, and again.
+//!
+//! A step has a fixed order. Events of nodes and the load of the step come first; then the time since the last step
+//! passes for migrations, and VMs without a node are started; then the cluster is scored, classified and measured; then
+//! evictions are decided. What is measured of a step is what its decisions were made on.
+
+pub(crate) mod cluster;
+mod demand;
+mod evict;
+mod guard;
+mod migrate;
+mod place;
+mod travel;
+
+use balance::{Buckets, Scores, Signals, descheduler::Cycle};
+
+use crate::{
+    history::{Cause, History, Move},
+    load::Tasks,
+    measure::{Sample, sample},
+    scenario::MigrationModel,
+    settings::Settings,
+    world::{Happening, World},
+};
+use cluster::{Cluster, NOWHERE};
+use guard::Guard;
+use migrate::Migrations;
+use place::Placer;
+
+/// What a run did, counted.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Totals {
+    pub evictions: u64,
+    pub drained: u64,
+    pub restarted: u64,
+    pub failed_migrations: u64,
+    /// Sent over the network, failed migrations included.
+    pub bytes: f64,
+    pub ping_pong: u64,
+    pub blocked: Blocked,
+}
+
+/// Evictions that were wanted and did not happen, by reason.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Blocked {
+    pub not_migratable: u64,
+    pub cooling_down: u64,
+    pub no_room: u64,
+    /// Over-utilized nodes that a guard held back.
+    pub held_back: u64,
+}
+
+/// One run of a world with a seed.
+#[derive(Debug)]
+pub struct Run<'w> {
+    world: &'w World,
+    settings: Settings,
+    seed: u64,
+    step: u64,
+    cluster: Cluster<'w>,
+    tasks: Tasks,
+    migrations: Migrations,
+    guard: Guard,
+    placer: Placer,
+    scores: Scores,
+    buckets: Buckets,
+    sources: Vec<usize>,
+    cycle: Cycle,
+    /// VMs that run nowhere, in order of priority and number.
+    pending: Vec<u32>,
+    draining: Vec<u32>,
+    next_event: usize,
+    shape_values: Vec<f64>,
+    changed: Vec<u32>,
+    history: History,
+    totals: Totals,
+    /// The moves to repeat instead of deciding, and how many of them were made.
+    replay: Option<(&'w [Move], usize)>,
+}
+
+impl<'w> Run<'w> {
+    pub fn new(world: &'w World, settings: Settings, seed: u64) -> Self {
+        let mut run = Self {
+            world,
+            settings,
+            seed,
+            step: 0,
+            cluster: Cluster::new(world, settings.pressure, settings.cpu_overcommit),
+            tasks: Tasks::default(),
+            migrations: Migrations::default(),
+            guard: Guard::new(settings.guards, world),
+            placer: Placer::default(),
+            scores: Scores::new(),
+            buckets: Buckets::new(),
+            sources: Vec::new(),
+            cycle: Cycle::new(),
+            pending: Vec::new(),
+            draining: Vec::new(),
+            next_event: 0,
+            shape_values: vec![1.0; world.shapes.len()],
+            changed: Vec::new(),
+            history: History::default(),
+            totals: Totals::default(),
+            replay: None,
+        };
+        run.pending = (0..world.vms.len() as u32).filter(|vm| run.cluster.home(*vm) == NOWHERE).collect();
+        run.order_pending();
+        run.set_shape_values();
+        for vm in 0..world.vms.len() as u32 {
+            run.set_load(&world.load_of(vm));
+        }
+        run
+    }
+
+    /// Repeats the moves of a run's history step by step, without deciding anything.
+    pub fn replay(world: &'w World, settings: Settings, seed: u64, history: &'w History) -> Self {
+        Self { replay: Some((history.moves(), 0)), ..Self::new(world, settings, seed) }
+    }
+
+    /// The number of the next step.
+    pub fn step_number(&self) -> u64 {
+        self.step
+    }
+
+    /// The signals of the nodes that are up, in the order of [`Run::nodes`], as of the last step or observation.
+    pub fn signals(&self) -> &Signals {
+        self.cluster.signals()
+    }
+
+    /// The numbers of the nodes that are up.
+    pub fn nodes(&self) -> &[u32] {
+        self.cluster.slots()
+    }
+
+    pub fn scores(&self) -> &Scores {
+        &self.scores
+    }
+
+    pub fn buckets(&self) -> &Buckets {
+        &self.buckets
+    }
+
+    /// The VMs on a node.
+    pub fn vms(&self, node: u32) -> &[u32] {
+        self.cluster.vms(node)
+    }
+
+    /// Whether a node takes VMs.
+    pub fn is_open(&self, node: u32) -> bool {
+        self.cluster.is_open(node)
+    }
+
+    /// VMs that run nowhere.
+    pub fn pending(&self) -> &[u32] {
+        &self.pending
+    }
+
+    /// Migrations that run now: VM, source, target.
+    pub fn migrating(&self) -> impl Iterator<Item = (u32, u32, u32)> {
+        self.migrations.running.iter().map(|running| (running.vm, running.from, running.to))
+    }
+
+    /// Bytes of memory that VMs ask for on a node, those on their way included.
+    pub fn memory_asked(&self, node: u32) -> u64 {
+        self.cluster.asked(node).memory
+    }
+
+    /// Bytes of memory in use on a node.
+    pub fn memory_used(&self, node: u32) -> f64 {
+        self.cluster.memory_used(node)
+    }
+
+    pub fn history(&self) -> &History {
+        &self.history
+    }
+
+    pub fn totals(&self) -> &Totals {
+        &self.totals
+    }
+
+    /// How often each VM was migrated to balance load.
+    pub fn moves_per_vm(&self) -> &[u16] {
+        self.guard.moves()
+    }
+
+    /// All steps of the scenario, and a last look.
+    pub fn finish(&mut self) {
+        while self.step < self.world.steps {
+            self.step();
+        }
+        self.observe();
+    }
+
+    /// One step. It ends, whatever the world is like: every loop in it is bounded by what it works on.
+    pub fn step(&mut self) {
+        self.step_seen(|_| {});
+    }
+
+    /// One step; `seen` is given the state that is measured, before anything is decided on it.
+    pub fn step_seen(&mut self, seen: impl FnOnce(&Self)) {
+        self.arrange();
+        self.arrive();
+        let replays = self.replay.is_some();
+        let look = self.step.is_multiple_of(self.settings.interval);
+        if look || self.settings.measure || replays {
+            self.classify();
+        }
+        if self.settings.measure && !replays {
+            self.record();
+        }
+        seen(self);
+        if replays {
+            self.repeat_moves(true);
+        } else if look {
+            self.evict();
+        }
+        self.cluster.refresh();
+        self.step += 1;
+    }
+
+    /// The state as it would be at the beginning of the next step, measured and recorded; for the end of a run.
+    pub fn observe(&mut self) {
+        self.arrange();
+        self.arrive();
+        self.classify();
+        if self.settings.measure && self.replay.is_none() {
+            self.record();
+        }
+    }
+
+    /// Whatever moves before the cluster is looked at.
+    fn arrive(&mut self) {
+        if self.replay.is_some() {
+            self.repeat_moves(false);
+        } else {
+            self.pass_time();
+            self.drain();
+            self.restart();
+        }
+        self.cluster.refresh();
+    }
+
+    /// Scores and classifies the nodes as they are.
+    pub fn classify(&mut self) {
+        self.settings.algorithm.score_with(self.cluster.signals(), self.cluster.means(), &mut self.scores);
+        self.settings.classifier.classify(&self.scores, &mut self.buckets);
+        if self.cluster.cordons() > 0 {
+            for (slot, node) in self.cluster.slots().iter().enumerate() {
+                if !self.cluster.is_open(*node) {
+                    self.buckets.cordon(slot);
+                }
+            }
+        }
+    }
+
+    fn record(&mut self) {
+        let sample = Sample {
+            migrating: self.migrations.running.len() as u32,
+            pending: self.pending.len() as u32,
+            ..sample(self.step, &self.cluster, &self.buckets)
+        };
+        self.history.samples.push(sample);
+    }
+
+    fn now(&self) -> f64 {
+        (self.step * self.world.step) as f64
+    }
+
+    /// What happens by itself: events, then load.
+    fn arrange(&mut self) {
+        let mut renumbered = false;
+        while let Some((step, happening)) = self.world.events.get(self.next_event).copied() {
+            if step > self.step {
+                break;
+            }
+            self.next_event += 1;
+            self.happen(happening);
+            renumbered |= !matches!(happening, Happening::Cordon(_) | Happening::Uncordon(_) | Happening::Drain(_));
+        }
+        if renumbered {
+            // Buckets are by slot: those of the last look are of other nodes now, and migrations that wait ask for them.
+            self.cluster.refresh();
+            self.classify();
+        }
+        if !self.world.varying.is_empty() {
+            self.set_shape_values();
+            for varying in &self.world.varying {
+                self.set_load(varying);
+            }
+        }
+        if !self.tasks.is_idle(self.world) {
+            self.run_tasks();
+        }
+    }
+
+    fn happen(&mut self, happening: Happening) {
+        match happening {
+            Happening::Cordon(node) => self.cluster.set_cordoned(node, true),
+            Happening::Uncordon(node) => {
+                self.cluster.set_cordoned(node, false);
+                self.draining.retain(|draining| *draining != node);
+            }
+            Happening::Drain(node) => {
+                self.cluster.set_cordoned(node, true);
+                if !self.draining.contains(&node) {
+                    self.draining.push(node);
+                }
+            }
+            Happening::Join(node) | Happening::Recover(node) => self.cluster.bring_up(node),
+            Happening::Fail(node) => {
+                self.cluster.take_down(node);
+                for running in self.migrations.cancel(|from, to| from == node || to == node) {
+                    self.cluster.no_longer_expect(running.vm, running.to);
+                    self.totals.failed_migrations += 1;
+                    self.totals.bytes += running.sent;
+                }
+                for vm in self.cluster.vms(node).to_vec() {
+                    self.relocate(vm, NOWHERE, Cause::Failure);
+                    self.pending.push(vm);
+                }
+                self.order_pending();
+            }
+        }
+    }
+
+    fn order_pending(&mut self) {
+        let world = self.world;
+        self.pending.sort_by_key(|vm| (std::cmp::Reverse(world.group(*vm).priority), *vm));
+    }
+
+    /// The VM runs elsewhere from now on; the history gets to know.
+    fn relocate(&mut self, vm: u32, to: u32, cause: Cause) {
+        let from = self.cluster.home(vm);
+        self.cluster.relocate(vm, to);
+        self.history.moves.push(Move { step: self.step as u32, vm, from, to, cause });
+        match cause {
+            Cause::Eviction => self.totals.evictions += 1,
+            Cause::Drain => self.totals.drained += 1,
+            Cause::Restart => self.totals.restarted += 1,
+            Cause::Failure => {}
+        }
+        if matches!(cause, Cause::Eviction | Cause::Drain) && self.guard.moved(vm, from, to, self.step) {
+            self.totals.ping_pong += 1;
+        }
+    }
+
+    /// Repeats this step's moves: those before the cluster is looked at, or all. Evictions come after, if they are instant.
+    fn repeat_moves(&mut self, all: bool) {
+        let Some((moves, mut made)) = self.replay else { return };
+        let instant = self.settings.migration.model == MigrationModel::Instant;
+        let is_due = |moved: &&Move| {
+            let after = instant && moved.cause == Cause::Eviction;
+            u64::from(moved.step) < self.step || (u64::from(moved.step) == self.step && (all || !after))
+        };
+        while let Some(moved) = moves.get(made).filter(is_due) {
+            made += 1;
+            if moved.cause != Cause::Failure {
+                self.cluster.relocate(moved.vm, moved.to);
+                self.pending.retain(|pending| *pending != moved.vm);
+            }
+        }
+        self.replay = Some((moves, made));
+    }
+}

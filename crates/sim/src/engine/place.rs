@@ -1,0 +1,141 @@
+//! Where a VM goes: a random under-utilized node as in the reference, or the node a scheduler would choose.
+
+use balance::{Bucket, Buckets};
+
+use super::cluster::Cluster;
+use crate::{
+    rng::Rng,
+    world::{Group, World},
+};
+
+/// How often a random choice is repeated before all that fits is looked for. No loop is longer than this.
+pub(super) const ATTEMPTS: usize = 64;
+
+/// A scheduler's points, as in kube-scheduler: 0 to 100 from each part, taints counting three times.
+const HIGHEST: u64 = 100;
+const WEIGHT_OF_TAINTS: u64 = 3;
+
+#[derive(Debug, Default)]
+pub(super) struct Placer {
+    /// By node: taints that the buckets put on it.
+    soft: Vec<u8>,
+    feasible: Vec<Feasible>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Feasible {
+    node: u32,
+    unwanted: u32,
+    points: u64,
+}
+
+/// VMs that are on their way to nodes, with the memory they use.
+pub(super) trait Arriving {
+    /// Bytes that VMs on their way to the node use.
+    fn memory(&self, cluster: &Cluster<'_>, node: u32) -> f64;
+    /// Whether one of them must be kept apart from this word's VMs.
+    fn has_apart(&self, world: &World, node: u32, apart: u32) -> bool;
+}
+
+/// Whether labels, taints, number of VMs and the word that keeps VMs apart allow the node.
+fn allowed(world: &World, cluster: &Cluster<'_>, arriving: &impl Arriving, group: &Group, node: u32) -> bool {
+    let apart = |apart: u32| {
+        cluster.vms(node).iter().any(|other| world.group(*other).apart == Some(apart))
+            || arriving.has_apart(world, node, apart)
+    };
+    cluster.is_open(node)
+        && world.classes[group.class as usize].allows(node)
+        && cluster.hosted(node) < world.nodes[node as usize].max_vms
+        && !group.apart.is_some_and(apart)
+}
+
+/// The reference's question: does the memory in use leave room for what the VM uses?
+pub(super) fn has_room(world: &World, cluster: &Cluster<'_>, arriving: &impl Arriving, vm: u32, node: u32) -> bool {
+    let used = cluster.memory_used(node) + arriving.memory(cluster, node);
+    used + cluster.usage(vm)[1] <= world.nodes[node as usize].memory
+        && allowed(world, cluster, arriving, world.group(vm), node)
+}
+
+/// A uniformly random under-utilized node. Drawn from all nodes until one is under-utilized, which is the same.
+pub(super) fn random_under(buckets: &Buckets, rng: &mut Rng) -> Option<usize> {
+    let (all, under) = (buckets.of(), buckets.count(Bucket::Under));
+    if under == 0 {
+        return None;
+    }
+    for _ in 0..ATTEMPTS {
+        let slot = rng.below(all.len());
+        if all[slot] == Bucket::Under {
+            return Some(slot);
+        }
+    }
+    buckets.nodes(Bucket::Under).nth(rng.below(under))
+}
+
+impl Placer {
+    /// Puts on nodes the taints that follow from their buckets: none on under-utilized ones, one on appropriate ones,
+    /// two on over-utilized ones. Where none is under-utilized, appropriate ones count as such.
+    pub(super) fn taint(&mut self, cluster: &Cluster<'_>, buckets: &Buckets, nodes: usize) {
+        self.soft.clear();
+        self.soft.resize(nodes, 0);
+        let appropriate = u8::from(buckets.count(Bucket::Under) > 0);
+        for (slot, node) in cluster.slots().iter().enumerate() {
+            self.soft[*node as usize] = match buckets.of()[slot] {
+                Bucket::Under => 0,
+                Bucket::Appropriate => appropriate,
+                Bucket::Over => 2,
+            };
+        }
+    }
+
+    /// The node a scheduler would choose for the VM, never `source`; equals are drawn from.
+    pub(super) fn schedule(
+        &mut self,
+        world: &World,
+        cluster: &Cluster<'_>,
+        arriving: &impl Arriving,
+        vm: u32,
+        source: u32,
+        rng: &mut Rng,
+    ) -> Option<u32> {
+        let group = world.group(vm);
+        let class = &world.classes[group.class as usize];
+        let request = cluster.request(vm);
+        self.feasible.clear();
+        let mut most_unwanted = 0;
+        for node in cluster.slots() {
+            let spec = &world.nodes[*node as usize];
+            let (memory, cpu) = (spec.memory as u64, (spec.cores * 1000.0) as u64);
+            let asked = cluster.asked(*node);
+            let (memory_after, cpu_after) = (asked.memory + request.memory, asked.cpu + request.cpu);
+            if *node == source || memory_after > memory || cpu_after > cpu {
+                continue;
+            }
+            if !allowed(world, cluster, arriving, group, *node) {
+                continue;
+            }
+            let unwanted = class.unwanted(*node) + u32::from(self.soft.get(*node as usize).copied().unwrap_or(0));
+            most_unwanted = most_unwanted.max(unwanted);
+            let least_allocated = ((memory - memory_after) * HIGHEST / memory + (cpu - cpu_after) * HIGHEST / cpu) / 2;
+            let (memory_share, cpu_share) = (memory_after as f64 / memory as f64, cpu_after as f64 / cpu as f64);
+            let gap = if memory_share > cpu_share { memory_share - cpu_share } else { cpu_share - memory_share };
+            let balanced = ((1.0 - gap / 2.0) * HIGHEST as f64) as u64;
+            self.feasible.push(Feasible { node: *node, unwanted, points: least_allocated + balanced });
+        }
+        let mut best: Option<(u64, u32)> = None;
+        let mut equals = 0;
+        for feasible in &self.feasible {
+            let most = u64::from(most_unwanted.max(1));
+            let taints = HIGHEST - HIGHEST * u64::from(feasible.unwanted) / most;
+            let points = feasible.points + WEIGHT_OF_TAINTS * taints;
+            match best {
+                Some((highest, _)) if points < highest => continue,
+                Some((highest, _)) if points == highest => equals += 1,
+                _ => equals = 1,
+            }
+            if equals == 1 || rng.below(equals) == 0 {
+                best = Some((points, feasible.node));
+            }
+        }
+        best.map(|(_, node)| node)
+    }
+}

@@ -1,0 +1,136 @@
+//! VMs on their way: migrations go on, drained nodes lose VMs, and VMs without a node are started.
+
+use super::{
+    NOWHERE, Run,
+    migrate::{End, Waiting},
+    place,
+};
+use crate::{
+    history::Cause,
+    rng::{Purpose, Rng},
+    scenario::{MigrationModel, Placement},
+};
+
+/// How many VMs without a node are tried in a step.
+const MOST_RESTARTS: usize = 1000;
+/// After this many failures in a row the rest waits for the next step.
+const MOST_FAILED_RESTARTS: usize = 16;
+
+impl Run<'_> {
+    /// Migrations go on for the length of a step; then those that waited may start.
+    pub(super) fn pass_time(&mut self) {
+        if self.migrations.is_idle() {
+            return;
+        }
+        let mut ended = Vec::new();
+        if self.step > 0 {
+            let seconds = self.world.step as f64;
+            let nodes = self.world.nodes.len();
+            self.migrations
+                .advance(&self.settings.migration, nodes, seconds, |running, end| ended.push((*running, end)));
+        }
+        for (running, end) in ended {
+            self.cluster.no_longer_expect(running.vm, running.to);
+            self.totals.bytes += running.sent;
+            match end {
+                End::Done => self.relocate(running.vm, running.to, running.cause),
+                End::Failed => self.totals.failed_migrations += 1,
+            }
+        }
+        self.start_waiting();
+    }
+
+    pub(super) fn start_waiting(&mut self) {
+        let mut waiting = std::mem::take(&mut self.migrations.waiting);
+        waiting.retain(|waiting| {
+            if !self.migrations.may_start(&self.settings.migration, waiting.from) {
+                return true;
+            }
+            let to = match waiting.to {
+                Some(to) if place::has_room(self.world, &self.cluster, &self.migrations, waiting.vm, to) => Some(to),
+                Some(_) => None,
+                None => self.destination(waiting.vm, waiting.from, waiting.cause),
+            };
+            match to {
+                Some(to) => self.start(*waiting, to),
+                None => self.totals.blocked.no_room += 1,
+            }
+            false
+        });
+        self.migrations.waiting = waiting;
+    }
+
+    fn start(&mut self, waiting: Waiting, to: u32) {
+        let rate = self.settings.migration.failure_rate;
+        let draw = Rng::keyed(self.seed, Purpose::Failure, u64::from(waiting.vm), self.step).unit();
+        self.migrations.start(self.world, &mut self.cluster, &self.settings.migration, waiting, to, draw < rate);
+    }
+
+    /// Where a VM would go now.
+    pub(super) fn destination(&mut self, vm: u32, from: u32, cause: Cause) -> Option<u32> {
+        let mut rng = Rng::keyed(self.seed, Purpose::Placement, u64::from(vm), self.step);
+        if cause == Cause::Eviction && self.settings.placement == Placement::Random {
+            return self.random_destination(vm, &mut rng);
+        }
+        self.placer.schedule(self.world, &self.cluster, &self.migrations, vm, from, &mut rng)
+    }
+
+    /// VMs leave nodes that are being drained, each tried once per step.
+    pub(super) fn drain(&mut self) {
+        for at in 0..self.draining.len() {
+            let node = self.draining[at];
+            for vm in self.cluster.vms(node).to_vec() {
+                if !self.world.group(vm).migratable || self.migrations.involves(vm) {
+                    continue;
+                }
+                match self.settings.migration.model {
+                    MigrationModel::Instant => match self.destination(vm, node, Cause::Drain) {
+                        Some(to) => {
+                            self.totals.bytes += self.cluster.usage(vm)[1];
+                            self.relocate(vm, to, Cause::Drain);
+                        }
+                        None => self.totals.blocked.no_room += 1,
+                    },
+                    MigrationModel::PreCopy => {
+                        if !self.migrations.may_start(&self.settings.migration, node) {
+                            break;
+                        }
+                        let waiting = Waiting { vm, from: node, to: None, cause: Cause::Drain, since: self.now() };
+                        match self.destination(vm, node, Cause::Drain) {
+                            Some(to) => self.start(waiting, to),
+                            None => self.totals.blocked.no_room += 1,
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// VMs that run nowhere are started where a scheduler puts them, the most important first.
+    pub(super) fn restart(&mut self) {
+        if self.pending.is_empty() {
+            return;
+        }
+        let pending = std::mem::take(&mut self.pending);
+        let (mut tried, mut failed) = (0, 0);
+        let mut left = Vec::new();
+        for vm in pending {
+            if tried >= MOST_RESTARTS || failed >= MOST_FAILED_RESTARTS {
+                left.push(vm);
+                continue;
+            }
+            tried += 1;
+            match self.destination(vm, NOWHERE, Cause::Restart) {
+                Some(node) => {
+                    failed = 0;
+                    self.relocate(vm, node, Cause::Restart);
+                }
+                None => {
+                    failed += 1;
+                    left.push(vm);
+                }
+            }
+        }
+        self.pending = left;
+    }
+}

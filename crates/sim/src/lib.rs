@@ -1,0 +1,30 @@
+//! Simulator of VM rebalancing: scenarios, the loop, comparison over seeds, reports. Knows nothing of Kubernetes.
+//!
+//! The same seed gives the same bytes on any machine, with any number of threads, in debug and release builds: all
+//! arithmetic is plain IEEE without fused operations, sums have a fixed shape, and functions beyond square roots come
+//! from `libm`.
+#![forbid(unsafe_code)]
+
+pub mod command;
+pub mod compare;
+mod engine;
+mod history;
+mod load;
+mod measure;
+mod report;
+mod result;
+mod rng;
+pub mod scenario;
+mod settings;
+pub mod stats;
+pub mod units;
+mod world;
+
+pub use engine::{Blocked, Run, Totals};
+pub use history::{Cause, History, Move};
+pub use measure::{Sample, Spread, UNDER_PRESSURE};
+pub use result::{Migrations, Outcome, simulate};
+pub use rng::Rng;
+pub use scenario::{Scenario, ScenarioError};
+pub use settings::Settings;
+pub use world::World;

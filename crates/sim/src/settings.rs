@@ -1,0 +1,100 @@
+//! How a run rebalances, ready to use: names resolved, times in steps, everything checked.
+
+use balance::{Algorithm, Classifier, Mode, PressureModel};
+
+use crate::scenario::{
+    Guards, Limits, Migration, MigrationModel, Placement, Rebalancing, Scenario, ScenarioError, Semantics,
+};
+
+/// What a run does about load.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Settings {
+    pub algorithm: Algorithm,
+    pub classifier: Classifier,
+    pub pressure: PressureModel,
+    /// Steps from one look at the cluster to the next.
+    pub interval: u64,
+    pub limits: Limits,
+    pub placement: Placement,
+    pub soft_taints: bool,
+    pub cpu_overcommit: f64,
+    pub migration: Migration,
+    pub guards: Guards,
+    /// Whether each step is measured and recorded; without it only what moved is.
+    pub measure: bool,
+}
+
+impl From<Semantics> for balance::Semantics {
+    fn from(semantics: Semantics) -> Self {
+        match semantics {
+            Semantics::Reference => Self::Reference,
+            Semantics::Descheduler => Self::Descheduler,
+        }
+    }
+}
+
+impl Settings {
+    /// What the scenario says.
+    pub fn new(scenario: &Scenario) -> Result<Self, ScenarioError> {
+        Self::of(&scenario.rebalancing, scenario.step.0)
+    }
+
+    fn of(given: &Rebalancing, step: u64) -> Result<Self, ScenarioError> {
+        let refuse = |field: &str, message: String| Err(ScenarioError::new(format!("rebalancing.{field}"), message));
+        let named = |field: &str, error: balance::Unknown| {
+            ScenarioError::new(format!("rebalancing.{field}"), error.to_string())
+        };
+        let algorithm: Algorithm = given.algorithm.parse().map_err(|error| named("algorithm", error))?;
+        let mode: Mode = given.mode.parse().map_err(|error| named("mode", error))?;
+        let pressure: PressureModel = given.pressure.parse().map_err(|error| named("pressure", error))?;
+        if !(given.cpu_overcommit >= 1.0 && given.cpu_overcommit <= 1000.0) {
+            return refuse("cpuOvercommit", format!("{} is not a number from 1 to 1000", given.cpu_overcommit));
+        }
+        let Migration { bandwidth, per_node, cluster, timeout_per_gib, failure_rate, .. } = given.migration;
+        if bandwidth.0 == 0 {
+            return refuse("migration.bandwidth", "0 is not a data rate above 0".to_owned());
+        }
+        for (field, value) in [("perNode", per_node), ("cluster", cluster), ("timeoutPerGib", timeout_per_gib)] {
+            if !(1..=100_000).contains(&value) {
+                return refuse(&format!("migration.{field}"), format!("{value} is not a number from 1 to 100000"));
+            }
+        }
+        for (field, value) in [("migration.failureRate", failure_rate), ("guards.hysteresis", given.guards.hysteresis)]
+        {
+            if !(0.0..=1.0).contains(&value) {
+                return refuse(field, format!("{value} is not a share from 0 to 1"));
+            }
+        }
+        Ok(Self {
+            algorithm,
+            classifier: Classifier::new(mode, given.semantics.into()),
+            pressure,
+            interval: given.interval.map_or(1, |interval| (interval.0 / step.max(1)).max(1)),
+            limits: given.limits,
+            placement: given.placement,
+            soft_taints: given.soft_taints,
+            cpu_overcommit: given.cpu_overcommit,
+            migration: given.migration,
+            guards: given.guards,
+            measure: true,
+        })
+    }
+
+    /// In a line, for people: whose rules, which placement, which migrations.
+    pub fn describe(&self) -> String {
+        let placement = match (self.placement, self.soft_taints) {
+            (Placement::Random, _) => "random placement",
+            (Placement::Scheduler, true) => "scheduler's placement with soft taints",
+            (Placement::Scheduler, false) => "scheduler's placement without soft taints",
+        };
+        let migration = match self.migration.model {
+            MigrationModel::Instant => "instant migrations".to_owned(),
+            MigrationModel::PreCopy => format!("pre-copy migrations at {}", self.migration.bandwidth),
+        };
+        let Limits { total, per_node } = self.limits;
+        format!(
+            "{}, {}, at most {total} evictions and {per_node} per node, {placement}, {migration}",
+            self.classifier, self.pressure
+        )
+    }
+}

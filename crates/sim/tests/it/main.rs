@@ -1,0 +1,14 @@
+//! The simulator as its users see it.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod commands;
+mod descheduler;
+mod determinism;
+mod documents;
+mod fuzz;
+mod golden;
+mod loop_properties;
+mod migrations;
+mod scenarios;
+mod support;
