@@ -53,7 +53,8 @@ impl Access {
     fn verbs(&self) -> &'static [&'static str] {
         match self {
             Access::ReadAny(_) => &["get"],
-            Access::Read(_) | Access::List(_) => &["get", "list", "watch"],
+            Access::List(_) => &["list", "watch"],
+            Access::Read(_) => &["get", "list", "watch"],
             Access::Change(_) => &["get", "list", "patch", "watch"],
             Access::Create(_) => &["create", "get", "list", "patch", "watch"],
             Access::Delete(_) => &["delete", "get", "list", "watch"],

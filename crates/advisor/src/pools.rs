@@ -19,7 +19,8 @@ impl<'a> Pool<'a> {
 
     /// How many nodes it has, by its own count.
     pub fn nodes(&self) -> Option<i32> {
-        self.0.pointer("/status/machineCount").and_then(Value::as_i64).and_then(|count| i32::try_from(count).ok())
+        let count = self.0.pointer("/status/machineCount").and_then(Value::as_i64);
+        count.and_then(|count| i32::try_from(count).ok()).filter(|count| *count >= 0)
     }
 
     pub fn is_paused(&self) -> bool {
@@ -66,7 +67,9 @@ pub fn named<'a>(facts: &'a Facts, names: &[&str]) -> Vec<Pool<'a>> {
 
 /// The rendered configs of pools, wanted to know what their nodes run.
 pub fn rendered_configs<'a>(pools: &'a [Pool<'a>]) -> impl Iterator<Item = ObjectRef> + 'a {
-    pools.iter().filter_map(Pool::rendered).map(|name| ObjectRef::cluster(&kind::MACHINE_CONFIG, name))
+    let configs = pools.iter().filter_map(Pool::rendered).map(|name| ObjectRef::cluster(&kind::MACHINE_CONFIG, name));
+    // A pool that names anything else names something that we have no business with.
+    configs.filter(|config| is_rendered(config) && config.name.len() <= api::bounds::NAME)
 }
 
 /// Whether a machine config was rendered for a pool. Such a config is never changed.

@@ -19,6 +19,9 @@ pub const FIELD_PATH: usize = 1_024;
 /// Characters of a Kubernetes object name.
 pub const NAME: usize = 253;
 
+/// Characters of the name of a field manager.
+pub const MANAGER: usize = 128;
+
 /// Items of a plan.
 pub const ITEMS: usize = 64;
 

@@ -5,6 +5,7 @@
 //! then in the log.
 
 use std::{
+    collections::BTreeMap,
     fmt,
     fs::File,
     io::{self, BufRead, BufReader, Seek, SeekFrom},
@@ -42,6 +43,8 @@ pub struct Request {
     pub uri: String,
     pub user_agent: String,
     pub code: u16,
+    /// Whether it was refused because whoever made it lacks the right. Webhooks that say no answer with the same code.
+    pub lacks_right: bool,
     pub dry_run: bool,
     pub field_manager: Option<String>,
 }
@@ -78,7 +81,7 @@ impl fmt::Display for Request {
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct AuditLog {
     path: PathBuf,
 }
@@ -110,6 +113,12 @@ impl AuditLog {
         let all = self.since(mark, client).await?;
         let by_others = |request: &Request| request.is_write() && request.user != "system:apiserver";
         Ok(all.into_iter().filter(by_others).collect())
+    }
+
+    /// What somebody was refused since `mark` for lack of a right.
+    pub async fn refusals_since(&self, mark: Mark, client: &Client, user: &str) -> Result<Vec<Request>> {
+        let all = self.since(mark, client).await?;
+        Ok(all.into_iter().filter(|request| request.user == user && request.lacks_right).collect())
     }
 
     /// Returns the place after a request made now.
@@ -165,6 +174,7 @@ struct Event {
     user_agent: String,
     object_ref: ObjectRef,
     response_status: ResponseStatus,
+    annotations: BTreeMap<String, String>,
 }
 
 #[derive(Deserialize, Default)]
@@ -187,6 +197,7 @@ struct ObjectRef {
 #[serde(default)]
 struct ResponseStatus {
     code: u16,
+    message: String,
 }
 
 fn parse(line: &str) -> Option<Request> {
@@ -198,6 +209,7 @@ fn parse(line: &str) -> Option<Request> {
     let query = event.request_uri.split_once('?').map_or("", |(_, query)| query);
     let parameter = |name: &str| query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
     Some(Request {
+        lacks_right: lacks_right(&event),
         user: event.impersonated_user.unwrap_or(event.user).username,
         verb: event.verb,
         group: event.object_ref.api_group,
@@ -211,6 +223,14 @@ fn parse(line: &str) -> Option<Request> {
         field_manager: parameter("fieldManager").map(str::to_owned),
         uri: event.request_uri,
     })
+}
+
+/// An apply that would create is judged again when it is known that it would: `... User "jane" cannot create resource "x" ...`
+fn lacks_right(event: &Event) -> bool {
+    let ResponseStatus { code, message } = &event.response_status;
+    let decision = event.annotations.get("authorization.k8s.io/decision");
+    let is_about_rights = message.split_once("\" cannot ").is_some_and(|(_, rest)| rest.contains(" resource \""));
+    *code == 403 && (is_about_rights || decision.is_some_and(|decision| decision == "forbid"))
 }
 
 #[cfg(test)]
@@ -228,6 +248,21 @@ mod tests {
         );
         assert_eq!(request.field_manager.as_deref(), Some("me"));
         assert!(!request.is_write(), "a dry run writes nothing");
+    }
+
+    #[test]
+    fn a_lack_of_rights_is_told_from_a_webhook_that_says_no() {
+        let refused = |message: &str| {
+            let answer = serde_json::json!({"code": 403, "message": message});
+            parse(&LINE.replace(r#"{"code":200}"#, &answer.to_string())).unwrap().lacks_right
+        };
+        assert!(refused(
+            r#"x is forbidden: User "jane" cannot patch resource "x" in API group "g" at the cluster scope"#
+        ));
+        assert!(!refused(r#"admission webhook "w" denied the request: no"#));
+        assert!(!parse(LINE).unwrap().lacks_right);
+        let judged = r#"{"code":403},"annotations":{"authorization.k8s.io/decision":"forbid"}"#;
+        assert!(parse(&LINE.replace(r#"{"code":200}"#, judged)).unwrap().lacks_right, "the answer may have no words");
     }
 
     #[test]

@@ -9,6 +9,10 @@ use advisor::Refusal;
 use api::virt_platform_config::TakeOver;
 use kube::core::Status;
 
+/// What to do when the API server says that the operator may not do something. What exactly, its message tells.
+pub(crate) const LACKS_RIGHT: &str = ". The operator lacks a right that it is installed with: apply its roles again \
+                                      (config/rbac, part of dist/install.yaml). It goes on by itself when it has the right";
+
 /// A request that did not get the answer it hoped for.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{doing}: {message}")]
@@ -90,8 +94,13 @@ impl RequestError {
             | Class::Unauthenticated
             | Class::NotFound
             | Class::KindMissing => Err(self),
-            _ => Ok(self.to_string()),
+            _ => Ok(format!("{self}{}", self.advice())),
         }
+    }
+
+    /// What to do about it, if it is clear.
+    pub(crate) fn advice(&self) -> &'static str {
+        if self.class == Class::Forbidden { LACKS_RIGHT } else { "" }
     }
 
     /// The error as something that a plan can show, if it is about the change itself and not about the moment.

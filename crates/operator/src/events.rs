@@ -6,13 +6,12 @@
 use advisor::machine::Happening;
 use api::VirtPlatformConfig;
 use http::Method;
-use k8s_openapi::jiff::Timestamp;
 use kube::{Resource, ResourceExt};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
-use tracing::debug;
+use tracing::{debug, warn};
 
-use crate::Kubernetes;
+use crate::{Class, Kubernetes, Surroundings};
 
 const COMPONENT: &str = "virt-advisor-operator";
 
@@ -28,11 +27,12 @@ const NOTE: usize = 1024;
 #[derive(Debug, Clone)]
 pub(crate) struct Events {
     queue: mpsc::Sender<Value>,
+    surroundings: Surroundings,
 }
 
 impl Events {
     /// Where to put events, and what sends them.
-    pub(crate) fn new(kubernetes: Kubernetes) -> (Self, impl Future<Output = ()>) {
+    pub(crate) fn new(kubernetes: Kubernetes, surroundings: Surroundings) -> (Self, impl Future<Output = ()>) {
         let (queue, mut waiting) = mpsc::channel::<Value>(WAITING);
         let sender = async move {
             let uri = format!("/apis/events.k8s.io/v1/namespaces/{NAMESPACE}/events");
@@ -40,11 +40,14 @@ impl Events {
                 let doing = "publishing an event".to_owned();
                 let sent = kubernetes.call(Method::POST, uri.clone(), Some("application/json"), &event, doing).await;
                 if let Err(error) = sent {
-                    debug!(%error, "an event was lost");
+                    match error.class {
+                        Class::Forbidden => warn!(%error, "an event was lost"),
+                        _ => debug!(%error, "an event was lost"),
+                    }
                 }
             }
         };
-        (Events { queue }, sender)
+        (Events { queue, surroundings }, sender)
     }
 
     pub(crate) fn publish(&self, config: &VirtPlatformConfig, happening: &Happening) {
@@ -53,7 +56,7 @@ impl Events {
     }
 
     pub(crate) fn publish_about(&self, name: &str, uid: &str, happening: &Happening) {
-        let now = Timestamp::now();
+        let now = self.surroundings.now();
         let mut note = happening.note.clone();
         note.truncate(note.floor_char_boundary(NOTE));
         let event = json!({

@@ -43,6 +43,8 @@ pub(crate) struct Mark {
 pub(crate) struct Mail {
     pub(crate) root: Option<Root>,
     pub(crate) sightings: BTreeMap<Query, Sighting>,
+    /// What may not be watched, and what the API server says to it.
+    pub(crate) refused: BTreeMap<Query, String>,
     /// Kinds whose definition came, went or changed.
     pub(crate) kinds: Vec<&'static Kind>,
 }

@@ -1,9 +1,8 @@
 //! How long to wait before trying again: longer each time, and never in step with others.
 
-use std::{
-    hash::{BuildHasher, RandomState},
-    time::Duration,
-};
+use std::time::Duration;
+
+use crate::Surroundings;
 
 const FIRST: Duration = Duration::from_millis(200);
 const LONGEST: Duration = Duration::from_secs(60);
@@ -12,34 +11,27 @@ const LONGEST: Duration = Duration::from_secs(60);
 pub(crate) struct Patience {
     next: Duration,
     longest: Duration,
-}
-
-impl Default for Patience {
-    fn default() -> Self {
-        Patience::up_to(LONGEST)
-    }
+    surroundings: Surroundings,
 }
 
 impl Patience {
-    pub(crate) fn up_to(longest: Duration) -> Self {
-        Patience { next: FIRST, longest }
+    pub(crate) fn new(surroundings: Surroundings) -> Self {
+        Patience { next: FIRST, longest: LONGEST, surroundings }
+    }
+
+    pub(crate) fn up_to(self, longest: Duration) -> Self {
+        Patience { longest, ..self }
     }
 
     pub(crate) fn next(&mut self) -> Duration {
         let now = self.next;
         self.next = (now * 2).min(self.longest);
-        spread(now)
+        self.surroundings.spread(now)
     }
 
     pub(crate) fn reset(&mut self) {
         self.next = FIRST;
     }
-}
-
-/// The duration, up to a tenth shorter or longer, so that not everything happens at once.
-pub(crate) fn spread(duration: Duration) -> Duration {
-    let share = f64::from(RandomState::new().hash_one(()) as u32) / f64::from(u32::MAX);
-    duration.mul_f64(0.9 + share / 5.0)
 }
 
 #[cfg(test)]
@@ -48,7 +40,7 @@ mod tests {
 
     #[test]
     fn it_grows_to_a_limit_and_starts_over() {
-        let mut patience = Patience::default();
+        let mut patience = Patience::new(Surroundings::default());
         let waits: Vec<Duration> = (0..12).map(|_| patience.next()).collect();
         assert!(waits.windows(2).take(7).all(|pair| pair[1] > pair[0]), "{waits:?}");
         assert!(waits.iter().all(|wait| *wait <= LONGEST.mul_f64(1.1)), "{waits:?}");

@@ -46,7 +46,12 @@ impl Kubernetes {
         config.default_retry = false;
         let client = Client::try_from(config);
         let client = client.map_err(|error| RequestError::new("connecting to the API server".into(), &error))?;
-        Ok(Kubernetes { client, read: READ, change: CHANGE })
+        Ok(Kubernetes::over(client))
+    }
+
+    /// Over a client that retries nothing by itself.
+    pub fn over(client: Client) -> Self {
+        Kubernetes { client, read: READ, change: CHANGE }
     }
 
     /// The same with another deadline for every request.

@@ -15,10 +15,11 @@ use tokio::{sync::watch, task::JoinSet};
 use tracing::info;
 
 use crate::{
-    Kubernetes, RequestError,
+    Kubernetes, RequestError, Surroundings,
     events::Events,
     inbox::Inbox,
     lease::{Lease, LeaseSettings},
+    malformed::Malformed,
     root,
     steward::{State, Steward},
     watches::{self, Watches},
@@ -32,6 +33,7 @@ pub struct Settings {
     /// Leaders are elected; otherwise there must be only one of us.
     pub lease: Option<LeaseSettings>,
     pub readiness: Readiness,
+    pub surroundings: Surroundings,
 }
 
 impl Default for Settings {
@@ -41,6 +43,7 @@ impl Default for Settings {
             rhythm: Rhythm::default(),
             lease: None,
             readiness: Readiness::default(),
+            surroundings: Surroundings::default(),
         }
     }
 }
@@ -69,22 +72,33 @@ pub enum RunError {
 
 /// Runs the operator until `shutdown` is done. What was under way is then dropped; the next one takes it up.
 pub async fn run(config: Config, settings: Settings, shutdown: impl Future<Output = ()>) -> Result<(), RunError> {
-    let kubernetes = Kubernetes::new(config)?;
+    run_on(Kubernetes::new(config)?, settings, shutdown).await
+}
+
+/// The same on an API server that was connected to already.
+pub async fn run_on(
+    kubernetes: Kubernetes,
+    settings: Settings,
+    shutdown: impl Future<Output = ()>,
+) -> Result<(), RunError> {
     let mut shutdown = std::pin::pin!(shutdown);
     let Some(lease) = settings.lease.clone() else {
         tokio::select! {
+            biased;
             () = &mut shutdown => {}
             () = work(kubernetes, &settings, None) => {}
         }
         return Ok(());
     };
     settings.readiness.set(true);
-    let mut lease = Lease::new(kubernetes.clone(), lease);
+    let mut lease = Lease::new(kubernetes.clone(), lease, settings.surroundings.clone());
     let epoch = tokio::select! {
+        biased;
         () = &mut shutdown => return Ok(()),
         epoch = lease.acquire() => epoch,
     };
     let lost = tokio::select! {
+        biased;
         () = &mut shutdown => false,
         () = lease.keep() => true,
         () = work(kubernetes, &settings, Some(epoch)) => true,
@@ -102,12 +116,13 @@ pub async fn run(config: Config, settings: Settings, shutdown: impl Future<Outpu
 /// Works for ever. Everything that it started ends when it is dropped.
 async fn work(kubernetes: Kubernetes, settings: &Settings, epoch: Option<i64>) {
     let client = kubernetes.client().clone();
+    let surroundings = &settings.surroundings;
     let mut tasks = JoinSet::new();
-    let (events, sender) = Events::new(kubernetes.clone());
+    let (events, sender) = Events::new(kubernetes.clone(), surroundings.clone());
     tasks.spawn(sender);
     let inboxes: Vec<Arc<Inbox>> = PROFILES.iter().map(|_| Arc::default()).collect();
     let (definitions, known) = watch::channel(BTreeMap::new());
-    let watches = Arc::new(Watches::new(client.clone(), known, inboxes.clone()));
+    let watches = Arc::new(Watches::new(client.clone(), known, inboxes.clone(), surroundings.clone()));
     for (position, (profile, inbox)) in PROFILES.iter().zip(&inboxes).enumerate() {
         let steward = Steward {
             position,
@@ -119,13 +134,19 @@ async fn work(kubernetes: Kubernetes, settings: &Settings, epoch: Option<i64>) {
             version: settings.version.clone(),
             epoch,
             rhythm: settings.rhythm,
+            surroundings: surroundings.clone(),
             state: State::default(),
         };
         tasks.spawn(steward.work());
     }
-    tasks.spawn(watches::definitions(client, definitions, inboxes.clone(), custom_kinds()));
+    let seen = watches::definitions(client.clone(), definitions, inboxes.clone(), custom_kinds(), surroundings.clone());
+    tasks.spawn(seen);
     let by_name = PROFILES.iter().zip(inboxes).map(|(profile, inbox)| (profile.about().name, inbox)).collect();
-    tasks.spawn(root::watch(kubernetes, events, by_name, settings.readiness.clone()));
+    let malformed = Arc::<Malformed>::default();
+    let seen = root::watch(client, by_name, malformed.clone(), settings.readiness.clone(), surroundings.clone());
+    tasks.spawn(seen);
+    let surroundings = surroundings.clone();
+    tasks.spawn(async move { malformed.report(kubernetes, events, surroundings).await });
     info!(version = settings.version, "the operator is running");
     // None of them ends; a panic in one of them ends the process, and a new one starts from what was recorded.
     if let Some(Err(error)) = tasks.join_next().await {

@@ -1,32 +1,36 @@
 //! The steward of one configuration: waits for news, and does what a [`Session`] asks for until it rests.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use advisor::{
-    Facts, Plan, Profile, Query,
+    Facts, Plan, Profile, Query, Refusal,
     machine::{Happening, NoPlan, Rhythm, happenings},
     session::{Ask, Reply, Session, Setting},
     writing::{ATTEMPTS, Do, Said, Writing},
 };
 use api::{
     VirtPlatformConfig,
-    virt_platform_config::{Operation, VirtPlatformConfigStatus},
+    virt_platform_config::{Operation, Phase, VirtPlatformConfigStatus},
 };
 use http::Method;
-use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
 use crate::{
-    Class, DrawUpError, Kubernetes, RequestError, advertise,
+    Class, DrawUpError, Kubernetes, RequestError, Surroundings, advertise,
+    answer::LACKS_RIGHT,
     draw_up::draw_up_from,
     events::Events,
     fetch::fetch,
     inbox::{Inbox, Root},
     knowledge::{Knowledge, is_constant},
-    patience::{Patience, spread},
+    patience::Patience,
     root,
     watches::Watches,
 };
@@ -48,6 +52,7 @@ pub(crate) struct Steward {
     pub(crate) version: String,
     pub(crate) epoch: Option<i64>,
     pub(crate) rhythm: Rhythm,
+    pub(crate) surroundings: Surroundings,
     pub(crate) state: State,
 }
 
@@ -58,17 +63,20 @@ pub(crate) struct State {
     /// Whether the watch has told yet whether there is one.
     is_known: bool,
     knowledge: Knowledge,
+    /// How often in a row we could not go on.
+    failures: usize,
     /// When the definition of a kind last changed.
     definitions_changed: Option<Instant>,
+    /// What may not be watched: the words for it until they are told, then nothing.
+    refused: BTreeMap<Query, Option<String>>,
 }
 
 impl Steward {
     /// Works until it is dropped.
     pub(crate) async fn work(mut self) {
-        let mut patience = Patience::default();
+        let mut patience = Patience::new(self.surroundings.clone());
         let mut due: Option<Instant> = None;
         let mut is_recheck = false;
-        let mut failures = 0;
         loop {
             let timer = async {
                 match due {
@@ -77,8 +85,12 @@ impl Steward {
                 }
             };
             tokio::select! {
+                // What is to be looked at anyhow is better looked at with the newest news.
+                biased;
                 () = self.inbox.arrival() => {
-                    if !self.read_mail() {
+                    let matters = self.read_mail();
+                    self.tell_refused();
+                    if !matters {
                         continue;
                     }
                 }
@@ -91,16 +103,20 @@ impl Steward {
             match self.attend().await {
                 Ok(rest) => {
                     patience.reset();
-                    failures = 0;
+                    self.state.failures = 0;
                     is_recheck = true;
                     due = rest.map(|rest| Instant::now() + self.until(rest));
                 }
                 Err(error) => {
                     let wait = patience.next().max(error.retry_after.unwrap_or_default());
                     warn!(config = self.name(), %error, retry_in = ?wait, "could not go on");
-                    failures += 1;
-                    if failures == WORTH_TELLING {
+                    self.state.failures += 1;
+                    if self.state.failures == WORTH_TELLING {
                         self.complain(&error);
+                    }
+                    // Gone between our look and the request: what was seen no longer holds.
+                    if matches!(error.class, Class::KindMissing | Class::NotFound) {
+                        self.state.knowledge.forget_all();
                     }
                     is_recheck = false;
                     due = Some(Instant::now() + wait);
@@ -121,7 +137,7 @@ impl Steward {
             return SOON.min(rest);
         }
         let regular = rest == self.rhythm.prerequisites || rest == self.rhythm.recheck;
-        if regular { spread(rest) } else { rest }
+        if regular { self.surroundings.spread(rest) } else { rest }
     }
 
     /// Takes in what the watches told. Whether anything of it matters.
@@ -134,7 +150,11 @@ impl Steward {
                 matters = true;
             }
         }
+        for (query, why) in mail.refused {
+            self.state.refused.entry(query).or_insert(Some(why));
+        }
         for (query, sighting) in &mail.sightings {
+            self.state.refused.remove(query);
             matters |= self.state.knowledge.absorb(query, sighting);
         }
         match mail.root {
@@ -191,7 +211,7 @@ impl Steward {
         let version = self.version.clone();
         let setting = Setting { profile: self.profile, version: &version, epoch: self.epoch, rhythm: self.rhythm };
         let mut session = Session::new(config);
-        let mut ask = session.begin(&setting, Timestamp::now());
+        let mut ask = session.begin(&setting, self.surroundings.now());
         loop {
             let reply = match ask {
                 Ask::Rest(rest) => return Ok(rest),
@@ -202,7 +222,7 @@ impl Steward {
                 Ask::DrawUp { seen } => Reply::Drew(Box::new(self.draw_up(session.config(), seen).await?)),
                 Ask::Write(request) => self.write(session.writing(), request).await?,
             };
-            ask = session.next(&setting, Timestamp::now(), reply);
+            ask = session.next(&setting, self.surroundings.now(), reply);
             self.state.config = session.config().cloned().map(Arc::new);
         }
     }
@@ -245,8 +265,23 @@ impl Steward {
     /// Most errors pass. Those that do not are told where people look, since the status may be what cannot be written.
     fn complain(&self, error: &RequestError) {
         if let Some(config) = &self.state.config {
-            let note = format!("Trying again: {error}");
+            let note = format!("Trying again: {error}{}", error.advice());
             self.events.publish(config, &Happening { warning: true, reason: "CannotGoOn".into(), note });
+        }
+    }
+
+    /// Without a watch we still look from time to time; people should know why so late.
+    fn tell_refused(&mut self) {
+        let Some(config) = &self.state.config else { return };
+        for (query, why) in &mut self.state.refused {
+            let what = match query {
+                Query::Object(object) => object.to_string(),
+                Query::List(kind) => kind.plural.to_owned(),
+            };
+            if let Some(why) = why.take() {
+                let note = format!("Changes of {what} are only noticed at the next regular look: {why}{LACKS_RIGHT}");
+                self.events.publish(config, &Happening { warning: true, reason: "CannotWatch".into(), note });
+            }
         }
     }
 
@@ -286,20 +321,40 @@ impl Steward {
             let known = seen.take().unwrap_or_else(|| self.state.knowledge.constants());
             let facts = match fetch(&self.kubernetes, planner.as_ref(), known).await {
                 Ok(facts) => facts,
-                Err(error) => return error.lasting().map(|why| Err(NoPlan::Impossible(why))),
+                Err(error) => return self.no_plan(error).map(Err),
             };
             self.state.knowledge.learn(facts.clone());
             return match draw_up_from(&self.kubernetes, self.profile, planner.as_ref(), facts).await {
-                Ok(plan) => Ok(Ok(plan)),
+                Ok(plan) => match forbidden(&plan).filter(|_| self.doubts_refusals()) {
+                    Some(refusal) => Err(self.trouble(refusal)),
+                    None => Ok(Ok(plan)),
+                },
                 Err(DrawUpError::Request(error)) if error.class == Class::Conflict && attempt < ATTEMPTS => {
                     attempt += 1;
                     continue;
                 }
                 Err(DrawUpError::MissingPrerequisites(missing)) => Ok(Err(NoPlan::Missing(missing))),
                 Err(DrawUpError::InvalidOptions(error)) => Ok(Err(error.into())),
-                Err(DrawUpError::Request(error)) => error.lasting().map(|why| Err(NoPlan::Impossible(why))),
+                Err(DrawUpError::Request(error)) => self.no_plan(error).map(Err),
             };
         }
+    }
+
+    /// An API server that is just starting does not know any roles yet, and refuses everything for a moment.
+    fn doubts_refusals(&self) -> bool {
+        let status = self.state.config.as_ref().and_then(|config| config.status.as_ref());
+        let is_waiting = status.and_then(|status| status.phase) == Some(Phase::PrerequisiteFailed);
+        !is_waiting && self.state.failures < WORTH_TELLING - 1
+    }
+
+    /// Why there can be no plan as things stand, if it is not for the moment only. A right that we lack is to be waited for.
+    fn no_plan(&self, error: RequestError) -> Result<NoPlan, RequestError> {
+        let lacks_right = error.class == Class::Forbidden;
+        if lacks_right && self.doubts_refusals() {
+            return Err(error);
+        }
+        let why = error.lasting()?;
+        Ok(if lacks_right { NoPlan::Missing(why) } else { NoPlan::Impossible(why) })
     }
 
     async fn write(&mut self, writing: Option<&Writing>, request: Do) -> Result<Reply, RequestError> {
@@ -316,4 +371,9 @@ impl Steward {
         }
         Ok(Reply::Target(said))
     }
+}
+
+/// What of a plan we may not do.
+fn forbidden(plan: &Plan) -> Option<String> {
+    plan.refusals().find(|refusal| matches!(refusal, Refusal::Forbidden { .. })).map(ToString::to_string)
 }

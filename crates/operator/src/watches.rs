@@ -4,13 +4,13 @@
 //! sees goes to the stewards that asked, who compare it with what they know.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet},
     fmt::Debug,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
-use advisor::{Kind, ObjectRef, Query};
+use advisor::{Kind, ObjectRef, Query, kind::CUSTOM_RESOURCE_DEFINITION};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{
     Api, Client, Resource, ResourceExt,
@@ -23,8 +23,9 @@ use serde_json::json;
 use tokio::{sync::watch, task::JoinHandle};
 
 use crate::{
+    Surroundings,
     inbox::{Inbox, Mark, Sighting},
-    persistent::Persistent,
+    persistent::{Heard, Persistent},
 };
 
 /// The definitions there are, by name, with their versions.
@@ -34,7 +35,8 @@ pub(crate) struct Watches {
     client: Client,
     definitions: watch::Receiver<Definitions>,
     stewards: Vec<Arc<Inbox>>,
-    running: Mutex<HashMap<Query, Running>>,
+    running: Mutex<BTreeMap<Query, Running>>,
+    surroundings: Surroundings,
 }
 
 struct Running {
@@ -49,8 +51,13 @@ impl Drop for Running {
 }
 
 impl Watches {
-    pub(crate) fn new(client: Client, definitions: watch::Receiver<Definitions>, stewards: Vec<Arc<Inbox>>) -> Self {
-        Watches { client, definitions, stewards, running: Mutex::default() }
+    pub(crate) fn new(
+        client: Client,
+        definitions: watch::Receiver<Definitions>,
+        stewards: Vec<Arc<Inbox>>,
+        surroundings: Surroundings,
+    ) -> Self {
+        Watches { client, definitions, stewards, running: Mutex::default(), surroundings }
     }
 
     /// Makes the watches of one steward those on these queries and no others.
@@ -64,7 +71,8 @@ impl Watches {
     }
 
     fn start(&self, query: Query) -> Running {
-        let audience = Arc::new(Audience { query, stewards: self.stewards.clone(), hall: Mutex::default() });
+        let (stewards, surroundings) = (self.stewards.clone(), self.surroundings.clone());
+        let audience = Arc::new(Audience { query, stewards, surroundings, hall: Mutex::default() });
         let task = tokio::spawn(follow(self.client.clone(), self.definitions.clone(), audience.clone()));
         Running { audience, task }
     }
@@ -74,6 +82,7 @@ impl Watches {
 struct Audience {
     query: Query,
     stewards: Vec<Arc<Inbox>>,
+    surroundings: Surroundings,
     hall: Mutex<Hall>,
 }
 
@@ -83,6 +92,8 @@ struct Hall {
     listeners: BTreeSet<usize>,
     /// What was seen last.
     last: Option<Sighting>,
+    /// Why nothing more is seen.
+    refused: Option<String>,
 }
 
 impl Audience {
@@ -93,10 +104,14 @@ impl Audience {
     /// Whoever comes later is told what was seen last: it may be newer than what they know.
     fn join(&self, steward: usize) {
         let mut hall = self.hall();
-        if hall.listeners.insert(steward)
-            && let Some(last) = &hall.last
-        {
+        if !hall.listeners.insert(steward) {
+            return;
+        }
+        if let Some(last) = &hall.last {
             self.tell_one(steward, last);
+        }
+        if let Some(why) = &hall.refused {
+            self.refuse_one(steward, why);
         }
     }
 
@@ -111,6 +126,20 @@ impl Audience {
         let mut hall = self.hall();
         hall.listeners.iter().for_each(|listener| self.tell_one(*listener, &sighting));
         hall.last = Some(sighting);
+        hall.refused = None;
+    }
+
+    /// The watch is not allowed.
+    fn refuse(&self, why: &str) {
+        let mut hall = self.hall();
+        hall.listeners.iter().for_each(|listener| self.refuse_one(*listener, why));
+        hall.refused = Some(why.to_owned());
+    }
+
+    fn refuse_one(&self, steward: usize, why: &str) {
+        self.stewards[steward].put(|mail| {
+            mail.refused.insert(self.query.clone(), why.to_owned());
+        });
     }
 
     fn tell_one(&self, steward: usize, sighting: &Sighting) {
@@ -136,6 +165,7 @@ async fn follow(client: Client, mut definitions: watch::Receiver<Definitions>, a
         if built_in || defined.is_some() {
             for version in kind.versions {
                 tokio::select! {
+                    biased;
                     () = stream(&client, kind, version, &audience) => {}
                     // The definition went or changed: what is served may be something else now.
                     () = changed(&mut definitions, |now| version_of(now) != defined) => break,
@@ -143,6 +173,7 @@ async fn follow(client: Client, mut definitions: watch::Receiver<Definitions>, a
             }
             // Served in no version that we know, or not yet.
             tokio::select! {
+                biased;
                 () = tokio::time::sleep(pause) => pause = (pause * 2).min(Duration::from_secs(30)),
                 () = changed(&mut definitions, |now| version_of(now) != defined) => pause = Duration::from_millis(100),
             }
@@ -206,23 +237,27 @@ async fn observe<K, T>(
 {
     let mut members: BTreeMap<String, T> = BTreeMap::new();
     let mut is_complete = false;
-    let mut watch = Persistent::new(api, config);
+    let mut watch = Persistent::new(api, config, audience.surroundings.clone());
     loop {
         match watch.next().await {
-            Some(Event::Init) => {
+            Heard::Event(Event::Init) => {
                 is_complete = false;
                 members.clear();
             }
-            Some(Event::InitApply(object) | Event::Apply(object)) => {
+            Heard::Event(Event::InitApply(object) | Event::Apply(object)) => {
                 members.insert(object.name_any(), keep(&object));
             }
-            Some(Event::Delete(object)) => {
+            Heard::Event(Event::Delete(object)) => {
                 members.remove(&object.name_any());
             }
-            Some(Event::InitDone) => is_complete = true,
-            None => {
+            Heard::Event(Event::InitDone) => is_complete = true,
+            Heard::NotServed => {
                 audience.tell(Sighting::Absent);
                 return;
+            }
+            Heard::Forbidden(why) => {
+                audience.refuse(&why);
+                continue;
             }
         }
         if is_complete {
@@ -246,29 +281,38 @@ pub(crate) async fn definitions(
     known: watch::Sender<Definitions>,
     stewards: Vec<Arc<Inbox>>,
     kinds: Vec<&'static Kind>,
+    surroundings: Surroundings,
 ) {
     let api: Api<PartialObjectMeta<CustomResourceDefinition>> = Api::all(client);
     // Pages keep what is in memory at a time small; clusters have hundreds of definitions.
     let config = watcher::Config::default().page_size(50);
-    let mut watch = Persistent::new(api, config);
+    let mut watch = Persistent::new(api, config, surroundings);
     let by_name: BTreeMap<String, &'static Kind> =
         kinds.into_iter().map(|kind| (ObjectRef::definition(kind).name, kind)).collect();
     let mut now = Definitions::new();
     let mut is_complete = false;
     loop {
         match watch.next().await {
-            Some(Event::Init) => {
+            Heard::Event(Event::Init) => {
                 is_complete = false;
                 now.clear();
             }
-            Some(Event::InitApply(object) | Event::Apply(object)) if by_name.contains_key(&object.name_any()) => {
+            Heard::Event(Event::InitApply(object) | Event::Apply(object))
+                if by_name.contains_key(&object.name_any()) =>
+            {
                 now.insert(object.name_any(), object.resource_version().unwrap_or_default());
             }
-            Some(Event::Delete(object)) => {
+            Heard::Event(Event::Delete(object)) => {
                 now.remove(&object.name_any());
             }
-            Some(Event::InitDone) => is_complete = true,
-            Some(Event::InitApply(_) | Event::Apply(_)) | None => {}
+            Heard::Event(Event::InitDone) => is_complete = true,
+            Heard::Forbidden(why) => {
+                let all = Query::List(&CUSTOM_RESOURCE_DEFINITION);
+                for steward in &stewards {
+                    steward.put(|mail| drop(mail.refused.insert(all.clone(), why.clone())));
+                }
+            }
+            Heard::Event(Event::InitApply(_) | Event::Apply(_)) | Heard::NotServed => {}
         }
         if !is_complete {
             continue;

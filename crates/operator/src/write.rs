@@ -51,6 +51,9 @@ impl Kubernetes {
             Ok(object) => Ok(Said::Object(Box::new(object))),
             Err(error) if error.class == Class::NotFound => Ok(Said::Absent),
             Err(error) if error.class == Class::Conflict => Ok(Said::Conflict),
+            // The preview was allowed: an API server that is just starting does not know any roles yet. If that is not it, the
+            // next preview will say so.
+            Err(error) if error.class == Class::Forbidden => Err(error),
             Err(error) => match error.refusal(planned.target.to_string()) {
                 Some(refusal) => Ok(Said::Refused(refusal)),
                 None => error.lasting().map(Said::Failed),

@@ -84,7 +84,7 @@ pub(super) fn operator_with(profiles: &[&dyn Profile]) -> Vec<Role> {
                 "events.k8s.io",
                 "events",
                 &[],
-                &["create", "patch"],
+                &["create"],
             )],
         },
     ];
@@ -100,7 +100,13 @@ fn configurations() -> Vec<Rule> {
             &[],
             &["create", "get", "list", "patch", "watch"],
         ),
-        rule("Their plans and progress.", ADVISOR_GROUP, CONFIGS_STATUS, &[], &["update"]),
+        rule(
+            "Their plans and progress; what is wrong with one that cannot be read is patched in.",
+            ADVISOR_GROUP,
+            CONFIGS_STATUS,
+            &[],
+            &["patch", "update"],
+        ),
     ]
 }
 

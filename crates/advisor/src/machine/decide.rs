@@ -121,6 +121,14 @@ pub fn decide(observed: &Observed<'_>, news: &News<'_>) -> Decision {
         desk.on(IgnoreRequested, "");
         return desk.next(Next::Rest(None));
     }
+    if desk.contradicts_itself() {
+        let message = "The phase in the status was changed by somebody else: the plan is drawn up again";
+        if observed.spec.action == Action::Apply {
+            desk.mark(FORCED_REVIEW, true, "StatusChanged", message);
+        }
+        desk.say(Phase::Pending, message);
+        return desk.next(Next::Continue);
+    }
     match desk.recorded_phase() {
         None => {
             desk.say(Phase::Pending, "Configuration accepted, plan generation is about to start");
@@ -138,7 +146,7 @@ pub fn decide(observed: &Observed<'_>, news: &News<'_>) -> Decision {
             desk.on(SpecChanged, "Retrying after spec change");
             desk.next(Next::Continue)
         }
-        Some(Phase::Failed) => desk.next(Next::Rest(None)),
+        Some(Phase::Failed) => drafting::refused(desk, news),
         Some(Phase::Drafting) => drafting::drafting(desk, news),
         Some(Phase::PrerequisiteFailed) => drafting::waiting(desk, news),
         Some(Phase::ReviewRequired) => review::review(desk, news),

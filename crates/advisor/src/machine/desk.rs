@@ -37,6 +37,12 @@ impl<'a> Desk<'a> {
         self.status.phase
     }
 
+    /// Whether the conditions do not know of the phase that they were written with. Then somebody else wrote it.
+    pub(super) fn contradicts_itself(&self) -> bool {
+        let Some(phase) = self.status.phase else { return false };
+        !self.status.conditions.is_empty() && !self.is_marked(phase.as_str())
+    }
+
     pub(super) fn phase(&self) -> Phase {
         self.status.phase.unwrap_or(Phase::Pending)
     }
@@ -150,11 +156,32 @@ fn fit(status: &mut VirtPlatformConfigStatus) {
             left -= diff.len().min(left);
             item.diff = Some(diff);
         }
+        if let Some(by) = &mut item.drifted_by {
+            shorten(&mut by.manager, bounds::MANAGER);
+        }
+        item.takes_over.truncate(bounds::SHORT_LIST);
+        for taken in &mut item.takes_over {
+            shorten(&mut taken.manager, bounds::MANAGER);
+            taken.fields.truncate(bounds::FIELD_PATHS);
+            taken.fields.iter_mut().for_each(|field| shorten(field, bounds::FIELD_PATH));
+        }
+        if let Some(detail) = &mut item.impact_detail {
+            detail.pools.truncate(bounds::SHORT_LIST);
+            let rendered = detail.pools.iter_mut().filter_map(|pool| pool.rendered.as_mut());
+            rendered.for_each(|rendered| shorten(rendered, bounds::NAME));
+        }
     }
+    status.notes.truncate(bounds::SHORT_LIST);
+    status.inputs.truncate(bounds::INPUTS);
     status.notes.iter_mut().for_each(|note| *note = cut(std::mem::take(note), bounds::NOTE));
     for input in &mut status.inputs {
         input.value = input.value.take().map(|value| cut(value, bounds::INPUT_VALUE));
     }
+}
+
+/// At most so many bytes of a name.
+fn shorten(name: &mut String, most: usize) {
+    name.truncate(name.floor_char_boundary(most));
 }
 
 /// At most so many bytes, and a word where something is missing.

@@ -1,6 +1,6 @@
 //! From a plan, or the lack of one, to the phase that follows; and waiting for what a plan lacks.
 
-use api::virt_platform_config::{Action, ItemState, Phase};
+use api::virt_platform_config::{Action, Item, ItemState, Phase};
 
 use super::{
     Decision,
@@ -10,7 +10,7 @@ use super::{
     },
     News, Next, NoPlan, Saying,
     desk::{Desk, FORCED_REVIEW, UPGRADE},
-    execution::{Progress, execution, progress},
+    execution::{Progress, execution, note_rolled_out, progress},
 };
 use crate::{Facts, Plan, Refusal};
 
@@ -34,11 +34,28 @@ pub(super) fn waiting(mut desk: Desk<'_>, news: &News<'_>) -> Decision {
     }
     match news {
         News::Drew(Err(no_plan)) => not_drawn(desk, no_plan),
-        News::Drew(Ok(plan)) if missing_namespace(plan).is_some() => drawn(desk, plan),
+        News::Drew(Ok(plan)) if obstacle(plan).is_some() => drawn(desk, plan),
         News::Drew(Ok(_)) => {
             desk.on(PrerequisitesAvailable, "Prerequisites now available");
             desk.next(Next::Continue)
         }
+        _ => desk.next(Next::DrawUp),
+    }
+}
+
+/// A plan that was refused before anything of it was begun is drawn up again from time to time: a policy, a schema or a quota is
+/// put right without anybody telling. One that failed on the way waits for a person.
+pub(super) fn refused(mut desk: Desk<'_>, news: &News<'_>) -> Decision {
+    let is_refused = |item: &Item| item.state == ItemState::Failed && item.last_transition_time.is_none();
+    if !desk.status.items.iter().any(is_refused) {
+        return desk.next(Next::Rest(None));
+    }
+    match news {
+        News::Drew(Ok(plan)) if desk.status.plan_digest.as_ref() != Some(&plan.digest) => {
+            desk.on(PrerequisitesAvailable, "The plan would come out differently now");
+            desk.next(Next::Continue)
+        }
+        News::Drew(_) => desk.rest_until_available(),
         _ => desk.next(Next::DrawUp),
     }
 }
@@ -64,14 +81,14 @@ pub(super) fn not_drawn(mut desk: Desk<'_>, no_plan: &NoPlan) -> Decision {
 
 /// There is a plan: is anything to be done, and who has to say so?
 pub(super) fn drawn(mut desk: Desk<'_>, plan: &Plan) -> Decision {
-    if let Some(refusal) = missing_namespace(plan) {
+    if let Some(refusal) = obstacle(plan) {
         desk.on(PrerequisitesMissing, Saying::because(refusal.reason(), refusal.to_string()));
         return desk.rest_until_available();
     }
     desk.adopt(plan);
     if let Some(refusal) = plan.refusals().next() {
         desk.on(PlanRefused, Saying::because(refusal.reason(), format!("Failed to generate plan items: {refusal}")));
-        return desk.next(Next::Rest(None));
+        return desk.rest_until_available();
     }
     if !plan.has_changes() {
         return nothing_to_do(desk, &plan.facts);
@@ -114,8 +131,10 @@ pub(super) fn mismatch(desk: &Desk<'_>) -> Option<Saying> {
     Some(Saying::because("ApprovalMismatch", message))
 }
 
-fn missing_namespace(plan: &Plan) -> Option<&Refusal> {
-    plan.refusals().find(|refusal| matches!(refusal, Refusal::NamespaceMissing { .. }))
+/// What has to be put right outside the plan, and may be at any moment: then it is tried again without anybody asking.
+fn obstacle(plan: &Plan) -> Option<&Refusal> {
+    let is_one = |refusal: &&Refusal| matches!(refusal, Refusal::NamespaceMissing { .. } | Refusal::Forbidden { .. });
+    plan.refusals().find(is_one)
 }
 
 /// Everything is as planned; what was applied earlier may still be on its way to the nodes.
@@ -129,7 +148,10 @@ fn nothing_to_do(mut desk: Desk<'_>, facts: &Facts) -> Decision {
                 item.waiting_since = Some(now.clone());
                 (ItemState::InProgress, Some(message))
             }
-            Progress::Settled | Progress::Done(_) => (ItemState::Completed, Some("Already in desired state".into())),
+            Progress::Settled | Progress::Done(_) => {
+                note_rolled_out(item, facts);
+                (ItemState::Completed, Some("Already in desired state".into()))
+            }
         };
     }
     if desk.is_marked(FORCED_REVIEW) {

@@ -21,6 +21,7 @@ use super::{
 };
 use crate::{
     Facts, PlannedItem, Verb, diff, drift, kind, pools,
+    profile::missing,
     rollout::{Rollout, Wanted, rollout},
 };
 
@@ -60,8 +61,11 @@ pub(super) fn execution(mut desk: Desk<'_>, news: &News<'_>) -> Decision {
         };
         let item = &desk.status.items[position];
         let name = item.name.clone();
-        // Gone already: most likely by a removal of ours whose answer was lost. There is nothing left to plan for it.
         if item.operation == Operation::Delete && plan.facts.target(&item.target_ref) == Some(None) {
+            if item.state == ItemState::Pending {
+                return confirm_gone(desk, position);
+            }
+            // Most likely by a removal of ours whose answer was lost. There is nothing left to plan for it.
             applied(&mut desk, &name, None, "Already in desired state");
             continue;
         }
@@ -121,11 +125,28 @@ fn write(mut desk: Desk<'_>, position: usize, planned: &PlannedItem) -> Decision
     desk.next(Next::Write { item })
 }
 
-/// What the pools have rendered right before the write. The rest of the impact stays as it was reviewed.
+/// Gone before we have removed it: somebody was faster, or the answer was an old one. Believed when it is said again.
+fn confirm_gone(mut desk: Desk<'_>, position: usize) -> Decision {
+    let now = desk.observed.now;
+    enter(&mut desk.status.items[position], ItemState::InProgress, "Applying configuration...".into(), &now);
+    desk.next(Next::DrawUp)
+}
+
+/// What the pools have rendered right before the write, where that must become something else. The rest of the impact
+/// stays as it was reviewed.
 fn note_rendered(item: &mut Item, planned: &PlannedItem) {
     let now: Vec<_> = planned.item.impact_detail.iter().flat_map(|detail| &detail.pools).collect();
     for pool in item.impact_detail.iter_mut().flat_map(|detail| &mut detail.pools) {
-        pool.rendered = now.iter().find(|known| known.name == pool.name).and_then(|known| known.rendered.clone());
+        let known = now.iter().find(|known| known.name == pool.name);
+        pool.rendered = pool.rendered.take().and(known.and_then(|known| known.rendered.clone()));
+    }
+}
+
+/// What the pools have rendered with the item in it: as long as it is that, no drift has reached them.
+pub(super) fn note_rolled_out(item: &mut Item, facts: &Facts) {
+    for pool in item.impact_detail.iter_mut().flat_map(|detail| &mut detail.pools) {
+        let now = pools::named(facts, &[&pool.name]);
+        pool.rendered = now.first().and_then(pools::Pool::target).map(str::to_owned);
     }
 }
 
@@ -205,6 +226,10 @@ fn converge(mut desk: Desk<'_>, news: &News<'_>) -> Decision {
         News::Drew(Err(NoPlan::Missing(missing))) => return vanished(desk, missing),
         News::Nothing | News::Drew(Err(_)) => return desk.next(Next::Look),
     };
+    let planner = desk.observed.profile.resolve(desk.observed.spec.options.as_ref()).ok();
+    if let Some(missing) = planner.and_then(|planner| missing(&planner.requirements(facts), facts)) {
+        return vanished(desk, &missing);
+    }
     let now = desk.observed.now;
     let limit = desk.observed.spec.wait_timeout.as_ref().and_then(|limit| limit.duration().ok());
     let mut wake = desk.observed.rhythm.recheck;
@@ -212,6 +237,9 @@ fn converge(mut desk: Desk<'_>, news: &News<'_>) -> Decision {
         let waiting = match progress(item, facts) {
             Progress::Waiting(message) => message,
             Progress::Done(message) => {
+                if item.operation == Operation::Apply {
+                    note_rolled_out(item, facts);
+                }
                 enter(item, ItemState::Completed, message, &now);
                 continue;
             }
@@ -221,6 +249,8 @@ fn converge(mut desk: Desk<'_>, news: &News<'_>) -> Decision {
             }
         };
         let since = item.waiting_since.get_or_insert(Time(now));
+        // Nobody waits since a time that is yet to come; the clock that wrote it was wrong.
+        since.0 = since.0.min(now);
         let waited = Duration::try_from(now.duration_since(since.0)).unwrap_or_default();
         match limit {
             Some(limit) if waited >= limit => {

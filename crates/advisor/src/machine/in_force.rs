@@ -1,7 +1,7 @@
 //! Watching what is in force: whether its prerequisites are there, its inputs the same, its targets as they were left, and
 //! whether this version of the operator would do it differently.
 
-use api::virt_platform_config::{Item, ItemState, Phase};
+use api::virt_platform_config::{Action, Item, ItemState, Phase};
 use serde_json::Value;
 
 use super::{
@@ -55,7 +55,7 @@ pub(super) fn in_force(mut desk: Desk<'_>, news: &News<'_>) -> Decision {
     }
     if let Some(item) = inputs::differs(&desk.status.items, &draft) {
         let change = inputs::different(item);
-        return inputs_changed(desk, &change);
+        return plan_changed(desk, &change);
     }
     keep_inputs(&mut desk, &draft);
     desk.rest()
@@ -86,6 +86,16 @@ pub(super) fn demand_review_of_vanished(desk: &mut Desk<'_>, missing: &str) {
 
 fn inputs_changed(mut desk: Desk<'_>, change: &str) -> Decision {
     desk.mark(FORCED_REVIEW, true, "InputChanged", &format!("Input dependency changed: {change}"));
+    desk.on(InputsChanged, "");
+    desk.next(Next::Continue)
+}
+
+/// The plan would come out differently and no input says why. Where nothing is applied without an edit, there is no review to
+/// force.
+fn plan_changed(mut desk: Desk<'_>, change: &str) -> Decision {
+    if desk.observed.spec.action == Action::Apply {
+        return inputs_changed(desk, change);
+    }
     desk.on(InputsChanged, "");
     desk.next(Next::Continue)
 }

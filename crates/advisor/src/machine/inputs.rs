@@ -29,17 +29,20 @@ pub(super) fn describe(desk: &Desk<'_>, plan: &Plan) -> Option<String> {
     })
 }
 
-/// The first item that would be planned differently, or is no longer planned, or is new.
+/// The first item that would be planned differently, or is no longer planned, or is new. A removal that is no longer planned
+/// has been made; one that is new was not seen to be needed when the plan was drawn up.
 pub(super) fn differs<'a>(items: &'a [Item], draft: &'a Draft) -> Option<&'a str> {
     // A plan in review is all Pending; beside what was applied, a Pending item is only shown.
     let in_review = items.iter().all(|item| item.applied_fingerprint.is_none());
-    let counts = |item: &&Item| item.operation == Operation::Apply && (in_review || !is_proposed(item));
-    let applied = || items.iter().filter(counts);
-    let changed = draft.intents.iter().filter(|intent| matches!(intent.change, Change::Apply { .. })).find(|intent| {
-        let stored = applied().find(|item| item.name == intent.name);
+    let planned = || items.iter().filter(|item| in_review || !is_proposed(item));
+    let changed = draft.intents.iter().find(|intent| {
+        let stored = planned().find(|item| item.name == intent.name);
         stored.is_none_or(|item| !comes_out_as(intent, item))
     });
-    let dropped = applied().find(|item| !draft.intents.iter().any(|intent| intent.name == item.name));
+    let is_dropped = |item: &&Item| {
+        item.operation == Operation::Apply && !draft.intents.iter().any(|intent| intent.name == item.name)
+    };
+    let dropped = planned().find(is_dropped);
     changed.map(|intent| intent.name).or(dropped.map(|item| item.name.as_str()))
 }
 
@@ -55,14 +58,17 @@ pub(super) fn is_proposed(item: &Item) -> bool {
 
 /// Whether a stored item is what the intent would become, in what it manages.
 fn comes_out_as(intent: &Intent, item: &Item) -> bool {
-    let Change::Apply { fields, remove } = &intent.change else { return false };
+    let is_same_target = intent.target.target(intent.version) == item.target_ref;
+    let Change::Apply { fields, remove } = &intent.change else {
+        return item.operation == Operation::Delete && is_same_target;
+    };
     let managed = |desired: &Value| -> Vec<(String, Option<Value>)> {
         let paths = intent.managed.iter().copied().chain(["metadata.labels"]);
         paths.map(|path| (path.to_owned(), Path::dotted(path).find(desired).cloned())).collect()
     };
     let removes: Vec<String> = remove.iter().map(Path::to_string).collect();
     item.operation == Operation::Apply
-        && intent.target.target(intent.version) == item.target_ref
+        && is_same_target
         && intent.managed == item.managed_fields
         && removes == item.removes
         && managed(fields) == managed(&json!(item.desired_state))

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use api::virt_platform_config::{Action, ItemState, Phase};
+use api::virt_platform_config::{Action, Item, ItemState, Phase};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::{Decision, Event::DriftReverted, Next, Saying, desk::Desk, execution::enter, inputs};
-use crate::Plan;
+use crate::{Plan, PlannedItem};
 
 const WINDOW: Duration = Duration::from_secs(10 * 60);
 
@@ -24,6 +24,8 @@ pub(super) fn remediate(mut desk: Desk<'_>, plan: &Plan) -> Decision {
     }
     let now = desk.observed.now;
     let age = |time: &Time| Duration::try_from(now.duration_since(time.0)).unwrap_or_default();
+    // A time that is yet to come was written by a clock that is wrong.
+    desk.status.reverts.iter_mut().for_each(|time| time.0 = time.0.min(now));
     desk.status.reverts.retain(|time| age(time) < WINDOW);
     let Some(pause) = PAUSES.get(desk.status.reverts.len()) else {
         let who: Vec<_> = desk.status.items.iter().filter_map(|item| item.drifted_by.as_ref()).collect();
@@ -52,6 +54,7 @@ pub(super) fn remediate(mut desk: Desk<'_>, plan: &Plan) -> Decision {
         item.waiting_since = None;
         item.drifted_by = None;
         item.source_fingerprint = Some(planned.fingerprint.clone());
+        note_unnoticed(item, planned);
         enter(item, ItemState::Pending, "Re-applying to fix drift (bypassOptimisticLock)".into(), &now);
     }
     if desk.status.items.iter().all(|item| item.state != ItemState::Pending) {
@@ -61,4 +64,13 @@ pub(super) fn remediate(mut desk: Desk<'_>, plan: &Plan) -> Decision {
     desk.status.reverts.push(now);
     desk.on(DriftReverted, "");
     desk.next(Next::Continue)
+}
+
+/// A pool that has not noticed the drift will not notice that it is gone: nothing has to be rendered anew there.
+fn note_unnoticed(item: &mut Item, planned: &PlannedItem) {
+    let now: Vec<_> = planned.item.impact_detail.iter().flat_map(|detail| &detail.pools).collect();
+    for pool in item.impact_detail.iter_mut().flat_map(|detail| &mut detail.pools) {
+        let rendered = now.iter().find(|known| known.name == pool.name).and_then(|known| known.rendered.clone());
+        pool.rendered = if rendered == pool.rendered { None } else { rendered };
+    }
 }

@@ -1,6 +1,6 @@
 //! Waiting for a person, and taking their answer.
 
-use api::virt_platform_config::{Action, Phase};
+use api::virt_platform_config::{Action, Item, Operation, Phase};
 
 use super::{
     Decision,
@@ -12,7 +12,7 @@ use super::{
     in_force::object_of,
     inputs,
 };
-use crate::{Facts, Plan, drift, profile::missing};
+use crate::{Facts, Plan, PlannedItem, drift, profile::missing};
 
 pub(super) fn review(desk: Desk<'_>, news: &News<'_>) -> Decision {
     if desk.spec_is_new() { answered(desk, news) } else { wait(desk, news) }
@@ -49,6 +49,11 @@ fn approved(mut desk: Desk<'_>, plan: &Plan) -> Decision {
         desk.on(ReviewPassed, "");
         return execution(desk, &News::Drew(Ok(plan)));
     }
+    if is_all_but_gone(&desk, plan) {
+        desk.acknowledge(FORCED_REVIEW);
+        desk.on(ReviewPassed, "");
+        return execution(desk, &News::Drew(Ok(plan)));
+    }
     if !plan.has_changes() {
         desk.acknowledge(FORCED_REVIEW);
         return drawn(desk, plan);
@@ -76,6 +81,22 @@ fn approved(mut desk: Desk<'_>, plan: &Plan) -> Decision {
         inputs::describe(&desk, plan).unwrap_or_else(|| "the plan came out differently when it was approved".into());
     desk.mark(FORCED_REVIEW, true, "InputChanged", &format!("Input dependency changed: {why}"));
     drawn(desk, plan)
+}
+
+/// Whether a plan is the one that was read, but for removals of what is not there any more.
+fn is_all_but_gone(desk: &Desk<'_>, plan: &Plan) -> bool {
+    let items = &desk.status.items;
+    let is_kept = |planned: &PlannedItem| {
+        let fingerprint = Some(&planned.fingerprint);
+        items.iter().any(|item| inputs::is_same(&planned.item, item) && item.source_fingerprint.as_ref() == fingerprint)
+    };
+    let is_gone =
+        |item: &Item| item.operation == Operation::Delete && plan.facts.target(&item.target_ref) == Some(None);
+    let is_planned = |item: &Item| plan.items.iter().any(|planned| planned.item.name == item.name);
+    desk.status.inputs == plan.inputs
+        && items.iter().any(is_gone)
+        && items.iter().all(|item| is_planned(item) || is_gone(item))
+        && plan.items.iter().all(is_kept)
 }
 
 /// Nobody said anything. The plan is kept in step with its inputs; targets that moved are pointed out, and the plan that

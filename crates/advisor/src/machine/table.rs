@@ -96,7 +96,7 @@ pub static TABLE: &[Transition] = &[
     row(&[Drafting], PlanDrafted, ReviewRequired),
     row(&[Drafting], PlanApproved, InProgress),
     // Waiting for what is missing.
-    row(&[PrerequisiteFailed], PrerequisitesAvailable, Pending),
+    row(&[PrerequisiteFailed, Failed], PrerequisitesAvailable, Pending),
     // Waiting for a person.
     row(&[ReviewRequired], ReviewPassed, InProgress),
     row(&[ReviewRequired, InProgress], PrerequisitesMissing, PrerequisiteFailed),

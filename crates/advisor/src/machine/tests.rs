@@ -3,6 +3,7 @@
 mod edits;
 mod lives;
 mod rules;
+mod strangers;
 
 use api::virt_platform_config::{
     Action, Item, Phase, Profile as ProfileName, VirtPlatformConfigSpec, VirtPlatformConfigStatus,

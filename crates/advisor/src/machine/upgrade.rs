@@ -53,6 +53,7 @@ pub(super) fn upgrade(mut desk: Desk<'_>, draft: &Draft, plan: Option<&Plan>) ->
             let now = desk.observed.now;
             for item in &mut desk.status.items {
                 item.applied_fingerprint = item.source_fingerprint.clone();
+                super::execution::note_rolled_out(item, &plan.facts);
                 super::execution::enter(item, ItemState::Completed, "Already in desired state".into(), &now);
             }
             settle_upgrade(&mut desk, "ManuallyAligned", ALIGNED);

@@ -6,6 +6,7 @@
 #![allow(dead_code, reason = "the unit tests and the integration tests each use their half")]
 
 pub(crate) mod arbitrary;
+pub(crate) mod damage;
 mod server_side_apply;
 
 use std::{
@@ -16,7 +17,7 @@ use std::{
 };
 
 use advisor::{
-    Answer, Change, Draft, Facts, Intent, Kind, Outcome, Plan, PlannedItem, Planner, Preview, Query, fields,
+    Answer, Change, Draft, Facts, Intent, Kind, Outcome, Plan, PlannedItem, Planner, Preview, Query, Refusal, fields,
     kind::{
         CONFIG_MAP, CUSTOM_RESOURCE_DEFINITION, HYPER_CONVERGED, KUBE_DESCHEDULER, MACHINE_CONFIG, MACHINE_CONFIG_POOL,
         MACHINE_CONFIGURATION,
@@ -112,6 +113,8 @@ pub(crate) struct World {
     missing: BTreeSet<&'static Kind>,
     /// HyperConverged is served as v1 only.
     v1_only: bool,
+    /// A webhook says no to every change.
+    pub(crate) denies: bool,
 }
 
 /// What is in it, except definitions.
@@ -223,6 +226,10 @@ impl World {
     /// What the API server would say to a dry run.
     pub(crate) fn preview(&self, intent: &Intent) -> Preview {
         let live = self.find(intent.target.kind, intent.target.namespace, &intent.target.name);
+        if self.denies {
+            let refusal = Refusal::Webhook { target: intent.target.to_string(), message: "frozen".into() };
+            return Preview { live: live.cloned(), outcome: Outcome::Refused(refusal), takes_over: Vec::new() };
+        }
         match &intent.change {
             Change::Delete => Preview { live: live.cloned(), outcome: Outcome::Gone, takes_over: Vec::new() },
             Change::Apply { fields, remove } => {

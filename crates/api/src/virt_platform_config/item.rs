@@ -211,7 +211,7 @@ pub struct PoolImpact {
 #[serde(rename_all = "camelCase")]
 pub struct TakeOver {
     /// The field manager that owns the fields now.
-    #[schemars(length(min = 1, max = 128))]
+    #[schemars(length(min = 1, max = bounds::MANAGER))]
     pub manager: String,
 
     /// Dotted paths of the fields.
@@ -230,7 +230,7 @@ pub struct TakeOver {
 pub struct DriftedBy {
     /// The field manager that made the change, or unknown where the object does not tell, as when a field
     /// was removed.
-    #[schemars(length(max = 128))]
+    #[schemars(length(max = bounds::MANAGER))]
     pub manager: String,
 
     /// When the change was made, if known.

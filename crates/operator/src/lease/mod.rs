@@ -8,12 +8,11 @@ use std::{
 };
 
 use http::Method;
-use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout_at};
 use tracing::{debug, info, warn};
 
-use crate::{Class, Kubernetes, RequestError};
+use crate::{Class, Kubernetes, RequestError, Surroundings};
 use election::{Candidate, Heard, Move, Record, Times};
 
 /// Where the lease is and who asks for it.
@@ -38,14 +37,15 @@ pub(crate) struct Lease {
     settings: LeaseSettings,
     candidate: Candidate,
     start: Instant,
+    surroundings: Surroundings,
 }
 
 impl Lease {
-    pub(crate) fn new(kubernetes: Kubernetes, settings: LeaseSettings) -> Self {
+    pub(crate) fn new(kubernetes: Kubernetes, settings: LeaseSettings, surroundings: Surroundings) -> Self {
         // A request that takes longer than a renewal may is of no use.
         let kubernetes = kubernetes.with_deadline(settings.times.renew / 2);
         let candidate = Candidate::new(settings.id.clone(), settings.times);
-        Lease { kubernetes, settings, candidate, start: Instant::now() }
+        Lease { kubernetes, settings, candidate, start: Instant::now(), surroundings }
     }
 
     /// Waits until we lead. Which leader in turn we are.
@@ -138,7 +138,7 @@ impl Lease {
     }
 
     async fn write(&self, method: Method, record: &Record) -> Heard {
-        let now = format!("{:.6}", Timestamp::now());
+        let now = format!("{:.6}", self.surroundings.now());
         let mut lease = json!({
             "apiVersion": "coordination.k8s.io/v1",
             "kind": "Lease",

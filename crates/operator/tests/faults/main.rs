@@ -15,6 +15,9 @@ mod supervisor;
 mod verdict;
 
 /// Parts of the harness of the other integration tests.
+#[path = "../it/account.rs"]
+#[allow(dead_code, reason = "shared with other tests")]
+mod account;
 #[path = "../it/ledger.rs"]
 #[allow(dead_code, reason = "shared with other tests")]
 mod ledger;

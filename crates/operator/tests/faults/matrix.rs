@@ -40,12 +40,8 @@ const LANES: usize = 2;
 /// A request that is not made in every life is waited for in so many.
 const TRIES: usize = 3;
 
-/// Cells that do not pass, by life and by what is read from an old answer.
-///
-/// If a read that a plan is drawn up from says that a MachineConfig is not there, the plan does not remove it and ends as
-/// `Completed`. Later looks see the object and find nothing wrong, for no item of the plan is about it; the removal waits for
-/// the next edit of the spec. API servers do not answer such reads from old data, and nothing is written.
-const KNOWN: [(Life, Fault, &str); 1] = [(Life::Takeover, Fault::Stale, "GET machineconfigs/99-worker-psi-karg")];
+/// Without `FAULTS=all`, every fault hits one in so many requests, each fault others than the one before.
+const SAMPLE: [(Life, usize); 2] = [(Life::Usual, 9), (Life::Takeover, 18)];
 
 /// What an undisturbed life looks like.
 #[derive(Debug)]
@@ -85,34 +81,28 @@ enum Verdict {
 /// W20, W40: busy servers, lost answers, conflicts and crashes, on every request.
 #[tokio::test(flavor = "multi_thread")]
 async fn whatever_happens_to_whichever_request_the_end_is_the_same() {
-    run(Life::Usual, |_, _| true).await;
+    run(Life::Usual).await;
 }
 
-/// Without `FAULTS=all`, only what makes the operator forget or doubt what it has written.
 #[tokio::test(flavor = "multi_thread")]
 async fn whatever_happens_during_a_takeover_and_a_removal_the_end_is_the_same() {
-    run(Life::Takeover, |key, fault| {
-        everything()
-            || Fault::TimeTravel.can_hit(key)
-                && matches!(fault, Fault::CrashAfter | Fault::CutAfter | Fault::TimeTravel)
-    })
-    .await;
+    run(Life::Takeover).await;
 }
 
-async fn run(life: Life, wanted: impl Fn(&Key, Fault) -> bool) {
+async fn run(life: Life) {
     let lanes = join_all((0..LANES).map(|_| prepare(life))).await;
     let (platforms, models): (Vec<Platform>, Vec<Model>) = lanes.into_iter().unzip();
     let model = &models[0];
     for other in &models {
         assert_eq!((&other.outcome, &other.written), (&model.outcome, &model.written), "on every cluster");
     }
-    let cells = Fault::ALL.into_iter().flat_map(|fault| {
-        let numbered = model.requests.iter().enumerate();
-        numbered.map(move |(number, key)| Cell { number: number + 1, key, fault })
+    let step = SAMPLE.iter().find(|(sampled, _)| *sampled == life && !everything()).map_or(1, |(_, step)| *step);
+    let cells = Fault::ALL.into_iter().enumerate().flat_map(|(position, fault)| {
+        let hits = model.requests.iter().enumerate().filter(move |(_, key)| fault.can_hit(key));
+        let sampled = hits.skip(2 * position % step).step_by(step);
+        sampled.map(move |(number, key)| Cell { number: number + 1, key, fault })
     });
-    let is_known = |cell: &Cell<'_>| KNOWN.contains(&(life, cell.fault, cell.key.label.as_str()));
-    let is_wanted = |cell: &Cell<'_>| cell.fault.can_hit(cell.key) && wanted(cell.key, cell.fault) && !is_known(cell);
-    let cells: VecDeque<Cell<'_>> = cells.filter(is_wanted).collect();
+    let cells: VecDeque<Cell<'_>> = cells.collect();
     let (count, start) = (cells.len(), Instant::now());
     let queue = Mutex::new(cells);
     let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();

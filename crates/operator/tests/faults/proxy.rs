@@ -186,11 +186,20 @@ impl Proxy {
 
     async fn forward(&self, request: Request<Body>) -> Result<Answer, Cut> {
         let (method, uri) = (request.method().clone(), request.uri().clone());
-        let answer = self.behind.send(request).await.map_err(|_| Cut)?;
+        let answer = self.ask(request).await?;
         let (parts, body) = answer.into_parts();
         let answer = Answer { code: parts.status, body: body.collect().await.map_err(|_| Cut)?.to_bytes() };
         if method == Method::GET {
             self.record().remember(&uri, &answer);
+        }
+        Ok(answer)
+    }
+
+    async fn ask(&self, request: Request<Body>) -> Result<Response<Body>, Cut> {
+        let what = format!("{} {}", request.method(), request.uri());
+        let answer = self.behind.send(request).await.map_err(|_| Cut)?;
+        if answer.status() == StatusCode::FORBIDDEN {
+            self.record().forbidden.push(what);
         }
         Ok(answer)
     }
@@ -201,7 +210,7 @@ impl Proxy {
             return Ok(reply(gone()));
         }
         let mut cuts = self.cuts.subscribe();
-        let answer = self.behind.send(request).await.map_err(|_| Cut)?;
+        let answer = self.ask(request).await?;
         let (parts, body) = answer.into_parts();
         let end = async move {
             let _ = cuts.changed().await;

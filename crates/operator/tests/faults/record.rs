@@ -40,6 +40,8 @@ pub(crate) struct Record {
     pub(crate) writes: Vec<(String, String)>,
     /// What the operator did not wait for.
     pub(crate) abandoned: Vec<Key>,
+    /// What the operator has no right to.
+    pub(crate) forbidden: Vec<String>,
     planned: Option<Planned>,
     pub(crate) hit: bool,
     /// What was read since everything became old, if it did.

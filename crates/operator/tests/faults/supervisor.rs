@@ -4,7 +4,7 @@ use kube::Config;
 use operator::Settings;
 use tokio::task::JoinHandle;
 
-use crate::{platform::Platform, proxy::Proxy, running::OPERATOR};
+use crate::{platform::Platform, proxy::Proxy};
 
 pub(crate) struct Supervised {
     pub(crate) proxy: Proxy,
@@ -21,11 +21,13 @@ impl Supervised {
         Supervised { proxy, task }
     }
 
-    /// Returns when nothing runs any more.
+    /// Returns when nothing runs any more. Fails if the operator has tried what it has no right to.
     pub(crate) async fn stop(mut self) {
         self.task.abort();
         let ended = (&mut self.task).await;
         assert!(ended.is_err_and(|error| error.is_cancelled()), "the operator ended by itself");
+        let forbidden = self.proxy.record().forbidden.clone();
+        assert!(forbidden.is_empty(), "the rights that it is shipped with do not suffice: {forbidden:#?}");
     }
 }
 
@@ -37,8 +39,7 @@ impl Drop for Supervised {
 
 /// A proxy with the operator's credentials.
 pub(crate) async fn proxy(platform: &Platform) -> Proxy {
-    let who = devcluster::Identity::user(OPERATOR, &["system:masters"]);
-    Proxy::new(platform.cluster.access().client_for(&who).await.unwrap())
+    Proxy::new(platform.cluster.access().client_for(&platform.operator().await).await.unwrap())
 }
 
 async fn supervise(proxy: Proxy, settings: Settings) {

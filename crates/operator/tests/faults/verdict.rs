@@ -118,6 +118,7 @@ mod tests {
             uri: String::new(),
             user_agent: String::new(),
             code: 200,
+            lacks_right: false,
             dry_run: false,
             field_manager: Some(manager.into()),
         }

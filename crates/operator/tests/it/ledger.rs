@@ -1,10 +1,33 @@
 //! What the operator did, told by the API server's audit log and not by the operator.
 
-use devcluster::{Mark, Request};
+use devcluster::{AuditLog, Mark, Request};
+use kube::Client;
 
 use crate::{platform::Platform, running::OPERATOR};
 
+/// Sees what the operator is refused for lack of a right, from some moment on.
+pub(crate) struct Watchdog {
+    audit: AuditLog,
+    client: Client,
+    since: Mark,
+}
+
+impl Watchdog {
+    pub(crate) async fn refused(&self) -> Vec<Request> {
+        self.audit.refusals_since(self.since, &self.client, OPERATOR).await.unwrap()
+    }
+
+    pub(crate) async fn check(&self) {
+        let refused: Vec<String> = self.refused().await.iter().map(ToString::to_string).collect();
+        assert!(refused.is_empty(), "the rights that it is shipped with do not suffice:\n{}", refused.join("\n"));
+    }
+}
+
 impl Platform {
+    pub(crate) async fn watchdog(&self) -> Watchdog {
+        Watchdog { audit: self.cluster.audit().clone(), client: self.client.clone(), since: self.mark().await }
+    }
+
     /// The place after everything that was answered so far.
     pub(crate) async fn mark(&self) -> Mark {
         self.cluster.audit().mark(&self.client).await.unwrap()

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod account;
+mod bad_input;
 mod cost;
 mod ledger;
 mod life;
@@ -10,6 +12,7 @@ mod platform;
 mod pools;
 mod repeat;
 mod requests;
+mod rights;
 mod running;
 mod seeds;
 mod stage;

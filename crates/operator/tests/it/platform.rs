@@ -8,6 +8,7 @@ use devcluster::{Cluster, Identity};
 use kube::Client;
 use operator::{DrawUpError, Kubernetes, Lock, draw_up};
 use serde_json::{Value, json};
+use tokio::sync::OnceCell;
 
 use crate::stage::Loan;
 
@@ -17,6 +18,8 @@ pub(crate) const DENSITY: &str = "virt-higher-density";
 pub(crate) struct Platform {
     pub(crate) cluster: Loan,
     pub(crate) client: Client,
+    /// Whether the operator's account is installed.
+    pub(crate) account: OnceCell<()>,
 }
 
 impl Platform {
@@ -45,7 +48,7 @@ impl Platform {
 
     pub(crate) async fn on(cluster: Cluster) -> Platform {
         let client = cluster.access().client().await.unwrap();
-        Platform { cluster: Loan::own(cluster), client }
+        Platform { cluster: Loan::own(cluster), client, account: OnceCell::new() }
     }
 
     pub(crate) async fn define(&self, definition: &str) {
@@ -73,8 +76,9 @@ impl Platform {
         self.cluster.access().install_crds(&api::crd::crds()).await.unwrap();
     }
 
+    /// The API server as the operator reaches it.
     pub(crate) async fn kubernetes(&self) -> Kubernetes {
-        self.kubernetes_as(&Identity::Admin).await
+        self.kubernetes_as(&self.operator().await).await
     }
 
     pub(crate) async fn kubernetes_as(&self, who: &Identity) -> Kubernetes {

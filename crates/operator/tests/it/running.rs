@@ -7,18 +7,19 @@ use operator::Settings;
 use serde_json::{Value, json};
 use tokio::{sync::oneshot, task::JoinHandle};
 
-use crate::platform::Platform;
+use crate::{ledger::Watchdog, platform::Platform};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(5);
 
 /// The operator as the audit log knows it.
-pub(crate) const OPERATOR: &str = "virt-advisor-under-test";
+pub(crate) const OPERATOR: &str = "system:serviceaccount:openshift-cnv:controller-manager";
 
-/// An operator that stops with the value.
+/// An operator under its own account, with the rights that it is installed with. It stops with the value.
 pub(crate) struct Running {
     stop: Option<oneshot::Sender<()>>,
     task: JoinHandle<()>,
+    watchdog: Watchdog,
 }
 
 impl Running {
@@ -33,8 +34,8 @@ impl Running {
     }
 
     pub(crate) async fn start_with(platform: &Platform, settings: Settings) -> Running {
-        let who = devcluster::Identity::user(OPERATOR, &["system:masters"]);
-        let config = platform.cluster.access().config(&who).await.unwrap();
+        let config = platform.cluster.access().config(&platform.operator().await).await.unwrap();
+        let watchdog = platform.watchdog().await;
         let (stop, stopped) = oneshot::channel();
         let task = tokio::spawn(async move {
             operator::run(config, settings, async {
@@ -43,13 +44,25 @@ impl Running {
             .await
             .unwrap();
         });
-        Running { stop: Some(stop), task }
+        Running { stop: Some(stop), task, watchdog }
     }
 
+    /// Fails if the operator has tried what it has no right to.
     pub(crate) async fn stop(mut self) {
+        self.end().await;
+        self.watchdog.check().await;
+    }
+
+    /// The same without a look at its rights, for those who took some away.
+    pub(crate) async fn end(&mut self) {
         let _ = self.stop.take().unwrap().send(());
         let task = std::mem::replace(&mut self.task, tokio::spawn(async {}));
         task.await.unwrap();
+    }
+
+    /// Whether it still works; it ends by itself only by a panic.
+    pub(crate) fn is_alive(&self) -> bool {
+        !self.task.is_finished()
     }
 }
 

@@ -93,6 +93,37 @@ fn drift_is_reverted_on_request_and_not_for_ever() {
     assert_eq!(story.phase(), Completed);
 }
 
+/// What the pool has not noticed is not rolled out, and what it has noticed is.
+#[test]
+fn drift_of_nodes_that_is_reverted_is_waited_for_only_if_the_pool_has_noticed_it() {
+    let psi_off = |story: &mut Story| {
+        story.world.edit(&crate::kind::MACHINE_CONFIG, PSI, &["spec", "kernelArguments"], Some(json!(["psi=0"])));
+    };
+    let mut story = Story::completed(LOAD_AWARE);
+    story.spec.bypass_optimistic_lock = true;
+    psi_off(&mut story);
+    story.settle();
+    assert_eq!((story.phase(), story.written.len()), (Completed, 3), "nothing was rendered in between");
+    story.pass(60);
+    psi_off(&mut story);
+    story.roll_out(&[PSI, "other"]).settle();
+    assert_eq!((story.phase(), story.written.len()), (InProgress, 4), "what it has rendered is another one");
+    story.roll_out(&[PSI]).settle();
+    assert_eq!(story.phase(), Completed);
+}
+
+/// What is waited for has gone with its kind; that is said, and nothing is waited for any more.
+#[test]
+fn prerequisites_that_vanish_while_nodes_are_waited_for_are_missed() {
+    let mut story = Story::new(LOAD_AWARE, Action::Apply);
+    story.settle();
+    assert_eq!(story.phase(), InProgress);
+    story.world = story.world.without(&crate::kind::MACHINE_CONFIG);
+    story.settle();
+    assert_eq!(story.phase(), PrerequisiteFailed);
+    assert_eq!(story.condition("InputDependencyDrift").unwrap().reason, "PrerequisitesVanished");
+}
+
 /// D5: a new plan, a forced review, and an end of it when the change is taken back.
 #[test]
 fn a_changed_input_is_reviewed_whatever_the_action_says() {

@@ -291,3 +291,83 @@ fn whatever_is_in_force_is_looked_at_again_within_five_minutes() {
         assert!(looked_at.contains(&phase), "{phase} is left to the watches: {looked_at:?}");
     }
 }
+
+#[test]
+fn a_refused_plan_is_tried_again_by_itself_and_nothing_is_recorded_while_it_stays_refused() {
+    for (action, phase, written) in [(Action::DryRun, ReviewRequired, 0), (Action::Apply, InProgress, 2)] {
+        let mut story = Story::new(LOAD_AWARE, action);
+        story.world.denies = true;
+        story.settle();
+        assert_eq!((story.phase(), story.written.len()), (Failed, 0));
+        assert!(story.condition("Failed").unwrap().message.contains("frozen"), "{:?}", story.condition("Failed"));
+        let records = story.records;
+        story.pass(120).settle();
+        assert_eq!((story.phase(), story.records), (Failed, records));
+        story.world.denies = false;
+        story.pass(120).settle();
+        assert_eq!((story.phase(), story.written.len()), (phase, written), "{action}");
+    }
+}
+
+/// A failure on the way is for a person: what was written may not be what it takes to try again.
+#[test]
+fn a_plan_that_failed_on_the_way_waits_for_an_edit() {
+    let mut story = Story::new(LOAD_AWARE, Action::Apply);
+    story.refuses = true;
+    story.settle();
+    story.refuses = false;
+    story.pass(120).settle();
+    assert_eq!((story.phase(), story.written.len()), (Failed, 0));
+}
+
+/// The machine config as an old answer tells it: not there.
+fn without_psi(mut world: crate::world::World) -> crate::world::World {
+    world.edit(&crate::kind::MACHINE_CONFIG, PSI, &["metadata", "name"], Some("elsewhere".into()));
+    world
+}
+
+fn is_marked(story: &Story) -> bool {
+    story.condition("InputDependencyDrift").is_some_and(|condition| condition.status == "True")
+}
+
+/// W14, D3: whatever hid it, and a person looks at it before it is made.
+#[test]
+fn a_removal_that_nobody_saw_to_be_needed_is_planned_when_it_is_seen() {
+    for action in [Action::DryRun, Action::Apply] {
+        let mut story = Story::completed(LOAD_AWARE);
+        let there = story.world.clone();
+        story.world = without_psi(there.clone());
+        story.options(json!({"loadAware": {"enablePSIMetrics": false}})).act(action);
+        assert_eq!(story.phase(), Completed, "nothing to remove");
+        story.world = there;
+        story.pass(300).settle();
+        assert_eq!((story.phase(), story.written.len()), (ReviewRequired, 2), "{action}");
+        assert_eq!(story.item("enable-psi-metrics").operation.as_str(), "Delete");
+        assert_eq!(is_marked(&story), action == Action::Apply, "a review is forced where none is due anyway");
+        story.act(Action::DryRun).act(Action::Apply);
+        assert_eq!((story.phase(), story.written.len()), (InProgress, 3), "{action}");
+    }
+}
+
+/// D3: an approved removal whose target is gone is made if that is said once, and done if it is said twice.
+#[test]
+fn an_approved_removal_is_not_given_up_for_one_old_answer() {
+    let mut story = Story::completed(LOAD_AWARE);
+    story.options(json!({"loadAware": {"enablePSIMetrics": false}})).act(Action::DryRun);
+    assert_eq!((story.phase(), story.written.len()), (ReviewRequired, 2));
+    let there = story.world.clone();
+    story.world = without_psi(there.clone());
+    story.edit(|spec| spec.action = Action::Apply);
+    let mut gone = story.clone();
+
+    let mut brought = story.step(Brought::Nothing);
+    story.world = there;
+    while let Some(next) = brought {
+        brought = story.step(next);
+    }
+    assert_eq!((story.phase(), story.written.len()), (InProgress, 3), "said once");
+
+    gone.settle().roll_out(&[]).settle();
+    assert_eq!((gone.phase(), gone.written.len()), (Completed, 2), "said twice");
+    assert_eq!(gone.item("enable-psi-metrics").state.as_str(), "Completed");
+}

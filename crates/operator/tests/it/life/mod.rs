@@ -33,12 +33,12 @@ const SWAP_ITEM: &str = "enable-kubelet-swap";
 const DENSITY_ITEM: &str = "configure-higher-density";
 
 /// Options for load-aware rebalancing that leave the nodes alone.
-fn no_psi() -> Value {
+pub(crate) fn no_psi() -> Value {
     json!({"loadAware": {"enablePSIMetrics": false}})
 }
 
 /// Options for higher density that leave the nodes alone.
-fn no_swap() -> Value {
+pub(crate) fn no_swap() -> Value {
     json!({"virtHigherDensity": {"enableSwap": false}})
 }
 

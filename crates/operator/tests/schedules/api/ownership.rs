@@ -1,0 +1,188 @@
+//! Who owns which fields: what an ordinary write and a server-side apply make of an object and its `managedFields`.
+//!
+//! Status is a place of its own, which only its controller writes; who owns what in it is not kept.
+
+use serde_json::{Value, json};
+
+use super::{
+    fields::{Fields, changes, dotted, find, from_tree, key, remove, set_by, tree, with_parents},
+    shape::Shape,
+};
+
+/// Who writes, and when.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Writer<'a> {
+    pub(crate) manager: &'a str,
+    pub(crate) version: &'a str,
+    pub(crate) time: &'a str,
+}
+
+/// A field of somebody else's that an apply would set to another value.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Conflict {
+    pub(crate) manager: String,
+    pub(crate) field: String,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct Entry {
+    manager: String,
+    operation: String,
+    version: String,
+    time: String,
+    fields: Fields,
+}
+
+impl Entry {
+    fn new(writer: Writer<'_>, operation: &str) -> Entry {
+        Entry {
+            manager: writer.manager.to_owned(),
+            operation: operation.to_owned(),
+            version: writer.version.to_owned(),
+            time: writer.time.to_owned(),
+            fields: Fields::new(),
+        }
+    }
+
+    fn is_of(&self, writer: Writer<'_>, operation: &str) -> bool {
+        (self.manager.as_str(), self.operation.as_str()) == (writer.manager, operation)
+    }
+}
+
+const UNMANAGED: [&str; 9] = [
+    "f:name",
+    "f:namespace",
+    "f:uid",
+    "f:creationTimestamp",
+    "f:generation",
+    "f:managedFields",
+    "f:resourceVersion",
+    "f:selfLink",
+    "f:deletionTimestamp",
+];
+
+/// What can be owned: not the identity of an object, and not its status.
+fn is_managed(place: &[String]) -> bool {
+    match place.first().map(String::as_str) {
+        Some("f:apiVersion" | "f:kind" | "f:status") | None => false,
+        Some("f:metadata") => place.get(1).is_some_and(|second| !UNMANAGED.contains(&second.as_str())),
+        Some(_) => true,
+    }
+}
+
+fn entries(object: Option<&Value>) -> Vec<Entry> {
+    let entries = object.and_then(|object| object.pointer("/metadata/managedFields")).and_then(Value::as_array);
+    let text = |entry: &Value, name: &str| entry[name].as_str().unwrap_or_default().to_owned();
+    let entry = |entry: &Value| Entry {
+        manager: text(entry, "manager"),
+        operation: text(entry, "operation"),
+        version: text(entry, "apiVersion"),
+        time: text(entry, "time"),
+        fields: from_tree(&entry["fieldsV1"]),
+    };
+    entries.into_iter().flatten().map(entry).collect()
+}
+
+fn store(object: &mut Value, mut entries: Vec<Entry>) {
+    entries.retain(|entry| !entry.fields.is_empty());
+    entries.sort_by(|a, b| (&a.operation, &a.time, &a.manager).cmp(&(&b.operation, &b.time, &b.manager)));
+    let written = |entry: &Entry| {
+        json!({
+            "manager": entry.manager, "operation": entry.operation, "apiVersion": entry.version, "time": entry.time,
+            "fieldsType": "FieldsV1", "fieldsV1": tree(&entry.fields),
+        })
+    };
+    object["metadata"]["managedFields"] = entries.iter().map(written).collect();
+}
+
+/// After an ordinary write: whoever wrote owns what they changed, and nobody else does.
+pub(crate) fn update(before: Option<&Value>, after: &mut Value, shape: &Shape, writer: Writer<'_>) {
+    let nothing = json!({});
+    let mut changes = changes(before.unwrap_or(&nothing), after, shape);
+    changes.set.retain(|place| is_managed(place));
+    changes.removed.retain(|place| is_managed(place));
+    let mut entries = entries(before);
+    for entry in &mut entries {
+        entry.fields.retain(|place| !changes.set.contains(place) && !changes.removed.contains(place));
+    }
+    if !changes.set.is_empty() {
+        let position = entries.iter().position(|entry| entry.is_of(writer, "Update")).unwrap_or_else(|| {
+            entries.push(Entry::new(writer, "Update"));
+            entries.len() - 1
+        });
+        entries[position].time = writer.time.to_owned();
+        entries[position].fields.extend(changes.set);
+    }
+    store(after, entries);
+}
+
+/// Server-side apply. Without force, what others own and would be changed is told instead.
+pub(crate) fn apply(
+    live: Option<&Value>,
+    config: &Value,
+    shape: &Shape,
+    writer: Writer<'_>,
+    force: bool,
+) -> Result<Value, Vec<Conflict>> {
+    let mut entries = entries(live);
+    let mut wanted = set_by(config, shape);
+    wanted.retain(|place| is_managed(place));
+    let mut merged = merge(live, config, shape);
+    // What we gave up and nobody else owns goes.
+    let ours = entries.iter().position(|entry| entry.is_of(writer, "Apply"));
+    let last = ours.map(|position| entries.remove(position));
+    if let Some(last) = &last {
+        let kept = entries.iter().flat_map(|entry| &entry.fields).chain(&wanted).cloned().collect();
+        let kept = with_parents(&kept);
+        for place in with_parents(&last.fields).difference(&kept).filter(|place| is_managed(place)) {
+            remove(&mut merged, place);
+        }
+    }
+    let nothing = json!({});
+    let changes = changes(live.unwrap_or(&nothing), &merged, shape);
+    let taken = |entry: &Entry| -> Vec<Conflict> {
+        let manager = entry.manager.clone();
+        let fields = entry.fields.intersection(&changes.set);
+        fields.map(|place| Conflict { manager: manager.clone(), field: dotted(place) }).collect()
+    };
+    let conflicts: Vec<Conflict> = entries.iter().flat_map(taken).collect();
+    if !conflicts.is_empty() && !force {
+        return Err(conflicts);
+    }
+    for entry in &mut entries {
+        entry.fields.retain(|place| !changes.set.contains(place) && !changes.removed.contains(place));
+    }
+    let same = last.filter(|last| last.fields == wanted && changes.set.is_empty() && changes.removed.is_empty());
+    entries.push(same.unwrap_or_else(|| Entry { fields: wanted, ..Entry::new(writer, "Apply") }));
+    store(&mut merged, entries);
+    Ok(merged)
+}
+
+pub(crate) fn merge(live: Option<&Value>, config: &Value, shape: &Shape) -> Value {
+    match (shape, live, config) {
+        (Shape::Map { .. } | Shape::Undeclared, Some(Value::Object(live)), Value::Object(config)) => {
+            let mut merged = live.clone();
+            for (name, value) in config {
+                merged.insert(name.clone(), merge(live.get(name), value, shape.member(name).0));
+            }
+            Value::Object(merged)
+        }
+        (Shape::Keyed { keys, entry }, Some(Value::Array(live)), Value::Array(config)) => {
+            let mut merged = live.clone();
+            for value in config {
+                let step = [key(keys, value)];
+                let known = merged.iter().position(|known| find(&json!([known]), &step).is_some());
+                match known {
+                    Some(position) => merged[position] = merge(Some(&merged[position]), value, entry),
+                    None => merged.push(value.clone()),
+                }
+            }
+            Value::Array(merged)
+        }
+        (Shape::Set, Some(Value::Array(live)), Value::Array(config)) => {
+            let new = config.iter().filter(|value| !live.contains(value));
+            live.iter().chain(new).cloned().collect()
+        }
+        _ => config.clone(),
+    }
+}

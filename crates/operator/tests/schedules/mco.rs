@@ -1,0 +1,124 @@
+//! The machine config operator, played: it renders what the worker pool consists of, and updates node after node.
+
+use std::{
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::Arc,
+};
+
+use http::Method;
+use serde_json::{Value, json};
+use tokio::time::sleep;
+
+use crate::{
+    api::{kinds::named, store::Key},
+    dice::Dice,
+    door::{APPLY, MERGE},
+    world::Server,
+};
+
+const ROLE: &str = "machineconfiguration.openshift.io/role";
+const CONFIGS: &str = "/apis/machineconfiguration.openshift.io/v1/machineconfigs";
+pub(crate) const POOL: &str = "/apis/machineconfiguration.openshift.io/v1/machineconfigpools/worker";
+const NODES: i64 = 3;
+
+/// Works until it is dropped, at a pace of its own.
+pub(crate) async fn run(server: Server, seed: u64) {
+    let mut dice = Dice::of(seed, "mco", 0);
+    let slowest = *dice.pick(&[300, 3_000, 40_000]);
+    let mut done = 0;
+    loop {
+        sleep(dice.millis(200, slowest)).await;
+        let version = server.world().store.version;
+        if version != done && !step(&server) {
+            done = server.world().store.version;
+        }
+    }
+}
+
+/// One step. Whether there was anything to do.
+fn step(server: &Server) -> bool {
+    let (pool, configs) = {
+        let world = server.world();
+        let pool = world.store.get(&Key::new(named("machineconfigpools"), "", "worker")).cloned();
+        let configs: Vec<Arc<Value>> = world.store.list("machineconfigs").map(|(_, config)| config.clone()).collect();
+        (pool, configs)
+    };
+    let Some(pool) = pool else { return false };
+    let parts: Vec<&Arc<Value>> =
+        configs.iter().filter(|config| config["metadata"]["labels"][ROLE] == "worker").collect();
+    if parts.is_empty() {
+        return false;
+    }
+    let rendered = name(&parts, &pool);
+    if pool["spec"]["configuration"]["name"] != rendered.as_str() {
+        if !configs.iter().any(|config| config["metadata"]["name"] == rendered.as_str()) {
+            render(server, &rendered, &parts);
+        }
+        let source = |part: &&Arc<Value>| {
+            let name = &part["metadata"]["name"];
+            json!({"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig", "name": name})
+        };
+        let sources: Vec<Value> = parts.iter().map(source).collect();
+        let spec = json!({"spec": {"configuration": {"name": rendered, "source": sources}}});
+        let answer = server.act("mco", Method::PATCH, &format!("{POOL}?fieldManager=mco"), MERGE, &spec);
+        report(server, &answer.body, 0);
+        return true;
+    }
+    let status = &pool["status"];
+    let updated = status["updatedMachineCount"].as_i64().unwrap_or_default();
+    let runs = status["configuration"]["name"] == rendered.as_str();
+    let observed = status["observedGeneration"] == pool["metadata"]["generation"];
+    if runs && observed && updated == NODES {
+        return false;
+    }
+    if pool["spec"]["paused"] == true {
+        if !observed {
+            report(server, &pool, updated);
+        }
+        return false;
+    }
+    report(server, &pool, if runs { NODES } else { (updated + 1).min(NODES) });
+    true
+}
+
+/// What rendered configs are called: what went into it decides. What the pool began with keeps its name.
+fn name(parts: &[&Arc<Value>], pool: &Value) -> String {
+    let mut hasher = DefaultHasher::new();
+    let own = ["00-worker", "01-worker-kubelet", "97-worker-generated-kubelet", "99-worker-ssh"];
+    let is_original =
+        parts.len() == own.len() && parts.iter().all(|part| own.iter().any(|own| part["metadata"]["name"] == *own));
+    if is_original {
+        return "rendered-worker-d9366560000b5d89c5825f832fda0bd6".to_owned();
+    }
+    parts.iter().for_each(|part| part["spec"].to_string().hash(&mut hasher));
+    pool["metadata"]["name"].to_string().hash(&mut hasher);
+    format!("rendered-worker-{:016x}", hasher.finish())
+}
+
+fn render(server: &Server, name: &str, parts: &[&Arc<Value>]) {
+    let arguments = parts.iter().flat_map(|part| part["spec"]["kernelArguments"].as_array().into_iter().flatten());
+    let spec = json!({"kernelArguments": arguments.collect::<Vec<_>>()});
+    let kind = json!({
+        "apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig",
+        "metadata": {"name": name}, "spec": spec,
+    });
+    server.act("mco", Method::PATCH, &format!("{CONFIGS}/{name}?fieldManager=mco&force=true"), APPLY, &kind);
+}
+
+fn report(server: &Server, pool: &Value, updated: i64) {
+    let done = updated == NODES;
+    let condition = |kind: &str, holds: bool| json!({"type": kind, "status": if holds { "True" } else { "False" }});
+    let paused = pool["spec"]["paused"] == true;
+    let mut status = json!({
+        "observedGeneration": pool["metadata"]["generation"],
+        "machineCount": NODES,
+        "updatedMachineCount": updated,
+        "readyMachineCount": updated,
+        "degradedMachineCount": 0,
+        "conditions": [condition("Updated", done), condition("Updating", !done && !paused), condition("Degraded", false)],
+    });
+    if done {
+        status["configuration"] = pool["spec"]["configuration"].clone();
+    }
+    server.act("mco", Method::PATCH, &format!("{POOL}/status?fieldManager=mco"), MERGE, &json!({"status": status}));
+}

@@ -1,0 +1,213 @@
+//! What must hold when the storm is over: rest, few requests, and an end that fits the spec and the cluster.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use advisor::{Plan, drift, profiles};
+use api::{
+    VirtPlatformConfig,
+    virt_platform_config::{Item, Phase},
+};
+use operator::{DrawUpError, Kubernetes, draw_up};
+use serde_json::{Value, json};
+
+use crate::{
+    api::{
+        kinds::{CONFIGS, resources},
+        store::{Key, Store},
+    },
+    door,
+    people::{DENSITY, EXAMPLE, LOAD_AWARE},
+    schedule::Schedule,
+    world::{Server, World},
+};
+
+/// The versions of everything but events and the lease.
+pub(crate) fn written(store: &Store) -> BTreeMap<Key, String> {
+    let counts = |plural: &str| plural != "events" && plural != "leases";
+    let kinds = resources().iter().filter(|resource| counts(&resource.plural));
+    let version = |object: &Value| object["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned();
+    kinds.flat_map(|kind| store.list(&kind.plural)).map(|(key, object)| (key.clone(), version(object))).collect()
+}
+
+/// Nothing is written any more, and little is asked.
+pub(crate) fn rested(server: &Server, before: &BTreeMap<Key, String>, asked: u64, rest: Duration) {
+    let mut world = server.world();
+    let now = written(&world.store);
+    if *before != now {
+        let changed: Vec<String> = now
+            .iter()
+            .filter(|(key, version)| before.get(key) != Some(version))
+            .map(|(key, _)| key.to_string())
+            .collect();
+        world.accuse(format!("there is no rest: {} written", changed.join(", ")));
+    }
+    // A recheck reads what is named, every five minutes; what is missing is asked for every two.
+    let most = 40 * (rest.as_secs() / 120 + 1);
+    let asked = world.requests - asked;
+    if asked > most {
+        world.accuse(format!("{asked} requests in {} min of rest", rest.as_secs() / 60));
+    }
+}
+
+/// Every deed, every fault and every start costs so much at most; and every recheck.
+pub(crate) fn bounded(world: &mut World, schedule: &Schedule) {
+    let hours = world.store.now.as_secs() / 3600 + 1;
+    let starts = world.story.iter().filter(|line| line.ends_with(" starts")).count() as u64;
+    let most = 200 + 120 * (schedule.deeds.len() as u64 + starts) + 40 * world.disturbances + 900 * hours;
+    let requests = world.requests;
+    if requests > most {
+        world.accuse(format!("{requests} requests, where {most} should do"));
+    }
+}
+
+/// Each configuration is in a phase that fits its spec and what a plan drawn up now would say.
+pub(crate) async fn consistent(server: &Server) {
+    let kubernetes = Kubernetes::over(door::quiet(server));
+    for profile in [LOAD_AWARE, DENSITY, EXAMPLE] {
+        let config = server.world().config(profile).cloned();
+        let Some(object) = config else {
+            if profile != EXAMPLE {
+                server.world().accuse(format!("{profile} is not offered"));
+            }
+            continue;
+        };
+        let config: VirtPlatformConfig = match serde_json::from_value((*object).clone()) {
+            Ok(config) => config,
+            Err(_) => {
+                let failed = object.pointer("/status/phase").is_some_and(|phase| phase == "Failed");
+                if !failed {
+                    server.world().accuse(format!("{profile} is malformed, and nobody says so"));
+                }
+                continue;
+            }
+        };
+        let known = profiles::find(profile).unwrap();
+        let plan = draw_up(&kubernetes, known, config.spec.options.as_ref()).await;
+        let verdict = fits(&server.world(), &config, &object, &plan);
+        if let Err(why) = verdict {
+            let status = &object["status"];
+            let shown = json!({"spec": object["spec"], "phase": status["phase"], "conditions": holding(status)});
+            let plan = match &plan {
+                Ok(plan) => format!("a plan with changes: {}, digest {}", plan.has_changes(), plan.digest),
+                Err(error) => error.to_string(),
+            };
+            server.world().accuse(format!("{profile}: {why}\n     {shown}\n     now: {plan}"));
+        }
+    }
+}
+
+fn fits(
+    world: &World,
+    config: &VirtPlatformConfig,
+    object: &Value,
+    plan: &Result<Plan, DrawUpError>,
+) -> Result<(), String> {
+    let (spec, status) = (&object["spec"], &object["status"]);
+    let phase = config.status.as_ref().and_then(|status| status.phase).ok_or("it has no phase")?;
+    if status["observedGeneration"] != object["metadata"]["generation"] {
+        return Err("its newest spec was not acted on".into());
+    }
+    if (spec["action"] == "Ignore") != (phase == Phase::Ignored) {
+        return Err(format!("{} and {phase:?}", spec["action"]));
+    }
+    if phase == Phase::Ignored {
+        return Ok(());
+    }
+    let reasons = holding(status);
+    let reason = |kind: &str| reasons[kind].as_str().unwrap_or_default().to_owned();
+    let plan = match plan {
+        Ok(plan) => plan,
+        Err(DrawUpError::Request(error)) => return Err(format!("no plan could be drawn up: {error}")),
+        // What has failed waits for a person, whatever is missing.
+        Err(_) if matches!(phase, Phase::PrerequisiteFailed | Phase::Failed) => return Ok(()),
+        Err(error) => return Err(format!("{phase:?}, and {error}")),
+    };
+    let items = || config.status.iter().flat_map(|status| &status.items);
+    let drifted = items().any(|item| is_drifted(item, plan));
+    // What it disturbs may have changed since: then it is drawn up again when somebody approves it.
+    let is_current = items().count() == plan.items.len() && items().all(|item| is_planned(item, plan));
+    let is_ours = |item: &&Item| is_drifted(item, plan) && is_planned(item, plan);
+    match phase {
+        Phase::Failed | Phase::CompletedWithErrors => Ok(()),
+        // An approval of another plan is pointed out before a target that moved.
+        Phase::ReviewRequired if ["PlanStale", "ApprovalMismatch"].contains(&&*reason("ReviewRequired")) => Ok(()),
+        Phase::ReviewRequired if !plan.has_changes() => Err("there is nothing to review".into()),
+        Phase::ReviewRequired if !is_current => Err("the plan is not the current one".into()),
+        Phase::ReviewRequired if spec["action"] == "Apply" => {
+            let waits = !reason("InputDependencyDrift").is_empty();
+            waits.then_some(()).ok_or_else(|| "it was approved".into())
+        }
+        Phase::ReviewRequired => Ok(()),
+        Phase::Completed if drifted => Err("it has drifted".into()),
+        Phase::Completed if plan.has_changes() && !world.was_stale => Err("something is left to do".into()),
+        Phase::Completed => Ok(()),
+        Phase::Drifted if !drifted => Err("nothing has drifted".into()),
+        Phase::Drifted => {
+            // What would come out differently by now is for a person to look at.
+            let nothing = items().find(is_ours).is_none();
+            let gives_up = reason("Drifted") == "RemediationStalled" || !is_aggressive(spec, status) || nothing;
+            gives_up.then_some(()).ok_or_else(|| "it should have been reverted".into())
+        }
+        // Known: what somebody changes or removes before it has reached the nodes never does.
+        Phase::InProgress if drifted => Ok(()),
+        Phase::InProgress => {
+            let pool = plan
+                .facts
+                .list(&advisor::kind::MACHINE_CONFIG_POOL)
+                .iter()
+                .any(|pool| pool["metadata"]["name"] == "worker");
+            (!pool).then_some(()).ok_or_else(|| "nothing keeps it from ending".into())
+        }
+        other => Err(format!("{other:?} is no phase to rest in")),
+    }
+}
+
+fn is_drifted(item: &Item, plan: &Plan) -> bool {
+    let live = plan.facts.target(&item.target_ref).flatten();
+    item.applied_fingerprint.as_ref().is_some_and(|baseline| *baseline != drift::fingerprint(item, live))
+}
+
+/// Whether a plan that is drawn up now does the same.
+fn is_planned(item: &Item, plan: &Plan) -> bool {
+    plan.items.iter().any(|planned| {
+        let new = &planned.item;
+        (&new.name, &new.target_ref, new.operation, &new.desired_state, &new.removes)
+            == (&item.name, &item.target_ref, item.operation, &item.desired_state, &item.removes)
+    })
+}
+
+/// Whether drift is to be reverted without a person.
+fn is_aggressive(spec: &Value, status: &Value) -> bool {
+    let approved = spec["approval"]["planDigest"].as_str().is_none_or(|digest| status["planDigest"] == digest);
+    spec["action"] == "Apply" && spec["bypassOptimisticLock"] == true && approved
+}
+
+/// The conditions that hold, with their reasons.
+fn holding(status: &Value) -> Value {
+    let conditions = status["conditions"].as_array().into_iter().flatten();
+    let holding = conditions.filter(|condition| condition["status"] == "True");
+    let named = |condition: &Value| Some((condition["type"].as_str()?.to_owned(), condition["reason"].clone()));
+    Value::Object(holding.filter_map(named).collect())
+}
+
+/// What is left: phases and reasons, items, and what targets say.
+pub(crate) fn end(world: &World) -> Value {
+    let configs = world.store.list(CONFIGS).map(|(key, object)| {
+        let status = &object["status"];
+        let item = |item: &Value| json!({"name": item["name"], "state": item["state"], "operation": item["operation"]});
+        let items: Vec<Value> = status["items"].as_array().into_iter().flatten().map(item).collect();
+        let shown = json!({
+            "spec": object["spec"], "phase": status["phase"], "conditions": holding(status), "items": items,
+            "generation": object["metadata"]["generation"], "observed": status["observedGeneration"],
+        });
+        (key.name.clone(), shown)
+    });
+    let kinds = ["kubedeschedulers", "machineconfigs", "hyperconvergeds", "configmaps"];
+    let targets = kinds.iter().flat_map(|kind| world.store.list(kind)).map(|(key, object)| {
+        (
+            key.to_string(),
+            json!({"labels": object["metadata"]["labels"], "spec": object["spec"], "data": object["data"]}),
+        )
+    });
+    json!({"configs": configs.collect::<BTreeMap<_, _>>(), "targets": targets.collect::<BTreeMap<_, _>>()})
+}
