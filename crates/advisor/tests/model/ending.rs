@@ -7,11 +7,7 @@ use advisor::Profile as _;
 use api::virt_platform_config::{Action, Item, ItemState, Phase};
 use serde_json::{Value, json};
 
-use crate::{
-    memory::Memory,
-    operator::{Core, Deed, Fate},
-    profile::Part,
-};
+use crate::{cluster::Target, hashed::digest, memory::Memory, operator::Core};
 
 /// More steps than this are a circle.
 const ENOUGH: usize = 300;
@@ -21,50 +17,52 @@ pub(crate) struct Ending {
     /// How many steps away.
     pub(crate) steps: usize,
     /// What is there, without versions and times; or why there is no end, or not a good one.
-    pub(crate) result: Result<Arc<str>, String>,
+    pub(crate) result: Result<Arc<str>, Arc<str>>,
 }
 
 impl Memory {
-    pub(crate) fn ending(&self, core: &Core) -> Arc<Ending> {
-        let mut path: Vec<Core> = Vec::new();
+    pub(crate) fn ending(&self, core: &Core) -> Ending {
+        let mut path = Vec::new();
         let mut core = core.clone();
+        core.cluster.forget_past();
         let mut ending = loop {
-            if let Some(known) = self.known_ending(&core) {
+            // What a watch has brought does not matter: in the end it has brought everything.
+            let key = digest((&core.cluster, &core.run, &core.kept));
+            if let Some(known) = self.known_ending(key) {
                 break known;
             }
             if path.len() > ENOUGH {
-                break Arc::new(Ending { steps: 0, result: Err(format!("no rest after {ENOUGH} steps")) });
+                break Ending { steps: 0, result: Err(format!("no rest after {ENOUGH} steps").into()) };
             }
-            let next = if core.run.is_some() {
-                self.step(&core, Fate::Answered).map(|step| step.0.clone())
-            } else {
-                self.one_more(&core)
+            path.push(key);
+            let next = match &core.run {
+                Some(_) => self.undisturbed(&core).map(|(next, _)| next),
+                None => self.one_more(&core),
             };
-            path.push(core.clone());
             match next {
                 Some(next) => core = next,
-                None => break Arc::new(Ending { steps: 0, result: self.judge(&core) }),
+                None => break Ending { steps: 0, result: self.judge(&core).map_err(Into::into) },
             }
         };
-        for core in path.iter().rev() {
-            ending = Arc::new(Ending { steps: ending.steps + 1, result: ending.result.clone() });
-            self.keep_ending(core, ending.clone());
+        for key in path.into_iter().rev() {
+            ending.steps += 1;
+            self.keep_ending(key, ending.clone());
         }
         ending
     }
 
     /// The state after another session. None when that changes nothing.
     fn one_more(&self, idle: &Core) -> Option<Core> {
-        let mut core = self.stage.begin(idle, false);
+        let mut core = self.begin(idle, false);
         for _ in 0..ENOUGH {
-            let Some(step) = self.step(&core, Fate::Answered) else { break };
-            core = step.0.clone();
-            if step.1 != Deed::Nothing {
+            let Some((next, is_done)) = self.undisturbed(&core) else { break };
+            core = next;
+            if is_done {
                 return Some(core);
             }
         }
-        if core.run.is_none() && idle.cluster.is_rolling(self.stage.toy) {
-            core.cluster.roll_out(self.stage.toy);
+        if core.run.is_none() && idle.cluster.is_rolling() {
+            core.cluster.roll_out();
             return Some(core);
         }
         // A session that does not come to rest is gone on with, until there were too many steps.
@@ -93,7 +91,7 @@ impl Memory {
         }
         let items: Vec<Value> = status.items.iter().map(essence).collect();
         let marks: Vec<_> = status.conditions.iter().map(|it| (&it.type_, &it.status)).collect();
-        let targets: Vec<_> = self.held(core);
+        let targets: Vec<String> = core.cluster.targets.iter().map(Target::held).collect();
         Ok(json!([phase, status.plan_digest, status.inputs, items, marks, targets]).to_string().into())
     }
 
@@ -107,7 +105,7 @@ impl Memory {
             }
         }
         for (part, target) in self.stage.toy.parts.iter().zip(&core.cluster.targets) {
-            let live = target.object.as_deref();
+            let live = target.object();
             let intended = draft.intents.iter().find(|intent| intent.name == part.name());
             let wanted = match intended.map(|intent| &intent.change) {
                 Some(advisor::Change::Apply { fields, .. }) => part.managed(Some(fields)),
@@ -119,11 +117,6 @@ impl Memory {
             }
         }
         Ok(())
-    }
-
-    fn held(&self, core: &Core) -> Vec<String> {
-        let targets = self.stage.toy.parts.iter().zip(&core.cluster.targets);
-        targets.map(|(part, target): (&Part, _)| part.managed(target.object.as_deref())).collect()
     }
 }
 

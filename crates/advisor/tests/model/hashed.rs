@@ -17,6 +17,13 @@ pub(crate) struct Hashed<T> {
 impl<T: Serialize> Hashed<T> {
     pub(crate) fn new(value: T) -> Self {
         let hash = digest(serde_json::to_vec(&value).unwrap());
+        Hashed::known(value, hash)
+    }
+}
+
+impl<T> Hashed<T> {
+    /// A value whose hash is known.
+    pub(crate) fn known(value: T, hash: u64) -> Self {
         Hashed { value: Arc::new(value), hash }
     }
 }

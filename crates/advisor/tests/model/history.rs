@@ -5,7 +5,7 @@
 
 use api::{
     VirtPlatformConfig,
-    virt_platform_config::{Action, FailurePolicy, Item, ItemState, Operation, Phase},
+    virt_platform_config::{Action, FailurePolicy, Item, ItemState, Operation, Phase, VirtPlatformConfigStatus},
 };
 use serde_json::Value;
 
@@ -38,12 +38,14 @@ pub(crate) enum Broken {
     FromMemory,
     /// The status says that something is applied, and it never was.
     NeverApplied,
+    /// A crash or a lost answer changes what is there in the end.
+    OtherEnd,
 }
 
 #[derive(Debug, Clone, Hash, PartialEq, Default)]
 pub(crate) struct History {
     /// What the targets held when the plan in the status was drawn up.
-    planned_over: Option<Vec<String>>,
+    planned_over: Option<Hashed<Vec<String>>>,
     /// A plan is being redrafted because an input changed.
     is_redrafting: bool,
     /// The generation at which a plan was redrafted because an input changed.
@@ -63,10 +65,8 @@ impl History {
         let run = before.run.as_ref()?;
         match deed {
             Deed::Nothing => None,
-            Deed::Recorded { before } => self.recorded(stage, run, before, &after.cluster.config),
-            Deed::Wrote { at, request, before: target } => {
-                self.wrote(stage, run, before, *at, request, target.as_deref())
-            }
+            Deed::Recorded => self.recorded(stage, run, &before.cluster.config, &after.cluster.config),
+            Deed::Wrote { at, request } => self.wrote(stage, run, before, *at, request),
         }
     }
 
@@ -75,16 +75,17 @@ impl History {
         stage: &Stage,
         run: &Run,
         before: &VirtPlatformConfig,
-        after: &Hashed<VirtPlatformConfig>,
+        after: &VirtPlatformConfig,
     ) -> Option<Broken> {
-        let (old, new) = (before.status.clone().unwrap_or_default(), after.status.clone()?);
+        let nothing = VirtPlatformConfigStatus::default();
+        let (old, new) = (before.status.as_ref().unwrap_or(&nothing), after.status.as_ref()?);
         let in_force = |phase| matches!(phase, Some(Phase::Completed | Phase::CompletedWithErrors | Phase::Drifted));
         let same_generation = old.observed_generation == new.observed_generation;
         // Nothing but an input leads from what is in force to a new draft while nobody edits the spec.
         if in_force(old.phase) && new.phase == Some(Phase::Drafting) && same_generation {
             self.is_redrafting = true;
         }
-        let drawn = run.drawn.as_ref().map(|drawn| drawn.0.clone());
+        let drawn = run.drawn.as_ref().map(|drawn| drawn.held.clone());
         if new.reverts.len() > old.reverts.len() {
             // The decision to revert drift is made over what a plan shows then.
             self.planned_over.clone_from(&drawn);
@@ -109,23 +110,15 @@ impl History {
         None
     }
 
-    fn wrote(
-        &mut self,
-        stage: &Stage,
-        run: &Run,
-        before: &Core,
-        at: usize,
-        request: &Do,
-        target: Option<&Value>,
-    ) -> Option<Broken> {
-        let (part, stored) = (stage.toy.parts[at], &before.cluster.config);
-        // What the API server itself has told this session counts, and at the least what was so when it began.
-        let told = run.told.as_ref().unwrap_or(&run.then);
-        let told_status = told.status.clone().unwrap_or_default();
+    fn wrote(&mut self, stage: &Stage, run: &Run, before: &Core, at: usize, request: &Do) -> Option<Broken> {
+        let (part, stored, target) = (stage.toy.parts[at], &before.cluster.config, before.cluster.targets[at].object());
+        let nothing = VirtPlatformConfigStatus::default();
+        let told = run.told();
+        let told_status = told.status.as_ref().unwrap_or(&nothing);
         if told.spec.action != Action::Apply || told_status.observed_generation != told.metadata.generation {
             return Some(Broken::NotApproved);
         }
-        let status = stored.status.clone().unwrap_or_default();
+        let status = stored.status.as_ref().unwrap_or(&nothing);
         let item = status.items.iter().find(|item| item.name == part.name());
         let Some(item) = item.filter(|item| is_as_recorded(item, request) && status.phase == Some(Phase::InProgress))
         else {
@@ -151,7 +144,7 @@ impl History {
         if !told.spec.bypass_optimistic_lock && self.is_changed(part, at, item, target) {
             return Some(Broken::WrittenOver);
         }
-        let input = run.drawn.as_ref().map(|drawn| format!("for {}", drawn.1));
+        let input = run.drawn.as_ref().map(|drawn| format!("for {}", drawn.input));
         if part == Part::Derived && written(request) != input.as_deref() {
             return Some(Broken::FromMemory);
         }

@@ -1,5 +1,4 @@
-//! Every deliberate mistake is noticed, and by a rule that it concerns. Without it, the same worlds keep all rules: they are
-//! part of what the scenarios explore.
+//! Every deliberate mistake is noticed, and by a rule that it concerns. Without it, the same worlds keep all rules.
 
 use crate::{
     mutation::Mutation::{self, *},
@@ -8,7 +7,7 @@ use crate::{
     world::Bounds,
 };
 
-/// A mistake, what has to happen for it to matter, and a word of the rule that notices.
+/// A mistake, what has to happen for it to matter, and words of the rules that may notice.
 const MISTAKES: &[(Mutation, Bounds, &[&str])] = &[
     (LockSkipped, Bounds { edits: 1, meddlings: 1, ..NONE }, &["3."]),
     (GenerationForgotten, Bounds { edits: 1, ..NONE }, &["5."]),
@@ -32,16 +31,22 @@ const MISTAKES: &[(Mutation, Bounds, &[&str])] = &[
     (InputNotWatched, Bounds { inputs: 1, ..NONE }, &["5."]),
 ];
 
+/// W49: a check that cannot fail shows nothing.
 #[test]
-fn every_mistake_is_noticed() {
-    let mut missed = Vec::new();
-    for (mistake, bounds, rules) in MISTAKES {
-        let found = explore(scenario("two items", &profile::TWO, *bounds), Some(*mistake));
+fn every_mistake_is_noticed_and_without_it_nothing_is() {
+    let (mut missed, mut sound) = (Vec::new(), Vec::new());
+    for (mistake, bounds, words) in MISTAKES {
+        if !sound.contains(bounds) {
+            let found = explore(scenario("no mistake", &profile::TWO, *bounds), None);
+            assert!(found.broken.is_empty(), "{bounds:?}: {:?}", found.broken);
+            sound.push(*bounds);
+        }
+        let found = explore(scenario("mistake", &profile::TWO, *bounds), Some((*mistake, words)));
         let broken: Vec<&str> = found.broken.iter().map(|(rule, _)| *rule).collect();
         println!("{mistake:?}: {broken:?} ({})", found.numbers);
-        if !broken.iter().any(|broken| rules.iter().any(|rule| broken.contains(rule))) {
-            missed.push((mistake, broken));
+        if broken.is_empty() {
+            missed.push(mistake);
         }
     }
-    assert!(missed.is_empty(), "not noticed, or not by the rule to expect: {missed:?}");
+    assert!(missed.is_empty(), "not noticed by the rule to expect: {missed:?}");
 }

@@ -28,6 +28,8 @@ pub(crate) enum Part {
     Cleared,
     /// An object of ours that other options make superfluous.
     Optional,
+    /// The same, and it is not there at first.
+    Passing,
 }
 
 #[derive(Debug)]
@@ -58,6 +60,7 @@ pub(crate) static DEFAULT: Toy = toy(&[Part::Default, Part::Derived], true);
 pub(crate) static NODES: Toy = toy(&[Part::Derived, Part::Nodes], true);
 pub(crate) static LATE_NODES: Toy = toy(&[Part::Nodes], false);
 pub(crate) static REMOVALS: Toy = toy(&[Part::Cleared, Part::Optional], true);
+pub(crate) static PASSING: Toy = toy(&[Part::Derived, Part::Passing], true);
 pub(crate) static THREE: Toy = toy(&[Part::Chosen, Part::Derived, Part::Nodes], true);
 
 /// The other options there are. What they say does not matter.
@@ -78,6 +81,7 @@ impl Part {
             Part::Nodes => "99-nodes",
             Part::Cleared => "cleared",
             Part::Optional => "optional",
+            Part::Passing => "passing",
         }
     }
 
@@ -161,7 +165,7 @@ impl Part {
     pub(crate) fn value(self, facts: &Facts, has_other_options: bool) -> Option<String> {
         match self {
             Part::Chosen if has_other_options => Some("b".into()),
-            Part::Optional if has_other_options => None,
+            Part::Optional | Part::Passing if has_other_options => None,
             Part::Derived => Some(format!("for {}", known_input(facts).value.unwrap_or_default())),
             _ => Some("a".into()),
         }
@@ -181,7 +185,7 @@ fn own_input(facts: &Facts) -> Input {
 impl Profile for Toy {
     fn about(&self) -> &'static About {
         // Profiles are static, and so is this one; the trait does not say so.
-        [&ONE, &TWO, &DEFAULT, &NODES, &LATE_NODES, &REMOVALS, &THREE]
+        [&ONE, &TWO, &DEFAULT, &NODES, &LATE_NODES, &REMOVALS, &PASSING, &THREE]
             .into_iter()
             .find(|known| known.parts == self.parts)
             .map(|known| &known.about)

@@ -1,6 +1,9 @@
 //! What is explored: small worlds that together cover the bounds, each to the end.
 
-use std::{sync::atomic::Ordering, time::Instant};
+use std::{
+    sync::{Mutex, PoisonError, atomic::Ordering},
+    time::Instant,
+};
 
 use api::virt_platform_config::{Action, FailurePolicy};
 use stateright::{Checker, HasDiscoveries, Model};
@@ -23,8 +26,11 @@ pub(crate) const EDITS: &[Edit] = &[
     Edit::Bypass,
     Edit::Policy,
 ];
+/// The edits by which a life is steered. What the others do does not depend on how much else happens.
+pub(crate) const STEERING: &[Edit] = &[Edit::DryRun, Edit::Apply, Edit::Ignore, Edit::Options];
 pub(crate) const MEDDLINGS: &[Meddling] = &[Meddling::Change, Meddling::Touch, Meddling::Delete];
-pub(crate) const NONE: Bounds = Bounds { edits: 0, meddlings: 0, inputs: 0, unheard: 0, crashes: 0, refusals: 0 };
+pub(crate) const NONE: Bounds =
+    Bounds { edits: 0, meddlings: 0, inputs: 0, unheard: 0, crashes: 0, refusals: 0, stale: 0 };
 
 /// All ways to begin: new or at rest, planned or applied, careful or not.
 pub(crate) fn starts() -> Vec<Start> {
@@ -42,6 +48,10 @@ pub(crate) fn scenario(name: &'static str, toy: &'static Toy, bounds: Bounds) ->
     Scenario { name, toy, starts: starts(), bounds, edits: EDITS, meddlings: MEDDLINGS }
 }
 
+fn steered(name: &'static str, toy: &'static Toy, bounds: Bounds) -> Scenario {
+    Scenario { edits: STEERING, ..scenario(name, toy, bounds) }
+}
+
 /// What was found: how many states there are, and the first way to each broken rule.
 pub(crate) struct Found {
     pub(crate) numbers: String,
@@ -50,17 +60,24 @@ pub(crate) struct Found {
     pub(crate) occasions: Vec<&'static str>,
 }
 
-pub(crate) fn explore(scenario: Scenario, mutation: Option<Mutation>) -> Found {
+/// One at a time: each takes all cores there are, and a gigabyte.
+static TURN: Mutex<()> = Mutex::new(());
+
+/// Explores a scenario. With a mistake, only rules that contain one of these words count.
+pub(crate) fn explore(scenario: Scenario, mistake: Option<(Mutation, &'static [&'static str])>) -> Found {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let name = scenario.name;
-    let world = World::new(scenario, mutation);
+    let mut world = World::new(scenario, mistake.map(|(mutation, _)| mutation));
+    world.words = mistake.map(|(_, words)| words);
     let memory = world.memory.clone();
     let begun = Instant::now();
     let checker = world.checker().threads(2).finish_when(HasDiscoveries::AnyFailures).spawn_bfs().join();
     let numbers = format!(
-        "{name}: {} states, depth {}, at rest after at most {} steps, {:.1?}",
+        "{name}: {} states, depth {}, at rest after at most {} steps, {} turns, {:.1?}",
         checker.unique_state_count(),
         checker.max_depth(),
         memory.longest.load(Ordering::Relaxed),
+        memory.turned.load(Ordering::Relaxed),
         begun.elapsed()
     );
     let (mut broken, mut occasions) = (Vec::new(), Vec::new());
@@ -92,11 +109,22 @@ fn check(scenario: Scenario) -> Vec<&'static str> {
 
 #[test]
 fn one_item() {
+    let bounds = Bounds { edits: 1, meddlings: 1, inputs: 1, unheard: 1, crashes: 1, ..NONE };
     let occasions = [
-        check(scenario("one item, edits", &profile::ONE, Bounds { edits: 2, meddlings: 1, ..NONE })),
-        check(scenario("one item, input", &profile::ONE, Bounds { edits: 2, inputs: 2, ..NONE })),
-        check(scenario("one item, faults", &profile::ONE, Bounds { edits: 2, unheard: 1, crashes: 1, ..NONE })),
+        check(scenario(
+            "one item, edits and faults",
+            &profile::ONE,
+            Bounds { meddlings: 0, inputs: 0, edits: 2, ..bounds },
+        )),
+        check(scenario("one item, edits and drift", &profile::ONE, Bounds { edits: 2, meddlings: 1, ..NONE })),
+        check(scenario("one item, input there and back", &profile::ONE, Bounds { edits: 1, inputs: 2, ..NONE })),
         check(scenario("one item, refusals", &profile::ONE, Bounds { edits: 2, refusals: 1, ..NONE })),
+        check(steered(
+            "one item, edits, drift, input",
+            &profile::ONE,
+            Bounds { edits: 2, unheard: 0, crashes: 0, ..bounds },
+        )),
+        check(steered("one item, one of each", &profile::ONE, bounds)),
     ]
     .concat();
     let lacking: Vec<_> = OCCASIONS.iter().filter(|occasion| !occasions.contains(occasion)).collect();
@@ -105,55 +133,84 @@ fn one_item() {
 
 #[test]
 fn two_items() {
-    check(scenario("two items", &profile::TWO, Bounds { edits: 1, meddlings: 1, ..NONE }));
-    check(scenario("two items, input", &profile::TWO, Bounds { edits: 1, inputs: 2, ..NONE }));
+    check(scenario("two items, edits", &profile::TWO, Bounds { edits: 2, ..NONE }));
+    check(scenario("two items, drift", &profile::TWO, Bounds { edits: 1, meddlings: 1, ..NONE }));
+    check(scenario("two items, input there and back", &profile::TWO, Bounds { edits: 1, inputs: 2, ..NONE }));
     check(scenario("two items, faults", &profile::TWO, Bounds { edits: 1, unheard: 1, crashes: 1, ..NONE }));
     check(scenario("two items, refusals", &profile::TWO, Bounds { edits: 1, refusals: 1, ..NONE }));
 }
 
 #[test]
+fn three_items() {
+    check(scenario("three items, edits", &profile::THREE, Bounds { edits: 2, ..NONE }));
+    check(steered("three items, drift", &profile::THREE, Bounds { edits: 1, meddlings: 1, ..NONE }));
+    check(steered("three items, input", &profile::THREE, Bounds { edits: 1, inputs: 1, ..NONE }));
+    check(scenario("three items, faults", &profile::THREE, Bounds { edits: 1, unheard: 1, crashes: 1, ..NONE }));
+}
+
+#[test]
 fn nodes() {
-    check(scenario("nodes", &profile::NODES, Bounds { edits: 1, meddlings: 1, ..NONE }));
-    check(scenario("nodes, input", &profile::NODES, Bounds { edits: 1, inputs: 2, ..NONE }));
-    check(scenario("nodes, faults", &profile::NODES, Bounds { edits: 1, unheard: 1, crashes: 1, ..NONE }));
+    check(steered("nodes, drift", &profile::NODES, Bounds { edits: 1, meddlings: 1, ..NONE }));
+    check(steered("nodes, input", &profile::NODES, Bounds { edits: 1, inputs: 2, ..NONE }));
+    check(steered("nodes, faults", &profile::NODES, Bounds { edits: 1, unheard: 1, crashes: 1, ..NONE }));
 }
 
 #[test]
 fn removals() {
-    check(scenario("removals", &profile::REMOVALS, Bounds { edits: 1, meddlings: 1, ..NONE }));
+    check(scenario("removals, drift", &profile::REMOVALS, Bounds { edits: 1, meddlings: 1, ..NONE }));
     check(scenario("removals, faults", &profile::REMOVALS, Bounds { edits: 1, unheard: 1, crashes: 1, ..NONE }));
 }
 
 #[test]
 fn an_input_that_is_managed_too() {
-    check(scenario("managed input", &profile::DEFAULT, Bounds { edits: 1, meddlings: 1, ..NONE }));
+    check(scenario("managed input, drift", &profile::DEFAULT, Bounds { edits: 1, meddlings: 1, ..NONE }));
     check(scenario("managed input, faults", &profile::DEFAULT, Bounds { meddlings: 1, crashes: 1, ..NONE }));
 }
 
+/// What is read may be older than what is there: one answer about one object, at any time.
 #[test]
-fn three_items() {
-    check(scenario("three items", &profile::THREE, Bounds { edits: 1, ..NONE }));
-    check(scenario("three items, meddling", &profile::THREE, Bounds { meddlings: 1, inputs: 1, ..NONE }));
-    check(scenario("three items, faults", &profile::THREE, Bounds { unheard: 1, crashes: 1, ..NONE }));
+fn old_answers() {
+    let bounds = Bounds { edits: 1, stale: 1, ..NONE };
+    check(steered("old answers, edits", &profile::PASSING, Bounds { edits: 2, ..bounds }));
+    check(steered("old answers, drift", &profile::PASSING, Bounds { meddlings: 1, ..bounds }));
+    check(steered("old answers, removals", &profile::REMOVALS, bounds));
+    check(steered("old answers, input", &profile::TWO, Bounds { inputs: 1, ..bounds }));
 }
 
-/// A weakness that is known and not beaten yet: a machine config that is reverted before its pool has taken in the change
-/// leaves the pool with the rendering that it had, and that is waited for as if it were the old one. When this fails, it is
-/// beaten: then a pool may be late in all scenarios.
+/// A pool that takes in a changed machine config only when its nodes do.
 #[test]
-fn a_revert_that_is_faster_than_the_pool_is_waited_for_in_vain() {
-    let found = explore(scenario("late nodes", &profile::LATE_NODES, Bounds { meddlings: 1, ..NONE }), None);
+fn late_nodes() {
+    check(scenario("late nodes, drift", &profile::LATE_NODES, Bounds { meddlings: 1, ..NONE }));
+    check(steered("late nodes, faults", &profile::LATE_NODES, Bounds { edits: 1, unheard: 1, crashes: 1, ..NONE }));
+}
+
+/// A weakness that is known and not beaten yet: when a new plan sets a machine config back before its pool has noticed that
+/// somebody changed it, the pool keeps the rendering that it has, and that is waited for as if it were the old one. When this
+/// fails, it is beaten: then a pool may be late in all scenarios.
+#[test]
+fn a_plan_that_is_faster_than_the_pool_is_waited_for_in_vain() {
+    let found = explore(steered("late plan", &profile::LATE_NODES, Bounds { edits: 1, meddlings: 1, ..NONE }), None);
     println!("{}", found.numbers);
     assert_eq!(found.broken.iter().map(|(rule, _)| *rule).collect::<Vec<_>>(), [REST]);
 }
 
-/// Minutes to hours, and gigabytes.
+/// Two edits, one target edit, one change of the input, one lost answer and one crash together, and as much of it as is
+/// feasible with more items: `make test-model`.
 #[test]
-#[ignore = "long; see docs/dev/model-check.md"]
-fn all_at_once() {
-    let all = Bounds { edits: 2, meddlings: 1, inputs: 1, unheard: 1, crashes: 1, refusals: 0 };
-    check(scenario("one item, all", &profile::ONE, Bounds { edits: 1, ..all }));
-    check(scenario("two items, all but faults", &profile::TWO, Bounds { unheard: 0, crashes: 0, ..all }));
-    check(scenario("three items, all but faults", &profile::THREE, Bounds { unheard: 0, crashes: 0, edits: 1, ..all }));
-    check(scenario("one item, all", &profile::ONE, all));
+fn all_bounds_together() {
+    if std::env::var_os("MODEL").is_none() {
+        return;
+    }
+    let all = Bounds { edits: 2, meddlings: 1, inputs: 1, unheard: 1, crashes: 1, ..NONE };
+    // What was approved beforehand, and what is in review. Edits lead from there to everything else.
+    let check = |name, toy, bounds| {
+        let scenario = steered(name, toy, bounds);
+        let starts = scenario.starts[1..3].to_vec();
+        check(Scenario { starts, ..scenario });
+    };
+    check("one item, all bounds", &profile::ONE, all);
+    check("two items, all but faults", &profile::TWO, Bounds { unheard: 0, crashes: 0, ..all });
+    check("three items, all but faults", &profile::THREE, Bounds { edits: 1, unheard: 0, crashes: 0, ..all });
+    check("three items, edits and faults", &profile::THREE, Bounds { meddlings: 0, inputs: 0, ..all });
+    check("three items, all but edits", &profile::THREE, Bounds { edits: 0, ..all });
 }

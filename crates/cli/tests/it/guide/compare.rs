@@ -39,6 +39,8 @@ pub(crate) enum What {
 #[derive(Debug, Clone)]
 pub(crate) enum Shape {
     Exactly(Value),
+    /// This impact, and each of its pools tells what it has rendered.
+    RolledOut(Value),
     /// SHA-256 in hexadecimal digits.
     Digest,
     Time,
@@ -120,6 +122,7 @@ impl Shape {
     fn fits(&self, value: &Value, generation: &Value) -> bool {
         match self {
             Shape::Exactly(expected) => value == expected,
+            Shape::RolledOut(impact) => is_rolled_out(value, impact),
             Shape::Digest => is_digest(value),
             Shape::Time => is_time(value),
             Shape::Generation => value == generation,
@@ -140,7 +143,14 @@ fn matches(pattern: &str, path: &str) -> bool {
     }
 }
 
-pub(crate) fn is_digest(value: &Value) -> bool {
+pub(crate) fn is_rolled_out(value: &Value, impact: &Value) -> bool {
+    let mut value = value.clone();
+    let Some(pools) = value["pools"].as_array_mut() else { return false };
+    let told = pools.iter_mut().all(|pool| pool.as_object_mut().is_some_and(|pool| pool.remove("rendered").is_some()));
+    told && value == *impact
+}
+
+fn is_digest(value: &Value) -> bool {
     value.as_str().is_some_and(|text| text.len() == 64 && text.bytes().all(|byte| b"0123456789abcdef".contains(&byte)))
 }
 

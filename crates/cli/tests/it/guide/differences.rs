@@ -159,7 +159,7 @@ fn load_aware_items() -> Vec<Row> {
     let managed = "the descheduler's own operator cannot update an object without it";
     let taken = "it tells whose fields change hands";
     let clock = "spec.waitTimeout counts from here";
-    let reboot = || adds(json!({"reboot": true, "pools": [{"name": "worker", "nodes": 3, "paused": false}]}));
+    let reboot = || json!({"reboot": true, "pools": [{"name": "worker", "nodes": 3, "paused": false}]});
     let takes = |manager: &str, fields: &[&str]| adds(json!([{"manager": manager, "fields": fields}]));
     let before = || takes("kubectl", &["spec.deschedulingIntervalSeconds", "spec.profiles"]);
     let edited = || {
@@ -169,7 +169,13 @@ fn load_aware_items() -> Vec<Row> {
         (&Section::PLANS, "status.items[*].sourceFingerprint", What::Adds(Shape::Digest), lock),
         (&[Progress, Completed, Resolved], "status.items[*].appliedFingerprint", What::Adds(Shape::Digest), baseline),
         (&[Review], "status.items[enable-psi-metrics].diff", reads("@@ -0,0 +1,10 @@", "@@ -0,0 +1,9 @@"), count),
-        (&[Review, Progress, Completed], "status.items[enable-psi-metrics].impactDetail", reboot(), told),
+        (&[Review, Progress], "status.items[enable-psi-metrics].impactDetail", adds(reboot()), told),
+        (
+            &[Completed],
+            "status.items[enable-psi-metrics].impactDetail",
+            What::Adds(Shape::RolledOut(reboot())),
+            "drift that the pools have not taken up is told from what they have",
+        ),
         (
             &[Progress, Completed, Resolved],
             "status.items[enable-psi-metrics].waitingSince",
