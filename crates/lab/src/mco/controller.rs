@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
-use kube::{Api, Client};
+use kube::{Api, Client, runtime::watcher::Config};
 use tokio::{
     sync::{mpsc, watch},
     task::JoinSet,
@@ -21,10 +21,10 @@ use super::{
     patience::Patience,
     plan::{Plan, plan},
     renders::Renders,
-    watch::watch,
     world::{News, World},
     write::{Writer, Written},
 };
+use crate::watch::watch;
 
 const BACKLOG: usize = 1024;
 /// How long the loop sleeps when nothing is planned. Whatever happens wakes it.
@@ -49,9 +49,9 @@ impl Controller {
         let (send, news) = mpsc::channel(BACKLOG);
         let mut watches = JoinSet::new();
         let configs = Api::all_with(client.clone(), &machine_config_resource());
-        watches.spawn(watch(configs, |_| {}, News::Config, send.clone()));
-        watches.spawn(watch(Api::all(client.clone()), |_| {}, News::Pool, send.clone()));
-        watches.spawn(watch(Api::all(client.clone()), trim_node, News::Node, send));
+        watches.spawn(watch(configs, Config::default(), |_| {}, News::Config, send.clone()));
+        watches.spawn(watch(Api::all(client.clone()), Config::default(), |_| {}, News::Pool, send.clone()));
+        watches.spawn(watch(Api::all(client.clone()), Config::default(), trim_node, News::Node, send));
         Controller {
             world: World::default(),
             renders: Renders::default(),

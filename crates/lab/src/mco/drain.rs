@@ -18,7 +18,8 @@ use tokio::{
 };
 use tracing::{info, warn};
 
-use super::{Error, names, names::FIELD_MANAGER, patience::delay, write::within};
+use super::{Error, names, names::FIELD_MANAGER, write::within};
+use crate::watch::delay;
 
 /// A node to be drained, and the config for which.
 pub(super) type Order = (String, String);

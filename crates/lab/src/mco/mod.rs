@@ -29,7 +29,6 @@ mod status;
 mod step;
 #[cfg(test)]
 mod test_objects;
-mod watch;
 mod world;
 mod write;
 

@@ -1,18 +1,11 @@
 //! How long to leave an object alone after a request about it failed, or had to be made again and again.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
 use super::{Action, action::Object};
-
-const FIRST: Duration = Duration::from_millis(50);
-const LONGEST: Duration = Duration::from_secs(5);
-
-/// A delay that doubles with each try.
-pub(super) fn delay(tries: u32) -> Duration {
-    FIRST.saturating_mul(1 << tries.min(16)).min(LONGEST)
-}
+use crate::watch::delay;
 
 #[derive(Debug, Default)]
 pub(super) struct Patience {

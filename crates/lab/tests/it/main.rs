@@ -1,4 +1,4 @@
-//! The stand-ins on a real API server.
+//! The parts of the lab on a real API server.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

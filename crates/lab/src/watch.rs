@@ -3,7 +3,7 @@
 //! The watcher's own recovery has gaps (a refused watch is retried from a version that may be long gone), so one that
 //! fails again and again is replaced, which lists anew.
 
-use std::{fmt::Debug, pin::pin};
+use std::{fmt::Debug, pin::pin, time::Duration};
 
 use futures::StreamExt;
 use kube::{
@@ -17,19 +17,29 @@ use serde::de::DeserializeOwned;
 use tokio::{sync::mpsc, time::sleep};
 use tracing::warn;
 
-use super::{names::FIELD_MANAGER, patience::delay, world::News};
-
 /// After so many failures in a row a watcher is replaced.
 const REPLACE_AFTER: u32 = 5;
+const FIRST: Duration = Duration::from_millis(50);
+const LONGEST: Duration = Duration::from_secs(5);
+
+/// A delay that doubles with each try.
+pub(crate) fn delay(tries: u32) -> Duration {
+    FIRST.saturating_mul(1 << tries.min(16)).min(LONGEST)
+}
 
 /// Sends news until nobody listens.
-pub(super) async fn watch<K>(api: Api<K>, trim: fn(&mut K), wrap: fn(Box<Event<K>>) -> News, news: mpsc::Sender<News>)
-where
+pub(crate) async fn watch<K, N>(
+    api: Api<K>,
+    config: Config,
+    trim: fn(&mut K),
+    wrap: fn(Box<Event<K>>) -> N,
+    news: mpsc::Sender<N>,
+) where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {
     let mut failures = 0;
     loop {
-        let mut stream = pin!(watcher(api.clone(), Config::default()));
+        let mut stream = pin!(watcher(api.clone(), config.clone()));
         let mut failures_of_this = 0;
         while failures_of_this < REPLACE_AFTER
             && let Some(event) = stream.next().await
@@ -49,7 +59,7 @@ where
                     }
                 }
                 Err(error) => {
-                    warn!(target: FIELD_MANAGER, url = api.resource_url(), %error, failures, "stand-in: a watch failed");
+                    warn!(target: "lab", url = api.resource_url(), %error, failures, "a watch failed");
                     sleep(delay(failures)).await;
                     failures += 1;
                     failures_of_this += 1;

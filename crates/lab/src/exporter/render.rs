@@ -1,0 +1,126 @@
+//! A snapshot as the text that Prometheus reads.
+//!
+//! Both families carry `instance` = node name: scrape with `honor_labels`.
+
+use std::fmt::Write;
+
+use balance::{Algorithm, Scores, Signals, promql::PARETO_GAUGE};
+
+use super::index::{Row, Snapshot};
+
+/// Renders snapshots; keeps its buffers.
+#[derive(Debug, Default)]
+pub struct Renderer {
+    signals: Signals,
+    scores: Scores,
+    labels: Vec<Labels>,
+}
+
+/// The labels of a node, ready to be written.
+#[derive(Debug)]
+struct Labels {
+    instance: Box<str>,
+    /// As the lab's own gauges have them.
+    both: Box<str>,
+}
+
+impl Labels {
+    fn of(node: &str) -> Labels {
+        let node = escaped(node);
+        let instance = format!("instance=\"{node}\"");
+        Labels { both: format!("node=\"{node}\",{instance}").into(), instance: instance.into() }
+    }
+}
+
+impl Renderer {
+    /// The exposition of all metrics, in the format `text/plain; version=0.0.4`.
+    pub fn render(&mut self, snapshot: &Snapshot) -> String {
+        let rows = &snapshot.rows;
+        self.signals.clear();
+        rows.iter().for_each(|row| self.signals.push(row.signals));
+        Algorithm::ParetoFront.score(&self.signals, &mut self.scores);
+        self.labels.clear();
+        self.labels.extend(rows.iter().map(|row| Labels::of(&row.node)));
+
+        let mut text = Text { text: String::with_capacity(2_000 + rows.len() * 1_500), rows, labels: &self.labels };
+        text.gauge("node_cpu_usage_ratio", "CPU use as a share of the node's cores, at most 1.", |row| row.signals[0]);
+        text.gauge("node_cpu_pressure_psi", "Share of time in which tasks wait for CPU.", |row| row.signals[1]);
+        text.gauge("node_memory_usage_ratio", "Memory use as a share of the node's memory, at most 1.", |row| {
+            row.signals[2]
+        });
+        text.gauge("node_memory_pressure_psi", "Share of time in which tasks wait for memory.", |row| row.signals[3]);
+        text.gauge("node_vm_count", "Virtual machines that count on the node.", |row| row.vms as f64);
+
+        text.head(
+            "node_cpu_seconds_total",
+            "counter",
+            "Seconds the CPUs spent in each mode; all modes add up to the time.",
+        );
+        text.lines("node_cpu_seconds_total", |labels| &labels.instance, ",mode=\"idle\"", |row| row.counters.idle);
+        text.lines("node_cpu_seconds_total", |labels| &labels.instance, ",mode=\"user\"", |row| row.counters.user());
+        text.lines(
+            "node_cpu_seconds_total",
+            |labels| &labels.instance,
+            ",mode=\"system\"",
+            |row| row.counters.system(),
+        );
+        let name = "node_pressure_cpu_waiting_seconds_total";
+        text.head(name, "counter", "Seconds in which tasks waited for CPU.");
+        text.lines(name, |labels| &labels.instance, "", |row| row.counters.cpu_waiting);
+        let name = "node_pressure_memory_waiting_seconds_total";
+        text.head(name, "counter", "Seconds in which tasks waited for memory.");
+        text.lines(name, |labels| &labels.instance, "", |row| row.counters.memory_waiting);
+        let name = "node_memory_MemAvailable_bytes";
+        text.head(name, "gauge", "Memory that is not in use.");
+        text.lines(name, |labels| &labels.instance, "", |row| row.capacity.memory_bytes * (1.0 - row.signals[2]));
+
+        text.head("kube_node_role", "gauge", "The role of a node.");
+        text.lines("kube_node_role", |labels| &labels.both, ",role=\"worker\"", |_| 1.0);
+        let name = "kube_node_status_allocatable";
+        text.head(name, "gauge", "What pods may use of the node.");
+        let memory = ",resource=\"memory\",unit=\"byte\"";
+        text.lines(name, |labels| &labels.both, memory, |row| row.capacity.memory_bytes);
+
+        text.head(PARETO_GAUGE, "gauge", "Score of Pareto Front, which PromQL cannot compute.");
+        let Text { mut text, .. } = text;
+        for (labels, score) in self.labels.iter().zip(self.scores.values()) {
+            line(&mut text, PARETO_GAUGE, &labels.both, "", *score);
+        }
+        text
+    }
+}
+
+struct Text<'a> {
+    text: String,
+    rows: &'a [Row],
+    labels: &'a [Labels],
+}
+
+impl Text<'_> {
+    fn gauge(&mut self, name: &str, help: &str, value: impl Fn(&Row) -> f64) {
+        self.head(name, "gauge", help);
+        self.lines(name, |labels| &labels.both, "", value);
+    }
+
+    fn head(&mut self, name: &str, kind: &str, help: &str) {
+        // Writing to a String does not fail.
+        let _ = write!(self.text, "# HELP {name} {help}\n# TYPE {name} {kind}\n");
+    }
+
+    fn lines(&mut self, name: &str, labels: fn(&Labels) -> &str, more: &str, value: impl Fn(&Row) -> f64) {
+        for (row, of) in self.rows.iter().zip(self.labels) {
+            line(&mut self.text, name, labels(of), more, value(row));
+        }
+    }
+}
+
+fn line(text: &mut String, name: &str, labels: &str, more: &str, value: f64) {
+    for part in [name, "{", labels, more, "} "] {
+        text.push_str(part);
+    }
+    let _ = writeln!(text, "{value}");
+}
+
+fn escaped(value: &str) -> String {
+    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
