@@ -190,7 +190,7 @@ fn holding(status: &Value) -> Value {
     Value::Object(holding.filter_map(named).collect())
 }
 
-/// What is left: phases and reasons, items, and what targets say.
+/// What is left: phases and reasons, items, and what targets say. What a pool rendered on the way is left to the pool.
 pub(crate) fn end(world: &World) -> Value {
     let configs = world.store.list(CONFIGS).map(|(key, object)| {
         let status = &object["status"];
@@ -203,7 +203,8 @@ pub(crate) fn end(world: &World) -> Value {
         (key.name.clone(), shown)
     });
     let kinds = ["kubedeschedulers", "machineconfigs", "hyperconvergeds", "configmaps"];
-    let targets = kinds.iter().flat_map(|kind| world.store.list(kind)).map(|(key, object)| {
+    let all = kinds.iter().flat_map(|kind| world.store.list(kind));
+    let targets = all.filter(|(key, _)| !key.name.starts_with("rendered-")).map(|(key, object)| {
         (
             key.to_string(),
             json!({"labels": object["metadata"]["labels"], "spec": object["spec"], "data": object["data"]}),
