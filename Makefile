@@ -80,7 +80,7 @@ test-e2e: ## Run the guides command by command, the operator as its own process,
 
 .PHONY: test-faults
 test-faults: ## Run the faults against the real API server, the slow ones too
-	@FAULTS=all $(CARGO) test --package operator --locked --test faults -- --nocapture
+	@FAULTS=all $(CARGO) test --package operator --locked --test faults -- --nocapture --include-ignored
 
 .PHONY: test-schedules
 test-schedules: ## Try random schedules of faults on a model of the API server (SCHEDULES=50000: so many; SEED=7: just this one)
@@ -88,7 +88,7 @@ test-schedules: ## Try random schedules of faults on a model of the API server (
 
 .PHONY: test-model
 test-model: ## Explore the decisions and the executor with a model checker
-	@MODEL=all $(CARGO) test --locked --package advisor --test model -- --nocapture
+	@$(CARGO) test --locked --package advisor --test model -- --nocapture --include-ignored
 
 .PHONY: build
 build: ## Build the workspace

@@ -52,8 +52,16 @@ impl Life {
     }
 }
 
-async fn approve(platform: &Platform) {
+/// From a spec over its plan and the approval to what is written and on its way to the nodes.
+async fn until_nodes_are_waited_for(platform: &Platform, spec: Value, disturb: &impl AsyncFn(Moment, &'static str)) {
+    platform.configure(LOAD_AWARE, spec).await;
+    disturb(Moment::Busy, "ReviewRequired").await;
+    platform.until_phase(LOAD_AWARE, "ReviewRequired").await;
+    disturb(Moment::AtRest, "ReviewRequired").await;
     platform.patch(APPROVER, &config(LOAD_AWARE, json!({"action": "Apply"}))).await;
+    disturb(Moment::Busy, "Waiting").await;
+    platform.until(LOAD_AWARE, "waiting for nodes", is_waiting_for_nodes).await;
+    disturb(Moment::AtRest, "Waiting").await;
 }
 
 async fn usual(platform: &Platform, disturb: impl AsyncFn(Moment, &'static str)) {
@@ -61,14 +69,7 @@ async fn usual(platform: &Platform, disturb: impl AsyncFn(Moment, &'static str))
     let at_rest = async |phase| disturb(Moment::AtRest, phase).await;
     platform.until_phase(LOAD_AWARE, "Ignored").await;
     at_rest("Ignored").await;
-    platform.configure(LOAD_AWARE, json!({"action": "DryRun"})).await;
-    busy("ReviewRequired").await;
-    platform.until_phase(LOAD_AWARE, "ReviewRequired").await;
-    at_rest("ReviewRequired").await;
-    approve(platform).await;
-    busy("Waiting").await;
-    platform.until(LOAD_AWARE, "waiting for nodes", is_waiting_for_nodes).await;
-    at_rest("Waiting").await;
+    until_nodes_are_waited_for(platform, json!({"action": "DryRun"}), &disturb).await;
     platform.roll(&[PSI], 1).await;
     busy("InProgress").await;
     let message = "MachineConfigPool 'worker' is updating (Updated: 1/3, Ready: 1/3)";
@@ -98,14 +99,8 @@ async fn takeover(platform: &Platform, disturb: impl AsyncFn(Moment, &'static st
     at_rest("Ignored").await;
     let without = json!({"loadAware": {"enablePSIMetrics": false}});
     for (options, configs) in [(Value::Null, &[PSI][..]), (without, &[])] {
-        platform.configure(LOAD_AWARE, json!({"action": "DryRun", "options": options})).await;
-        busy("ReviewRequired").await;
-        platform.until_phase(LOAD_AWARE, "ReviewRequired").await;
-        at_rest("ReviewRequired").await;
-        approve(platform).await;
-        busy("Waiting").await;
-        platform.until(LOAD_AWARE, "waiting for nodes", is_waiting_for_nodes).await;
-        at_rest("Waiting").await;
+        let spec = json!({"action": "DryRun", "options": options});
+        until_nodes_are_waited_for(platform, spec, &disturb).await;
         platform.roll(configs, 3).await;
         busy("Completed").await;
         platform.until_phase(LOAD_AWARE, "Completed").await;

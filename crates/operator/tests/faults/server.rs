@@ -65,13 +65,10 @@ async fn an_api_server_that_is_killed_in_every_phase_changes_nothing() {
 }
 
 /// Every watch is answered with 410, and what happened meanwhile has to be found out by other means. That takes a restart
-/// each time, so it only runs with `FAULTS=all`.
+/// each time.
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "slow: `make test-faults` runs it"]
 async fn watches_that_expire_in_every_phase_miss_nothing() {
-    if !everything() {
-        println!("skipped: FAULTS=all runs it");
-        return;
-    }
     let (platform, model) = prepare(Life::Usual).await;
     let mark = platform.mark().await;
     let operator = Supervised::start(&platform, Settings::default()).await;
@@ -144,23 +141,17 @@ async fn what_hangs_beyond_its_deadline_is_done_again() {
 }
 
 /// What etcd was asked to do before it was paused it may do when it is resumed: the change may go through long after the
-/// operator gave up on it. That takes half a minute, so it only runs with `FAULTS=all`.
+/// operator gave up on it. That takes half a minute.
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "slow: `make test-faults` runs it"]
 async fn a_write_that_hangs_beyond_its_deadline_is_not_made_twice() {
-    if !everything() {
-        println!("skipped: FAULTS=all runs it");
-        return;
-    }
     hang(&format!("PATCH machineconfigs/{PSI}"), "ReviewRequired", "Waiting").await;
 }
 
-/// Longer than a read may take and shorter than a change may. Only runs with `FAULTS=all`.
+/// Longer than a read may take and shorter than a change may.
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "slow: `make test-faults` runs it"]
 async fn an_etcd_that_is_paused_for_twenty_seconds_changes_nothing() {
-    if !everything() {
-        println!("skipped: FAULTS=all runs it");
-        return;
-    }
     let (platform, model) = prepare(Life::Usual).await;
     let mark = platform.mark().await;
     let operator = Supervised::start(&platform, Settings::default()).await;

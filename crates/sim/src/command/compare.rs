@@ -10,7 +10,6 @@ use crate::{
     compare::{Comparison, Criterion, compare},
     report::{
         bytes, csv,
-        frames::frames,
         html::Report,
         svg,
         table::{Align, Table},
@@ -71,15 +70,7 @@ pub(super) fn run(args: &CompareArgs, terminal: Terminal, out: &mut dyn Write) -
         let best = comparison.entries.first().and_then(|entry| entry.algorithm.parse().ok());
         let settings = Settings { algorithm: best.unwrap_or(settings.algorithm), ..settings };
         let (outcome, run) = simulate(&world, &settings, args.seed);
-        let frames = frames(&world, &settings, args.seed, run.history());
-        let report = Report {
-            world: &world,
-            outcome: &outcome,
-            settings: settings.describe(),
-            history: run.history(),
-            frames: &frames,
-            comparison: Some(&comparison),
-        };
+        let report = Report::of(&world, &settings, &outcome, run.history(), Some(&comparison));
         write_file(path, &report.render())?;
     }
     let text = match args.output {

@@ -13,7 +13,7 @@ use crate::{
     history::{Cause, Move},
     report::{
         bytes, csv,
-        frames::{frame, frames},
+        frames::frame,
         html::Report,
         svg,
         table::{Align, Table},
@@ -56,15 +56,7 @@ pub(super) fn run(args: &RunArgs, terminal: Terminal, out: &mut dyn Write) -> Re
         write_file(path, &svg::scatter(&title, &frame(&world, &run, outcome.steps)))?;
     }
     if let Some(path) = &args.html {
-        let frames = frames(&world, &settings, args.seed, run.history());
-        let report = Report {
-            world: &world,
-            outcome: &outcome,
-            settings: settings.describe(),
-            history: run.history(),
-            frames: &frames,
-            comparison: None,
-        };
+        let report = Report::of(&world, &settings, &outcome, run.history(), None);
         write_file(path, &report.render())?;
     }
     let text = match args.output {

@@ -4,25 +4,37 @@ use serde_json::json;
 
 use super::{
     bytes, color, escape,
-    frames::Frame,
+    frames::{Frame, frames},
     svg::{self, Line},
 };
-use crate::{compare::Comparison, history::History, result::Outcome, world::World};
+use crate::{compare::Comparison, history::History, result::Outcome, settings::Settings, world::World};
 use balance::Bucket;
 
 const PAGE: &str = include_str!("page.html");
 const SCRIPT: &str = include_str!("page.js");
 
 pub(crate) struct Report<'a> {
-    pub(crate) world: &'a World,
-    pub(crate) outcome: &'a Outcome,
-    pub(crate) settings: String,
-    pub(crate) history: &'a History,
-    pub(crate) frames: &'a [Frame],
-    pub(crate) comparison: Option<&'a Comparison>,
+    world: &'a World,
+    outcome: &'a Outcome,
+    settings: String,
+    history: &'a History,
+    frames: Vec<Frame>,
+    comparison: Option<&'a Comparison>,
 }
 
-impl Report<'_> {
+impl<'a> Report<'a> {
+    /// On a run that was recorded, and on how it compares where that is known.
+    pub(crate) fn of(
+        world: &'a World,
+        settings: &Settings,
+        outcome: &'a Outcome,
+        history: &'a History,
+        comparison: Option<&'a Comparison>,
+    ) -> Self {
+        let frames = frames(world, settings, outcome.seed, history);
+        Self { world, outcome, settings: settings.describe(), history, frames, comparison }
+    }
+
     pub(crate) fn render(&self) -> String {
         let outcome = self.outcome;
         let title = format!("{} with {}", outcome.scenario, outcome.algorithm);

@@ -1,5 +1,6 @@
 //! The action changes its mind: DryRun in the middle of an apply, Ignore from everywhere, and back.
 
+use devcluster::Mark;
 use serde_json::{Value, json};
 
 use super::{DESCHEDULER, PSI_ITEM, SWAP_ITEM, interval, no_psi};
@@ -10,9 +11,8 @@ use crate::{
     webhook::Gate,
 };
 
-/// W5, D11: what was not written yet is not written any more.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_dry_run_in_the_middle_of_an_apply_stops_it_before_the_next_write() {
+/// An operator that applies a plan and has got as far as asking for its first write.
+async fn held_at_its_first_write() -> (Platform, Running, Gate, Mark) {
     let platform = Platform::shared().await;
     let gate = Gate::closed().await;
     gate.webhook.protect(&platform, &machine_config(PSI, json!({}))).await;
@@ -20,6 +20,13 @@ async fn a_dry_run_in_the_middle_of_an_apply_stops_it_before_the_next_write() {
     let mark = platform.mark().await;
     platform.configure(LOAD_AWARE, json!({"action": "Apply"})).await;
     gate.reached().await;
+    (platform, operator, gate, mark)
+}
+
+/// W5, D11: what was not written yet is not written any more.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dry_run_in_the_middle_of_an_apply_stops_it_before_the_next_write() {
+    let (platform, operator, gate, mark) = held_at_its_first_write().await;
     let applying = platform.config(LOAD_AWARE).await;
     assert_eq!(item(&applying, PSI_ITEM)["state"], "InProgress", "what is about to be written is recorded first");
     platform.configure(LOAD_AWARE, json!({"action": "DryRun"})).await;
@@ -42,13 +49,7 @@ async fn a_dry_run_in_the_middle_of_an_apply_stops_it_before_the_next_write() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_configuration_that_is_deleted_in_the_middle_of_an_apply_stops_it_too() {
-    let platform = Platform::shared().await;
-    let gate = Gate::closed().await;
-    gate.webhook.protect(&platform, &machine_config(PSI, json!({}))).await;
-    let operator = Running::start(&platform).await;
-    let mark = platform.mark().await;
-    platform.configure(LOAD_AWARE, json!({"action": "Apply"})).await;
-    gate.reached().await;
+    let (platform, operator, gate, mark) = held_at_its_first_write().await;
     platform.delete(&platform.config(LOAD_AWARE).await).await;
     gate.open();
     let offered = platform.until_phase(LOAD_AWARE, "Ignored").await;
