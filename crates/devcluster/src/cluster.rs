@@ -135,7 +135,8 @@ impl Builder {
             plans.push((Component::Kwok, kwok.plan(&site, Port::reserve()?)?));
         }
         if let Some(prometheus) = &self.prometheus {
-            plans.push((Component::Prometheus, prometheus.plan(&site, Port::reserve()?)?));
+            let port = prometheus.port.map_or_else(Port::reserve, Port::preferably)?;
+            plans.push((Component::Prometheus, prometheus.plan(&site, port)?));
         }
         if let Some(descheduler) = &self.descheduler {
             plans.push((Component::Descheduler, descheduler.plan(&site, Port::reserve()?)?));

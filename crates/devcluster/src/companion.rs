@@ -38,6 +38,18 @@ impl Access {
 }
 
 impl Companion {
+    /// Runs `program` in `folder` as whoever its arguments say. What it says is added to `log`.
+    pub fn spawn(
+        name: &'static str,
+        program: &Path,
+        args: Vec<String>,
+        folder: &Path,
+        log: &Path,
+    ) -> Result<Companion> {
+        let (program, folder, log) = (program.to_owned(), folder.to_owned(), log.to_owned());
+        Process::spawn(&Invocation { name, program, args, folder, log, env: Vec::new() }).map(Companion)
+    }
+
     pub fn pid(&self) -> u32 {
         self.0.pid()
     }

@@ -24,5 +24,6 @@ pub use cluster::{Builder, Cluster};
 pub use companion::Companion;
 pub use components::{Component, Descheduler, Kwok, Prometheus};
 pub use error::{Error, Result};
+pub use ports::Port;
 pub use process::Startup;
 pub use shared::{own, target};

@@ -13,29 +13,37 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::error::{Context, Result};
 
+/// A port of 127.0.0.1 that is ours for as long as this is kept.
 #[derive(Debug)]
-pub(crate) struct Port {
+pub struct Port {
     number: u16,
     _reservation: Socket,
 }
 
 impl Port {
-    pub(crate) fn reserve() -> Result<Self> {
-        let reserve = || -> io::Result<Port> {
-            let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP))?;
-            socket.set_reuse_address(true)?;
-            socket.bind(&SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into())?;
-            let number = socket.local_addr()?.as_socket().map_or(0, |address| address.port());
-            Ok(Port { number, _reservation: socket })
-        };
-        reserve().context(|| "reserving a free port on 127.0.0.1".into())
+    /// Any free one.
+    pub fn reserve() -> Result<Self> {
+        Port::bind(0).context(|| "reserving a free port on 127.0.0.1".into())
     }
 
-    pub(crate) fn number(&self) -> u16 {
+    /// This one if it is free, else any.
+    pub fn preferably(number: u16) -> Result<Self> {
+        Port::bind(number).or_else(|_| Port::reserve())
+    }
+
+    fn bind(number: u16) -> io::Result<Port> {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP))?;
+        socket.set_reuse_address(true)?;
+        socket.bind(&SocketAddr::from((Ipv4Addr::LOCALHOST, number)).into())?;
+        let number = socket.local_addr()?.as_socket().map_or(0, |address| address.port());
+        Ok(Port { number, _reservation: socket })
+    }
+
+    pub fn number(&self) -> u16 {
         self.number
     }
 
-    pub(crate) fn address(&self) -> String {
+    pub fn address(&self) -> String {
         format!("127.0.0.1:{}", self.number)
     }
 }
@@ -56,5 +64,14 @@ mod tests {
         assert!(TcpListener::bind(port.address()).is_err(), "two programs listen on one port");
         drop(program);
         TcpListener::bind(port.address()).expect("a restarted program gets its port back");
+    }
+
+    #[test]
+    fn a_port_that_somebody_listens_on_is_replaced_by_another() {
+        let somebody = TcpListener::bind("127.0.0.1:0").unwrap();
+        let taken = somebody.local_addr().unwrap().port();
+        assert_ne!(Port::preferably(taken).unwrap().number(), taken);
+        let free = Port::reserve().unwrap().number();
+        assert_eq!(Port::preferably(free).unwrap().number(), free);
     }
 }

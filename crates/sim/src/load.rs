@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::{
     rng::{Purpose, Rng},
     scenario::{Daily, Window},
-    world::World,
+    world::{Varying, World},
 };
 
 const DAY: u64 = 86_400;
@@ -47,6 +47,35 @@ impl Shape {
                 }
             }
         }
+    }
+}
+
+impl Varying {
+    /// What the noise adds to the CPU load at a step.
+    pub(crate) fn noise_at(&self, seed: u64, step: u64) -> f64 {
+        if self.noise > 0.0 {
+            Rng::keyed(seed, Purpose::Noise, u64::from(self.vm), step).between(-self.noise, self.noise)
+        } else {
+            0.0
+        }
+    }
+
+    /// The shares of its cores and its memory that a VM uses: its factor times its shape, noise and tasks, at most all
+    /// that it has.
+    pub(crate) fn shares(&self, shape_values: &[f64], noise: f64, tasks: [f64; 2]) -> [f64; 2] {
+        let share = |at: usize, extra: f64| {
+            let own = self.factor[at] * shape_values[self.shape[at] as usize];
+            let most = if own > 1.0 { own } else { 1.0 };
+            let share = own + extra;
+            if share < 0.0 {
+                0.0
+            } else if share > most {
+                most
+            } else {
+                share
+            }
+        };
+        [share(0, noise + tasks[0]), share(1, tasks[1])]
     }
 }
 

@@ -246,6 +246,7 @@ async fn recorded_scores_are_those_of_the_evaluator() {
             .iter()
             .map(|subject| (format!("rules-{}.yml", subject.name), promql::rule_file(&subject.options())))
             .collect(),
+        ..Prometheus::default()
     };
     let cluster = Cluster::builder().prometheus(prometheus).start().await.unwrap();
     let address = cluster.address(Component::Prometheus).unwrap();

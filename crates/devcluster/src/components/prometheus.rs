@@ -9,12 +9,21 @@ pub struct Prometheus {
     pub config: String,
     /// File name and text of each rule file.
     pub rules: Vec<(String, String)>,
+    /// Flags beyond ours.
+    pub flags: Vec<String>,
+    /// Where it shall listen if that is free.
+    pub port: Option<u16>,
 }
 
 impl Default for Prometheus {
     /// Scrapes nothing.
     fn default() -> Self {
-        Prometheus { config: "global: {scrape_interval: 15s}\n".into(), rules: Vec::new() }
+        Prometheus {
+            config: "global: {scrape_interval: 15s}\n".into(),
+            rules: Vec::new(),
+            flags: Vec::new(),
+            port: None,
+        }
     }
 }
 
@@ -23,7 +32,7 @@ impl Prometheus {
         for (name, text) in &self.rules {
             site.write(name, text)?;
         }
-        let args = vec![
+        let mut args = vec![
             format!("--config.file={}", site.write("prometheus.yml", &self.config)?),
             format!("--storage.tsdb.path={}", site.path("prometheus")),
             format!("--web.listen-address={}", port.address()),
@@ -33,6 +42,7 @@ impl Prometheus {
             "--storage.tsdb.no-lockfile".into(),
             "--log.level=warn".into(),
         ];
+        args.extend(self.flags.iter().cloned());
         Ok(Plan { args, url: format!("http://{}", port.address()), ready: "/-/ready", port })
     }
 }

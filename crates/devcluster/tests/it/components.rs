@@ -30,6 +30,7 @@ async fn a_deployment_runs_on_kwok_nodes_with_real_scheduler_controllers_prometh
             "rules.yml".into(),
             "groups: [{name: test, interval: 1s, rules: [{record: answer, expr: vector(42)}]}]\n".into(),
         )],
+        ..Prometheus::default()
     };
     let cluster = Cluster::builder()
         .scheduler()

@@ -17,7 +17,7 @@ use std::{
 use clap::{Args, Subcommand, ValueEnum};
 
 use crate::scenario::{Scenario, ScenarioError};
-pub use source::Choice;
+pub use source::{Choice, scenario};
 
 /// Simulate how VMs are rebalanced
 #[derive(Debug, Subcommand)]

@@ -53,7 +53,7 @@ pub struct Choice {
 impl Choice {
     /// The world to run in and how to rebalance it; `algorithm` goes before what the scenario says.
     pub(super) fn load(&self, algorithm: Option<&str>) -> Result<(World, Settings)> {
-        let mut scenario = self.scenario()?;
+        let mut scenario = scenario(&self.scenario)?;
         let given = &mut scenario.rebalancing;
         let set = |to: &mut String, from: Option<&str>| from.into_iter().for_each(|from| *to = from.to_owned());
         set(&mut given.algorithm, algorithm);
@@ -72,28 +72,28 @@ impl Choice {
         let wrong = |error| CommandError::Scenario(self.scenario.clone(), error);
         Ok((World::new(&scenario).map_err(wrong)?, Settings::new(&scenario).map_err(wrong)?))
     }
+}
 
-    fn scenario(&self) -> Result<Scenario> {
-        if let Some(scenario) = shipped::find(&self.scenario) {
-            return Ok(scenario);
-        }
-        let (text, name) = read(&self.scenario)?;
-        let scenarios = parse(&text).map_err(|error| CommandError::Scenario(self.scenario.clone(), error))?;
-        let names: Vec<String> = scenarios.iter().map(|scenario| scenario.name.clone()).collect();
-        let several = || {
-            let example = names.first().map_or("NAME", String::as_str);
-            CommandError::Usage(format!(
-                "{} holds the scenarios {}: say which, for example {}:{example}",
-                self.scenario,
-                names.join(", "),
-                self.scenario.trim_end_matches(&format!(":{}", name.unwrap_or_default()))
-            ))
-        };
-        match name {
-            Some(name) => scenarios.into_iter().find(|scenario| scenario.name == name).ok_or_else(several),
-            None if scenarios.len() == 1 => scenarios.into_iter().next().ok_or_else(several),
-            None => Err(several()),
-        }
+/// The scenario that people name: one that comes with the program, a file, FILE:NAME, or - for standard input.
+pub fn scenario(source: &str) -> Result<Scenario> {
+    if let Some(scenario) = shipped::find(source) {
+        return Ok(scenario);
+    }
+    let (text, name) = read(source)?;
+    let scenarios = parse(&text).map_err(|error| CommandError::Scenario(source.to_owned(), error))?;
+    let names: Vec<String> = scenarios.iter().map(|scenario| scenario.name.clone()).collect();
+    let several = || {
+        let example = names.first().map_or("NAME", String::as_str);
+        CommandError::Usage(format!(
+            "{source} holds the scenarios {}: say which, for example {}:{example}",
+            names.join(", "),
+            source.trim_end_matches(&format!(":{}", name.unwrap_or_default()))
+        ))
+    };
+    match name {
+        Some(name) => scenarios.into_iter().find(|scenario| scenario.name == name).ok_or_else(several),
+        None if scenarios.len() == 1 => scenarios.into_iter().next().ok_or_else(several),
+        None => Err(several()),
     }
 }
 

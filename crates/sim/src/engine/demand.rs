@@ -2,11 +2,16 @@
 
 use super::{Run, cluster::Cluster};
 use crate::{
-    rng::{Purpose, Rng},
+    rng::Rng,
     world::{Target, Varying, World},
 };
 
 impl Run<'_> {
+    /// The cores and the bytes of memory that a VM uses.
+    pub fn usage(&self, vm: u32) -> [f64; 2] {
+        self.cluster.usage(vm)
+    }
+
     pub(super) fn set_shape_values(&mut self) {
         let (time, clock) = (self.step * self.world.step, self.world.clock(self.step));
         for (value, shape) in self.shape_values.iter_mut().zip(&self.world.shapes) {
@@ -17,24 +22,9 @@ impl Run<'_> {
     /// Sets what a VM uses at this step: its factor times its shape, noise and tasks, at most all that it has.
     pub(super) fn set_load(&mut self, of: &Varying) {
         let tasks = if self.world.tasks.is_empty() { [0.0; 2] } else { self.tasks.load(of.vm) };
-        let noise = if of.noise > 0.0 {
-            Rng::keyed(self.seed, Purpose::Noise, u64::from(of.vm), self.step).between(-of.noise, of.noise)
-        } else {
-            0.0
-        };
-        let share = |at: usize, extra: f64| {
-            let own = of.factor[at] * self.shape_values[of.shape[at] as usize];
-            let most = if own > 1.0 { own } else { 1.0 };
-            let share = own + extra;
-            if share < 0.0 {
-                0.0
-            } else if share > most {
-                most
-            } else {
-                share
-            }
-        };
-        let usage = [share(0, noise + tasks[0]) * of.size[0], share(1, tasks[1]) * of.size[1]];
+        let noise = of.noise_at(self.seed, self.step);
+        let [cpu, memory] = of.shares(&self.shape_values, noise, tasks);
+        let usage = [cpu * of.size[0], memory * of.size[1]];
         self.cluster.set_usage(of.vm, usage);
     }
 

@@ -1,15 +1,15 @@
-//! Migrations that take time: memory is copied while the VM keeps writing to it, over a network that is shared.
-//!
-//! A migration's rate is the node's bandwidth divided by the number of migrations that leave its source or reach its
-//! target, whichever is more, and changes whenever one of them ends. What is left to copy shrinks by the rate minus the
-//! rate at which the VM writes; a VM that writes faster than the network carries makes no progress and is given up.
+//! Migrations that take time: which run, which wait, and what becomes of them. How long they take says [`crate::precopy`].
 
 use super::{cluster::Cluster, place::Arriving};
-use crate::{history::Cause, scenario::Migration, world::World};
+use crate::{
+    history::Cause,
+    precopy::{self, Copying, Network, Transfer},
+    scenario::Migration,
+    world::World,
+};
 
 /// The descheduler forgets an eviction after this many seconds.
 const FORGOTTEN: f64 = 600.0;
-const GIB: f64 = 1_073_741_824.0;
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Waiting {
@@ -28,13 +28,7 @@ pub(super) struct Running {
     pub(super) to: u32,
     pub(super) cause: Cause,
     pub(super) since: f64,
-    /// Bytes to copy, and bytes that were sent.
-    left: f64,
-    pub(super) sent: f64,
-    dirty_rate: f64,
-    age: f64,
-    stalled: f64,
-    deadline: f64,
+    pub(super) copying: Copying,
     fails: bool,
 }
 
@@ -95,17 +89,12 @@ impl Migrations {
             to,
             cause,
             since,
-            left: cluster.usage(vm)[1],
-            sent: 0.0,
-            dirty_rate: group.dirty_rate,
-            age: 0.0,
-            stalled: 0.0,
-            deadline: f64::from(limits.timeout_per_gib) * (group.memory / GIB),
+            copying: Copying::new(cluster.usage(vm)[1], group.dirty_rate, group.memory, limits),
             fails,
         });
     }
 
-    /// Lets `seconds` pass. Every round but the last ends a migration, so there are at most one more than migrations.
+    /// Lets `seconds` pass.
     pub(super) fn advance(
         &mut self,
         limits: &Migration,
@@ -113,55 +102,10 @@ impl Migrations {
         seconds: f64,
         mut ended: impl FnMut(&Running, End),
     ) {
-        let mut left = seconds;
-        let (mut leaving, mut reaching) = (Vec::new(), Vec::new());
-        for _ in 0..=self.running.len() {
-            if self.running.is_empty() || left <= 0.0 {
-                return;
-            }
-            count(&mut leaving, nodes, self.running.iter().map(|running| running.from));
-            count(&mut reaching, nodes, self.running.iter().map(|running| running.to));
-            let rate = |running: &Running| {
-                let shared = leaving[running.from as usize].max(reaching[running.to as usize]).max(1);
-                limits.bandwidth.bytes_per_second() / f64::from(shared)
-            };
-            let until_end = |running: &Running| {
-                let (progress, deadline) = (rate(running) - running.dirty_rate, running.deadline - running.age);
-                let end = if progress > 0.0 {
-                    running.left / progress
-                } else {
-                    limits.progress_timeout.0 as f64 - running.stalled
-                };
-                if end < deadline { end } else { deadline }
-            };
-            let next =
-                self.running.iter().map(until_end).fold(left, |least, end| if end < least { end } else { least });
-            let next = if next > 0.0 { next } else { 0.0 };
-            let due: Vec<bool> = self.running.iter().map(|running| until_end(running) <= next).collect();
-            for running in &mut self.running {
-                let rate = rate(running);
-                let progress = rate - running.dirty_rate;
-                running.sent += rate * next;
-                running.age += next;
-                if progress > 0.0 {
-                    running.left -= progress * next;
-                    running.stalled = 0.0;
-                } else {
-                    running.stalled += next;
-                }
-            }
-            let mut due = due.into_iter();
-            self.running.retain(|running| {
-                if !due.next().unwrap_or(false) {
-                    return true;
-                }
-                // What is left is rounding; a migration that ran into a limit has more than that to do.
-                let copied = running.left <= 1.0;
-                ended(running, if copied && !running.fails { End::Done } else { End::Failed });
-                false
-            });
-            left -= next;
-        }
+        let network = Network::of(limits);
+        precopy::advance(&mut self.running, network, nodes, seconds, |running, copied| {
+            ended(running, if copied && !running.fails { End::Done } else { End::Failed });
+        });
     }
 
     /// Ends what concerns a node that is gone or closed, and says which migrations those were.
@@ -173,10 +117,18 @@ impl Migrations {
     }
 }
 
-fn count(counts: &mut Vec<u32>, nodes: usize, of: impl Iterator<Item = u32>) {
-    counts.clear();
-    counts.resize(nodes, 0);
-    of.for_each(|node| counts[node as usize] += 1);
+impl Transfer for Running {
+    fn route(&self) -> (u32, u32) {
+        (self.from, self.to)
+    }
+
+    fn copying(&self) -> &Copying {
+        &self.copying
+    }
+
+    fn copying_mut(&mut self) -> &mut Copying {
+        &mut self.copying
+    }
 }
 
 impl Arriving for Migrations {

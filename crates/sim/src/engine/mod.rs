@@ -313,7 +313,7 @@ impl<'w> Run<'w> {
                 for running in self.migrations.cancel(|from, to| from == node || to == node) {
                     self.cluster.no_longer_expect(running.vm, running.to);
                     self.totals.failed_migrations += 1;
-                    self.totals.bytes += running.sent;
+                    self.totals.bytes += running.copying.sent();
                 }
                 for vm in self.cluster.vms(node).to_vec() {
                     self.relocate(vm, NOWHERE, Cause::Failure);

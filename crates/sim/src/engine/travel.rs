@@ -31,7 +31,7 @@ impl Run<'_> {
         }
         for (running, end) in ended {
             self.cluster.no_longer_expect(running.vm, running.to);
-            self.totals.bytes += running.sent;
+            self.totals.bytes += running.copying.sent();
             match end {
                 End::Done => self.relocate(running.vm, running.to, running.cause),
                 End::Failed => self.totals.failed_migrations += 1,

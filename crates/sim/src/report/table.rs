@@ -8,28 +8,28 @@ const GAP: usize = 2;
 const SHORTEST: usize = 14;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Align {
+pub enum Align {
     Left,
     Right,
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Table {
+pub struct Table {
     columns: Vec<(&'static str, Align)>,
     rows: Vec<Vec<String>>,
 }
 
 impl Table {
-    pub(crate) fn new(columns: &[(&'static str, Align)]) -> Self {
+    pub fn new(columns: &[(&'static str, Align)]) -> Self {
         Self { columns: columns.to_vec(), rows: Vec::new() }
     }
 
-    pub(crate) fn row(&mut self, cells: Vec<String>) {
+    pub fn row(&mut self, cells: Vec<String>) {
         self.rows.push(cells);
     }
 
     /// At most `width` wide, where it is given.
-    pub(crate) fn render(&self, width: Option<usize>) -> String {
+    pub fn render(&self, width: Option<usize>) -> String {
         let mut widths: Vec<usize> = self
             .columns
             .iter()

@@ -1,0 +1,142 @@
+//! How long a migration takes: memory is copied while the VM keeps writing to it, over a network that is shared.
+//!
+//! A migration's rate is the node's bandwidth divided by the number of migrations that leave its source or reach its
+//! target, whichever is more, and changes whenever one of them ends. What is left to copy shrinks by the rate minus the
+//! rate at which the VM writes; a VM that writes faster than the network carries makes no progress and is given up.
+
+use crate::scenario::Migration;
+
+const GIB: f64 = 1_073_741_824.0;
+
+/// What all migrations share.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Network {
+    /// What each node's network carries, in each direction, in bytes per second.
+    pub bandwidth: f64,
+    /// A migration that makes no progress is given up after this many seconds.
+    pub progress_timeout: f64,
+}
+
+impl Network {
+    pub fn of(limits: &Migration) -> Network {
+        Network { bandwidth: limits.bandwidth.bytes_per_second(), progress_timeout: limits.progress_timeout.0 as f64 }
+    }
+}
+
+/// How far a migration has come.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Copying {
+    /// Bytes to copy, and bytes that were sent.
+    left: f64,
+    sent: f64,
+    dirty_rate: f64,
+    age: f64,
+    stalled: f64,
+    deadline: f64,
+}
+
+impl Copying {
+    /// A migration that begins: bytes in use, the rate at which the VM writes, and the size of its memory.
+    pub fn new(in_use: f64, dirty_rate: f64, memory: f64, limits: &Migration) -> Copying {
+        let deadline = f64::from(limits.timeout_per_gib) * (memory / GIB);
+        Copying { left: in_use, sent: 0.0, dirty_rate, age: 0.0, stalled: 0.0, deadline }
+    }
+
+    pub fn sent(&self) -> f64 {
+        self.sent
+    }
+
+    fn until_end(&self, rate: f64, network: Network) -> f64 {
+        let (progress, deadline) = (rate - self.dirty_rate, self.deadline - self.age);
+        let end = if progress > 0.0 { self.left / progress } else { network.progress_timeout - self.stalled };
+        if end < deadline { end } else { deadline }
+    }
+}
+
+/// A migration under way.
+pub trait Transfer {
+    /// The numbers of its source and its target.
+    fn route(&self) -> (u32, u32);
+    fn copying(&self) -> &Copying;
+    fn copying_mut(&mut self) -> &mut Copying;
+}
+
+/// How many migrations leave and reach each node.
+#[derive(Debug, Default)]
+struct Shares {
+    leaving: Vec<u32>,
+    reaching: Vec<u32>,
+}
+
+impl Shares {
+    fn count<T: Transfer>(&mut self, running: &[T], nodes: usize) {
+        count(&mut self.leaving, nodes, running.iter().map(|running| running.route().0));
+        count(&mut self.reaching, nodes, running.iter().map(|running| running.route().1));
+    }
+
+    fn rate<T: Transfer>(&self, running: &T, network: Network) -> f64 {
+        let (from, to) = running.route();
+        let shared = self.leaving[from as usize].max(self.reaching[to as usize]).max(1);
+        network.bandwidth / f64::from(shared)
+    }
+}
+
+/// Lets `seconds` pass, and says of each migration that ended whether everything was copied. Every round but the last
+/// ends a migration, so there are at most one more than migrations.
+pub fn advance<T: Transfer>(
+    running: &mut Vec<T>,
+    network: Network,
+    nodes: usize,
+    seconds: f64,
+    mut ended: impl FnMut(&T, bool),
+) {
+    let mut left = seconds;
+    let mut shares = Shares::default();
+    for _ in 0..=running.len() {
+        if running.is_empty() || left <= 0.0 {
+            return;
+        }
+        shares.count(running, nodes);
+        let until_end = |running: &T| running.copying().until_end(shares.rate(running, network), network);
+        let next = running.iter().map(until_end).fold(left, |least, end| if end < least { end } else { least });
+        let next = if next > 0.0 { next } else { 0.0 };
+        let due: Vec<bool> = running.iter().map(|running| until_end(running) <= next).collect();
+        for running in running.iter_mut() {
+            let rate = shares.rate(running, network);
+            let copying = running.copying_mut();
+            let progress = rate - copying.dirty_rate;
+            copying.sent += rate * next;
+            copying.age += next;
+            if progress > 0.0 {
+                copying.left -= progress * next;
+                copying.stalled = 0.0;
+            } else {
+                copying.stalled += next;
+            }
+        }
+        let mut due = due.into_iter();
+        running.retain(|running| {
+            if !due.next().unwrap_or(false) {
+                return true;
+            }
+            // What is left is rounding; a migration that ran into a limit has more than that to do.
+            ended(running, running.copying().left <= 1.0);
+            false
+        });
+        left -= next;
+    }
+}
+
+/// The seconds until the next of these migrations ends, if none is added.
+pub fn next_end<T: Transfer>(running: &[T], network: Network, nodes: usize) -> Option<f64> {
+    let mut shares = Shares::default();
+    shares.count(running, nodes);
+    let ends = running.iter().map(|running| running.copying().until_end(shares.rate(running, network), network));
+    ends.min_by(f64::total_cmp).map(|end| end.max(0.0))
+}
+
+fn count(counts: &mut Vec<u32>, nodes: usize, of: impl Iterator<Item = u32>) {
+    counts.clear();
+    counts.resize(nodes, 0);
+    of.for_each(|node| counts[node as usize] += 1);
+}
