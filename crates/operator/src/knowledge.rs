@@ -1,7 +1,7 @@
 //! What is known of the cluster, so that one changed object costs one request and an unchanged one none.
 //!
-//! An answer is kept until a watch says that it no longer holds. Plans are drawn up from fresh answers all the same: this is
-//! only for looking.
+//! An answer is kept until a watch says that it no longer holds. What a plan changes, and what it derives values from, is asked
+//! again all the same before a plan is drawn up: this is for looking.
 
 use advisor::{Answer, Facts, Kind, Query, kind::CUSTOM_RESOURCE_DEFINITION, pools};
 use serde_json::Value;
@@ -18,13 +18,19 @@ impl Knowledge {
         &self.facts
     }
 
-    /// What need not be asked again.
-    pub(crate) fn constants(&self) -> Facts {
-        let answer = |query: &Query| {
-            let found = self.facts.answer(query).filter(|answer| matches!(answer, Answer::Object { .. }))?;
-            Some((query.clone(), found.clone()))
+    /// What need not be asked again to draw up a plan: what never changes, and lists, which their watch keeps. An API server
+    /// that is asked for a list of something that changes rarely may take a tenth of a second to be sure of it.
+    pub(crate) fn kept(&self, is_watched: impl Fn(&Query) -> bool) -> Facts {
+        let is_kept = |query: &Query, answer: &Answer| match answer {
+            Answer::Object { .. } => is_constant(query),
+            Answer::List { .. } => is_watched(query),
+            _ => false,
         };
-        Facts::of(self.facts.queries().filter(|query| is_constant(query)).filter_map(answer))
+        let keep = |query: &Query| {
+            let answer = self.facts.answer(query).filter(|answer| is_kept(query, answer))?;
+            Some((query.clone(), answer.clone()))
+        };
+        Facts::of(self.facts.queries().filter_map(keep))
     }
 
     pub(crate) fn learn(&mut self, facts: Facts) {

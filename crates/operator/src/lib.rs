@@ -3,6 +3,7 @@
 
 mod advertise;
 mod answer;
+pub mod connect;
 mod draw_up;
 mod events;
 mod fetch;

@@ -8,7 +8,7 @@ use http::{Method, Request};
 use kube::{Client, Config};
 use serde_json::{Value, json};
 
-use crate::{Class, RequestError};
+use crate::{Class, RequestError, connect};
 
 const READ: Duration = Duration::from_secs(10);
 /// Changes and their dry runs go through admission webhooks, which have ten seconds each.
@@ -42,9 +42,8 @@ pub(crate) enum Mode {
 
 impl Kubernetes {
     /// Retries are turned off: whether a request may be repeated is for us to say, request by request.
-    pub fn new(mut config: Config) -> Result<Self, RequestError> {
-        config.default_retry = false;
-        let client = Client::try_from(config);
+    pub fn new(config: Config) -> Result<Self, RequestError> {
+        let client = connect::client(config);
         let client = client.map_err(|error| RequestError::new("connecting to the API server".into(), &error))?;
         Ok(Kubernetes::over(client))
     }

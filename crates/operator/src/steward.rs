@@ -305,6 +305,10 @@ impl Steward {
         Ok(facts)
     }
 
+    fn kept(&self) -> Facts {
+        self.state.knowledge.kept(|query| !self.state.refused.contains_key(query))
+    }
+
     /// A plan from what was just seen, or else from what the cluster says now and not from what was heard earlier. Errors are
     /// those that may pass.
     async fn draw_up(
@@ -318,7 +322,7 @@ impl Steward {
         };
         let mut attempt = 1;
         loop {
-            let known = seen.take().unwrap_or_else(|| self.state.knowledge.constants());
+            let known = seen.take().unwrap_or_else(|| self.kept());
             let facts = match fetch(&self.kubernetes, planner.as_ref(), known).await {
                 Ok(facts) => facts,
                 Err(error) => return self.no_plan(error).map(Err),

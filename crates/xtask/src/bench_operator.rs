@@ -44,12 +44,12 @@ const STEPS: [(&str, f64); 4] = [
 pub(crate) async fn run() -> anyhow::Result<()> {
     println!("Building the operator, and starting a control plane with the third parties' kinds");
     let built = Command::new(env!("CARGO"))
-        .args(["build", "--quiet", "--locked", "--release", "-p", "cli"])
+        .args(["build", "--quiet", "--locked", "--release", "--bin", "virt-advisor"])
         .current_dir(root())
         .status()?;
     ensure!(built.success(), "the operator could not be built");
     let cluster = Cluster::builder().start().await?;
-    let client = cluster.access().client().await?;
+    let client = operator::connect::client(cluster.access().config(&Identity::Admin).await?)?;
     for args in [
         &["apply", "--server-side", "-k", "config/crd"][..],
         &["apply", "--server-side", "-k", "config/crd/third-party"],
