@@ -4,13 +4,31 @@ use std::collections::BTreeMap;
 
 /// Label: the VM that the pod plays.
 pub const DOMAIN: &str = "kubevirt.io/domain";
+/// Label: the same, under its other name.
+pub const VM_NAME: &str = "vm.kubevirt.io/name";
 /// Label and its value: what all these pods have in common.
 pub const APP: (&str, &str) = ("app", "virt-launcher");
+/// What the names of these pods begin with.
+pub const PREFIX: &str = "virt-launcher-";
 
 pub const CPU_CORES: &str = "simulation.node-classifier.io/vm-cpu-cores";
 pub const MEMORY_BYTES: &str = "simulation.node-classifier.io/vm-memory-bytes";
 pub const CPU_UTILIZATION: &str = "simulation.node-classifier.io/vm-cpu-utilization";
 pub const MEMORY_UTILIZATION: &str = "simulation.node-classifier.io/vm-memory-utilization";
+
+/// Annotation of a VM: at what rate it writes to its memory, in megabits per second, if not at the usual one.
+pub const DIRTY_RATE: &str = "simulation.node-classifier.io/vm-dirty-rate-mbps";
+
+/// What keeps such a pod from vanishing before the VM controller lets it go.
+pub const FINALIZER: &str = "kubevirt.io/migration-protection";
+/// Annotation: evictions of this pod are requests, which somebody else fulfils.
+pub const REQUEST_EVICT_ONLY: &str = "descheduler.alpha.kubernetes.io/request-evict-only";
+/// Annotation: such a request is being fulfilled.
+pub const EVICTION_IN_PROGRESS: &str = "descheduler.alpha.kubernetes.io/eviction-in-progress";
+/// Annotation of a migration's target: the pod that it takes over from.
+pub const SOURCE: &str = "simulation.node-classifier.io/migration-source";
+/// Label of a VM: the node that it runs on.
+pub const NODE_NAME: &str = "kubevirt.io/nodeName";
 
 /// What a guest puts on its node.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]

@@ -1,8 +1,14 @@
 //! The lab: a platform to run the advisor on, and a cluster of pretended guests to balance. Third parties that need
 //! OpenShift are played by stand-ins, which say so in everything they write.
 
+pub mod descheduler;
 pub mod exporter;
+pub mod kwok;
 pub mod launcher;
 mod listing;
 pub mod mco;
+pub mod prometheus;
+pub mod up;
+pub mod vm;
 mod watch;
+pub mod webhook;

@@ -16,5 +16,5 @@ mod tests;
 pub use index::{Index, Row, Snapshot};
 pub use meter::Counters;
 pub use render::Renderer;
-pub use server::{Exporter, Settings};
+pub use server::{Exporter, Settings, run};
 pub use sight::{NodeSeen, PodSeen, Stage, VmSeen};

@@ -1,6 +1,7 @@
 //! The two pages, `/metrics` and `/health`, and the handle of a running exporter.
 
 use std::{
+    future::Future,
     io,
     net::SocketAddr,
     sync::{Arc, Mutex, PoisonError},
@@ -17,7 +18,7 @@ use balance::PressureModel;
 use kube::Client;
 use serde_json::json;
 use tokio::{net::TcpListener, task::JoinSet};
-use tracing::error;
+use tracing::{error, info};
 
 use super::{
     Index, Renderer,
@@ -48,7 +49,7 @@ impl Default for Settings {
 #[derive(Debug)]
 pub struct Exporter {
     address: SocketAddr,
-    _tasks: JoinSet<()>,
+    tasks: JoinSet<()>,
 }
 
 #[derive(Debug)]
@@ -72,12 +73,22 @@ impl Exporter {
                 error!(target: "lab", "exporter: the server at {address} ended: {problem}");
             }
         });
-        Ok(Exporter { address, _tasks: tasks })
+        info!(target: "lab", "exporter: http://{address}/metrics");
+        Ok(Exporter { address, tasks })
     }
 
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+}
+
+/// Runs an exporter until told to stop.
+pub async fn run(client: Client, settings: Settings, shutdown: impl Future<Output = ()> + Send) -> io::Result<()> {
+    let mut exporter = Exporter::start(client, settings).await?;
+    tokio::select! {
+        () = shutdown => Ok(()),
+        _ = exporter.tasks.join_next() => Err(io::Error::other("the exporter ended")),
     }
 }
 

@@ -2,10 +2,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod descheduler;
 mod disturbances;
 mod drains;
+mod exporter;
 mod film;
 mod platform;
 mod pools;
 mod rollouts;
 mod sample;
+mod vms;
+mod webhook;

@@ -1,0 +1,28 @@
+//! `rebalance-lab exporter`: the metrics of the lab's nodes as a process.
+
+use std::net::{IpAddr, SocketAddr};
+
+use lab::exporter::{self, Settings};
+
+use crate::part::{Common, Shutdown};
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Where to answer /metrics and /health
+    #[arg(long, value_name = "ADDRESS", default_value = "0.0.0.0")]
+    host: IpAddr,
+    /// On which port to answer; 0 for any that is free
+    #[arg(long, default_value_t = 8000)]
+    port: u16,
+    /// Which nodes to show, as a label selector
+    #[arg(long, value_name = "SELECTOR", default_value = "type=kwok")]
+    nodes: String,
+    #[command(flatten)]
+    common: Common,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    let address = SocketAddr::new(args.host, args.port);
+    let settings = Settings { address, node_selector: args.nodes.clone(), ..Settings::default() };
+    args.common.run("exporter", |client, shutdown: Shutdown| exporter::run(client, settings, shutdown.wait()))
+}

@@ -1,0 +1,84 @@
+//! What the parts of the lab have in common when each is a process of its own: which cluster, what to log, when to stop.
+
+use std::{future::Future, io, io::IsTerminal};
+
+use anyhow::Context;
+use kube::Client;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tracing_subscriber::EnvFilter;
+
+use crate::cluster;
+
+#[derive(clap::Args)]
+pub(crate) struct Common {
+    /// The context of the kubeconfig to use [default: its current one, or the pod's own cluster]
+    #[arg(long)]
+    context: Option<String>,
+    /// What to log: error, warn, info, debug or trace, or a filter such as `info,lab=debug`
+    #[arg(long, value_name = "FILTER", env = "LOG_LEVEL", default_value = "info")]
+    log_level: String,
+}
+
+/// Ends when the process is asked to stop.
+pub(crate) struct Shutdown {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Shutdown {
+    pub(crate) async fn wait(mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}
+
+impl Common {
+    /// Runs a part until the process is asked to stop.
+    pub(crate) fn run<F>(&self, name: &str, part: impl FnOnce(Client, Shutdown) -> F) -> anyhow::Result<()>
+    where
+        F: Future<Output = io::Result<()>>,
+    {
+        self.log()?;
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("starting")?;
+        runtime.block_on(async {
+            let shutdown = Shutdown {
+                terminate: signal(SignalKind::terminate()).context("listening for SIGTERM")?,
+                interrupt: signal(SignalKind::interrupt()).context("listening for SIGINT")?,
+            };
+            let mut config = cluster::config(self.context.as_deref()).await?;
+            // The parts know best when to try again.
+            config.default_retry = false;
+            let client = Client::try_from(config).context("making a client for the cluster")?;
+            part(client, shutdown).await.with_context(|| format!("running the {name}"))
+        })
+    }
+
+    fn log(&self) -> anyhow::Result<()> {
+        let filter = EnvFilter::try_new(&self.log_level).with_context(|| format!("--log-level {}", self.log_level))?;
+        let colors = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).with_ansi(colors).init();
+        Ok(())
+    }
+}
+
+/// A factor by which time is shortened.
+pub(crate) fn time_scale(text: &str) -> Result<f64, String> {
+    let scale = text.parse::<f64>().ok().filter(|scale| (0.001..=1000.0).contains(scale));
+    scale.ok_or_else(|| "expected a number from 0.001 to 1000, such as 20".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_scale_is_a_sensible_number() {
+        assert_eq!(time_scale("20"), Ok(20.0));
+        assert_eq!(time_scale("0.5"), Ok(0.5));
+        for text in ["0", "-1", "NaN", "inf", "", "20x", "1e9"] {
+            assert!(time_scale(text).is_err(), "{text}");
+        }
+    }
+}

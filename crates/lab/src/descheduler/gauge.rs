@@ -1,0 +1,146 @@
+//! How a policy tells nodes apart: by which query, with which thresholds, and which nodes at all.
+
+use std::collections::BTreeMap;
+
+use balance::Bucket;
+use serde_json::Value;
+
+use super::Thresholds;
+
+/// What the first profile with a Prometheus query compares, and with what.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Gauge {
+    pub query: String,
+    pub thresholds: Thresholds,
+    /// A label and its value; without it all nodes count.
+    pub node_selector: Option<(String, String)>,
+}
+
+impl Gauge {
+    /// Reads a DeschedulerPolicy. None if it compares nothing with a query.
+    pub fn of(policy: &str) -> Option<Gauge> {
+        let policy: Value = serde_saphyr::from_str(policy).ok()?;
+        let plugins = policy["profiles"].as_array()?.iter().flat_map(|profile| profile["pluginConfig"].as_array());
+        plugins.flatten().find_map(|plugin| {
+            let arguments = &plugin["args"];
+            let query = arguments.pointer("/metricsUtilization/prometheus/query")?.as_str()?;
+            let percent = |name: &str| u8::try_from(arguments[name]["MetricResource"].as_u64()?).ok();
+            Some(Gauge {
+                query: query.to_owned(),
+                thresholds: Thresholds {
+                    under: percent("thresholds")?,
+                    over: percent("targetThresholds")?,
+                    is_deviation: arguments["useDeviationThresholds"].as_bool().unwrap_or(false),
+                },
+                node_selector: policy["nodeSelector"].as_str().and_then(|selector| {
+                    let (label, value) = selector.split_once('=')?;
+                    Some((label.trim().to_owned(), value.trim_start_matches('=').trim().to_owned()))
+                }),
+            })
+        })
+    }
+}
+
+/// A node to be classified.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reading {
+    /// Its score in whole percent.
+    pub percent: i64,
+    pub takes_pods: bool,
+}
+
+impl Thresholds {
+    /// The bucket of every node, as LowNodeUtilization tells them apart.
+    pub fn classify(self, nodes: &BTreeMap<String, Reading>) -> BTreeMap<String, Bucket> {
+        let (under, over) = self.bounds(nodes);
+        let bucket = |node: &Reading| match node.percent as f64 {
+            percent if percent <= under && node.takes_pods => Bucket::Under,
+            percent if percent > over => Bucket::Over,
+            _ => Bucket::Appropriate,
+        };
+        nodes.iter().map(|(name, node)| (name.clone(), bucket(node))).collect()
+    }
+
+    /// Up to where a node is under-utilized, and above where it is over-utilized, in percent.
+    fn bounds(self, nodes: &BTreeMap<String, Reading>) -> (f64, f64) {
+        let (under, over) = (f64::from(self.under), f64::from(self.over));
+        if !self.is_deviation || nodes.is_empty() {
+            return (under, over);
+        }
+        let average = nodes.values().map(|node| node.percent as f64).sum::<f64>() / nodes.len() as f64;
+        ((average - under).clamp(0.0, 100.0), (average + over).clamp(0.0, 100.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use balance::{Buckets, Classifier, Mode, Scores, Semantics};
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::descheduler::percent;
+
+    fn nodes(percents: &[i64]) -> BTreeMap<String, Reading> {
+        let reading = |percent: &i64| Reading { percent: *percent, takes_pods: true };
+        percents.iter().enumerate().map(|(at, percent)| (format!("n{at:03}"), reading(percent))).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn the_simulator_and_the_soft_tainter_put_nodes_into_the_same_buckets(
+            scores in proptest::collection::vec(0.0..=1.0, 1..40),
+            mode in proptest::sample::select(&Mode::ALL[..]),
+            cordoned in 0..40_usize,
+        ) {
+            let mut buckets = Buckets::new();
+            Classifier::new(mode, Semantics::Descheduler).classify(&Scores::of(scores.clone()), &mut buckets);
+            let mut nodes = nodes(&scores.iter().map(|score| percent(*score)).collect::<Vec<_>>());
+            if let Some(node) = nodes.get_mut(&format!("n{cordoned:03}")) {
+                node.takes_pods = false;
+                buckets.cordon(cordoned);
+            }
+            let (under, over) = mode.percent();
+            let found = Thresholds { under, over, is_deviation: true }.classify(&nodes);
+            prop_assert_eq!(found.into_values().collect::<Vec<_>>(), buckets.of());
+        }
+    }
+
+    #[test]
+    fn at_most_the_lower_bound_is_under_and_more_than_the_upper_is_over() {
+        use Bucket::{Appropriate, Over, Under};
+        let thresholds = Thresholds { under: 20, over: 50, is_deviation: false };
+        let found = thresholds.classify(&nodes(&[20, 21, 50, 51]));
+        assert_eq!(found.into_values().collect::<Vec<_>>(), [Under, Appropriate, Appropriate, Over]);
+        // The average is 10, and below 0 there is nothing.
+        let thresholds = Thresholds { under: 30, over: 10, is_deviation: true };
+        let found = thresholds.classify(&nodes(&[0, 1, 9, 20, 20]));
+        assert_eq!(
+            found.into_values().collect::<Vec<_>>(),
+            [Under, Appropriate, Appropriate, Appropriate, Appropriate]
+        );
+        assert!(thresholds.classify(&BTreeMap::new()).is_empty());
+    }
+
+    #[test]
+    fn a_policy_tells_query_thresholds_and_nodes() {
+        let text = "
+nodeSelector: kubevirt.io/schedulable=true
+profiles:
+- name: first
+  pluginConfig: [{name: RemoveDuplicates, args: {}}]
+- name: second
+  pluginConfig:
+  - name: LowNodeUtilization
+    args:
+      metricsUtilization: {source: Prometheus, prometheus: {query: up}}
+      thresholds: {MetricResource: 10}
+      targetThresholds: {MetricResource: 30}
+";
+        let gauge = Gauge::of(text).unwrap();
+        assert_eq!(gauge.query, "up");
+        assert_eq!(gauge.thresholds, Thresholds { under: 10, over: 30, is_deviation: false });
+        assert_eq!(gauge.node_selector, Some(("kubevirt.io/schedulable".into(), "true".into())));
+        assert_eq!(Gauge::of("profiles: []"), None);
+        assert_eq!(Gauge::of("nonsense"), None);
+    }
+}

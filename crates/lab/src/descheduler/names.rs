@@ -1,0 +1,25 @@
+//! Names that the descheduler operator and its readers agree on.
+
+/// Where the operator looks for its one object.
+pub const NAMESPACE: &str = "openshift-kube-descheduler-operator";
+/// The name of that object.
+pub const OBJECT: &str = "cluster";
+
+/// Label of the namespace, without which Prometheus would not see the descheduler.
+pub const MONITORED: &str = "openshift.io/cluster-monitoring=true";
+/// Label of nodes that virtual machines can run on.
+pub const SCHEDULABLE: &str = "kubevirt.io/schedulable=true";
+
+/// The Secret with the token that the descheduler presents to Prometheus. The lab's takes any.
+pub const TOKEN_SECRET: &str = "descheduler-prometheus-token";
+pub const TOKEN_KEY: &str = "prometheusAuthToken";
+
+/// Taint of nodes that are over-utilized.
+pub const OVERUTILIZED: &str = "nodeutilization.descheduler.openshift.io/overutilized";
+/// Taint of nodes that are over-utilized or appropriately utilized.
+pub const APPROPRIATE: &str = "nodeutilization.descheduler.openshift.io/appropriate";
+
+/// Who the stand-in is in `managedFields`.
+pub const FIELD_MANAGER: &str = "kube-descheduler-stand-in";
+/// Who the soft-tainter is there.
+pub const SOFT_TAINTER: &str = "soft-tainter";

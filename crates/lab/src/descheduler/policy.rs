@@ -1,0 +1,189 @@
+//! A KubeDescheduler as the policy and the flags of the descheduler that the real operator would deploy for it.
+//!
+//! Two things differ, both because the descheduler is the upstream one and runs outside of the cluster: the plugin
+//! `KubevirtMigrationAware`, which it does not have, is left out, and the token for Prometheus comes from a Secret.
+
+mod profiles;
+mod utilization;
+
+use std::time::Duration;
+
+use advisor::render;
+use serde_json::{Value, json};
+
+pub use utilization::Thresholds;
+
+use super::{
+    Mode, Refusal, Spec, names,
+    spec::{Customizations, EvictionLimits},
+};
+
+/// What the operator knows beside the object.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Surroundings {
+    pub prometheus_url: String,
+    /// Namespaces whose pods stay where they are.
+    pub protected: Vec<String>,
+    /// By how much times are shortened.
+    pub time_scale: f64,
+}
+
+impl Surroundings {
+    /// The namespaces that the operator protects: some by name, and all of the platform.
+    pub fn protected_among<'a>(namespaces: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+        let platform = namespaces.into_iter().filter(|name| name.starts_with("openshift-"));
+        let mut protected: Vec<String> =
+            ["kube-system", "hypershift", "openshift"].into_iter().chain(platform).map(str::to_owned).collect();
+        protected[3..].sort();
+        protected
+    }
+
+    pub(super) fn scaled(&self, time: Duration) -> Duration {
+        time.div_f64(self.time_scale.max(f64::MIN_POSITIVE))
+    }
+}
+
+/// What a descheduler is started with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Policy {
+    /// A DeschedulerPolicy document.
+    pub text: String,
+    pub interval: Duration,
+    pub mode: Mode,
+    pub in_background: bool,
+    pub verbosity: u8,
+}
+
+/// No cycle is followed by another sooner than this.
+const SHORTEST: Duration = Duration::from_secs(1);
+
+impl Policy {
+    /// What the real operator makes of a spec.
+    pub fn of(spec: &Spec, surroundings: &Surroundings) -> Result<Policy, Refusal> {
+        profiles::check(&spec.profiles)?;
+        let seconds = spec.descheduling_interval_seconds.and_then(|seconds| u64::try_from(seconds).ok());
+        let interval = seconds.filter(|seconds| *seconds > 0).map(Duration::from_secs).ok_or(Refusal::NoInterval)?;
+        let is_kubevirt = spec.kubevirt_profile().is_some();
+        let customizations = &spec.profile_customizations;
+        customizations.check(&surroundings.protected)?;
+        let limits = Limits::of(spec.eviction_limits, is_kubevirt)?;
+
+        let mut document = json!({
+            "apiVersion": "descheduler/v1alpha2",
+            "kind": "DeschedulerPolicy",
+            "profiles": profiles::render(spec, limits, surroundings)?,
+        });
+        if let Some(total) = limits.total {
+            document["maxNoOfPodsToEvictTotal"] = total.into();
+        }
+        if let Some(node) = limits.node {
+            document["maxNoOfPodsToEvictPerNode"] = node.into();
+        }
+        if is_kubevirt {
+            document["nodeSelector"] = names::SCHEDULABLE.into();
+            document["metricsProviders"] = json!([{
+                "source": "Prometheus",
+                "prometheus": {
+                    "url": surroundings.prometheus_url,
+                    "authToken": {"secretReference": {"namespace": names::NAMESPACE, "name": names::TOKEN_SECRET}},
+                },
+            }]);
+        }
+        Ok(Policy {
+            text: render::yaml(Some(&document)),
+            interval: surroundings.scaled(interval).max(SHORTEST),
+            mode: spec.mode,
+            in_background: is_kubevirt || customizations.dev_enable_evictions_in_background,
+            verbosity: verbosity(&spec.log_level),
+        })
+    }
+
+    /// A policy as somebody wrote it, with evictions in the background.
+    pub fn as_it_is(text: String, interval: Duration, mode: Mode) -> Policy {
+        Policy { text, interval, mode, in_background: true, verbosity: 3 }
+    }
+
+    /// The flags beside those that say where files and ports are.
+    pub fn flags(&self) -> Vec<String> {
+        let mut flags = vec![format!("--descheduling-interval={}", seconds(self.interval))];
+        if self.in_background {
+            flags.push("--feature-gates=EvictionsInBackground=true".to_owned());
+        }
+        if self.mode == Mode::Predictive {
+            flags.push("--dry-run=true".to_owned());
+        }
+        flags.push(format!("-v={}", self.verbosity));
+        flags
+    }
+
+    /// The Secret, by namespace and name, that holds the token for Prometheus.
+    pub fn token_secret(&self) -> Option<(String, String)> {
+        let document: Value = serde_saphyr::from_str(&self.text).ok()?;
+        let reference = document["metricsProviders"]
+            .as_array()?
+            .iter()
+            .find_map(|provider| provider.pointer("/prometheus/authToken/secretReference"))?;
+        Some((reference["namespace"].as_str()?.to_owned(), reference["name"].as_str()?.to_owned()))
+    }
+}
+
+/// As Go writes durations.
+fn seconds(time: Duration) -> String {
+    format!("{}s", time.as_millis() as f64 / 1000.0)
+}
+
+fn verbosity(level: &str) -> u8 {
+    match level {
+        "Debug" => 4,
+        "Trace" => 6,
+        "TraceAll" => 8,
+        _ => 2,
+    }
+}
+
+impl Spec {
+    /// The profile of virtual machines, if the spec lists it.
+    pub fn kubevirt_profile(&self) -> Option<&str> {
+        self.profiles.iter().map(String::as_str).find(|name| profiles::KUBEVIRT.contains(name))
+    }
+}
+
+impl Customizations {
+    fn check(&self, protected: &[String]) -> Result<(), Refusal> {
+        if self.threshold_priority.is_some() && !self.threshold_priority_class_name.is_empty() {
+            return Err(Refusal::TwoPriorities);
+        }
+        if self.dev_low_node_utilization_thresholds.is_some() && self.dev_deviation_thresholds.is_some() {
+            return Err(Refusal::TwoThresholds);
+        }
+        let (included, excluded) = (&self.namespaces.included, &self.namespaces.excluded);
+        if !included.is_empty() && !excluded.is_empty() {
+            return Err(Refusal::TwoNamespaceLists);
+        }
+        match included.iter().find(|name| protected.contains(name)) {
+            Some(name) => Err(Refusal::ProtectedNamespace(name.clone())),
+            None => Ok(()),
+        }
+    }
+}
+
+/// How many pods may be evicted per cycle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Limits {
+    total: Option<u64>,
+    node: Option<u64>,
+}
+
+impl Limits {
+    /// With virtual machines there are limits even if nobody sets them: as many as KubeVirt migrates at a time.
+    fn of(given: EvictionLimits, is_kubevirt: bool) -> Result<Limits, Refusal> {
+        let limit = |field, value: Option<i64>, default: u64| match value {
+            Some(value) => u64::try_from(value).map(Some).map_err(|_| Refusal::NegativeLimit { field, value }),
+            None => Ok(is_kubevirt.then_some(default)),
+        };
+        Ok(Limits { total: limit("total", given.total, 5)?, node: limit("node", given.node, 2)? })
+    }
+}
+
+#[cfg(test)]
+mod tests;

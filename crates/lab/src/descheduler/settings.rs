@@ -1,0 +1,47 @@
+//! What can be set.
+
+use std::{net::SocketAddr, path::PathBuf};
+
+use super::Policy;
+
+/// Who says what the descheduler shall do.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub enum Orders {
+    /// The KubeDescheduler in the cluster.
+    #[default]
+    KubeDescheduler,
+    /// A policy that is run as it is, whatever the cluster says.
+    Policy(Policy),
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Settings {
+    /// The descheduler itself.
+    pub program: PathBuf,
+    /// Whom it works as; without one, the service account of its pod.
+    pub kubeconfig: Option<PathBuf>,
+    /// Where its files and its log are. Made if need be.
+    pub folder: PathBuf,
+    pub prometheus_url: Option<String>,
+    /// Where its `/metrics` are to be served on plain HTTP, and the stand-in's own `/health`.
+    pub metrics: Option<SocketAddr>,
+    pub time_scale: f64,
+    /// Whether the pretended nodes measure pressure. Without, the profile of virtual machines is refused.
+    pub has_psi: bool,
+    pub orders: Orders,
+}
+
+impl Settings {
+    pub fn new(program: impl Into<PathBuf>, folder: impl Into<PathBuf>) -> Self {
+        Settings {
+            program: program.into(),
+            kubeconfig: None,
+            folder: folder.into(),
+            prometheus_url: None,
+            metrics: None,
+            time_scale: 1.0,
+            has_psi: true,
+            orders: Orders::default(),
+        }
+    }
+}

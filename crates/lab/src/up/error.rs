@@ -1,0 +1,39 @@
+//! Why the lab, or something in it, did not come up.
+
+use std::{io, time::Duration};
+
+use thiserror::Error;
+
+use crate::{descheduler, webhook};
+
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum Error {
+    #[error(transparent)]
+    Cluster(#[from] devcluster::Error),
+    #[error("{doing}: {cause}")]
+    Request { doing: String, cause: Box<kube::Error> },
+    #[error("starting the {part}: {cause}")]
+    Listen { part: &'static str, cause: io::Error },
+    #[error("starting the descheduler: {0}")]
+    Descheduler(#[from] descheduler::Error),
+    #[error("starting the eviction webhook: {0}")]
+    Webhook(#[from] webhook::Error),
+    #[error("starting the soft-tainter: {0}")]
+    SoftTainter(#[from] descheduler::Unanswered),
+    #[error("after {} s still not so: {what}", .after.as_secs())]
+    Late { what: String, after: Duration },
+    #[error("{0}")]
+    Asset(String),
+}
+
+/// Says what was being done.
+pub(super) trait Doing<T> {
+    fn doing(self, doing: impl FnOnce() -> String) -> Result<T, Error>;
+}
+
+impl<T> Doing<T> for kube::Result<T> {
+    fn doing(self, doing: impl FnOnce() -> String) -> Result<T, Error> {
+        self.map_err(|cause| Error::Request { doing: doing(), cause: Box::new(cause) })
+    }
+}

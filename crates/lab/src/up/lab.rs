@@ -1,0 +1,260 @@
+//! The parts of the lab, in the order in which they need each other.
+
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use devcluster::{Cluster, Component, Identity, Kwok, Port};
+use kube::Client;
+use tempfile::TempDir;
+use tokio::sync::watch;
+
+use super::{Descheduling, Error, Options, platform};
+use crate::{
+    descheduler::{self, Mode, Orders, Policy, SoftTainter, SoftTainterSettings, StandIn},
+    exporter::{self, Exporter},
+    kwok, prometheus,
+    vm::{self, VmController},
+    webhook::{self, Webhook},
+};
+
+/// How long a part may take to be ready.
+const PATIENCE: Duration = Duration::from_secs(60);
+const INTERVAL: Duration = Duration::from_secs(60);
+
+/// The parts that are ours, by the names that their logs and users have.
+pub const PARTS: [&str; 5] = ["vm-controller", "eviction-webhook", "metrics-exporter", "descheduler", "soft-tainter"];
+
+/// A part that has become ready, and where it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ready {
+    pub part: &'static str,
+    pub place: String,
+}
+
+/// A running lab. Everything ends, and every file goes, when it is dropped.
+#[allow(missing_debug_implementations, reason = "a client has none")]
+pub struct Lab {
+    controller: Option<VmController>,
+    webhook: Option<Webhook>,
+    exporter: Option<Exporter>,
+    stand_in: Option<StandIn>,
+    soft_tainter: Option<SoftTainter>,
+    client: Client,
+    options: Options,
+    exporter_port: Port,
+    cluster: Cluster,
+    folder: TempDir,
+}
+
+impl Lab {
+    /// Brings everything up, and tells of each part when it is ready.
+    pub async fn start(options: Options, tell: impl Fn(Ready)) -> Result<Lab, Error> {
+        let exporter_port = port(options.ports.exporter)?;
+        let descheduler_port = port(options.ports.descheduler)?;
+        let prometheus = prometheus::Settings {
+            descheduler: Some(descheduler_port.address()),
+            signals: options.signals,
+            time_scale: options.time_scale,
+            ..prometheus::Settings::new(exporter_port.address())
+        };
+        let cluster = Cluster::builder()
+            .scheduler()
+            .controllers(&kwok::CONTROLLERS)
+            .kwok(Kwok { stages: kwok::stages().to_owned() })
+            .prometheus(prometheus.component(options.ports.prometheus))
+            .start()
+            .await?;
+        for component in [
+            Component::ApiServer,
+            Component::Scheduler,
+            Component::ControllerManager,
+            Component::Kwok,
+            Component::Prometheus,
+        ] {
+            tell(Ready { part: component.name(), place: cluster.address(component)? });
+        }
+        platform::definitions(&cluster).await?;
+        // The garbage collector looks for new kinds every half a minute, and when it starts.
+        cluster.restart(Component::ControllerManager).await?;
+        let client = cluster.access().client().await?;
+        platform::nodes(&client, &options).await?;
+        platform::namespace(&client).await?;
+        tell(Ready { part: "nodes", place: format!("{} of {} cores", options.nodes, options.cores) });
+
+        let folder = tempfile::tempdir().map_err(|error| Error::Asset(format!("making a folder: {error}")))?;
+        let mut lab = Lab {
+            controller: None,
+            webhook: None,
+            exporter: None,
+            stand_in: None,
+            soft_tainter: None,
+            client,
+            options,
+            exporter_port,
+            cluster,
+            folder,
+        };
+        lab.start_controller().await?;
+        tell(Ready { part: "vm-controller", place: "ready".into() });
+        lab.start_webhook().await?;
+        let address = lab.webhook.as_ref().map(|webhook| webhook.address().to_string()).unwrap_or_default();
+        tell(Ready { part: "eviction-webhook", place: address });
+        lab.start_exporter().await?;
+        tell(Ready { part: "metrics-exporter", place: format!("{}/metrics", lab.exporter_url()) });
+        lab.start_descheduler(&descheduler_port).await?;
+        tell(Ready { part: "descheduler", place: format!("http://{}/metrics", descheduler_port.address()) });
+        if lab.options.soft_tainter {
+            lab.start_soft_tainter().await?;
+            tell(Ready { part: "soft-tainter", place: "ready".into() });
+        }
+        if let Descheduling::By { algorithm, mode } = &lab.options.descheduling {
+            platform::order(&lab.client, algorithm, *mode).await?;
+        }
+        Ok(lab)
+    }
+
+    /// Each part is somebody of its own to the API server, so that the audit log tells who did what.
+    async fn client_of(&self, part: &str) -> Result<Client, Error> {
+        Ok(self.cluster.access().client_for(&Identity::user(part, &["system:masters"])).await?)
+    }
+
+    /// Also after [`Lab::stop_controller`], as a pod that comes back.
+    pub async fn start_controller(&mut self) -> Result<(), Error> {
+        let settings = vm::Settings { time_scale: self.options.time_scale, ..self.options.migration.clone() };
+        let controller = VmController::start(self.client_of("vm-controller").await?, settings);
+        until("the VM controller has seen the cluster", controller.state(), |state| state.is_ready).await?;
+        self.controller = Some(controller);
+        Ok(())
+    }
+
+    /// Ends it in the middle of whatever it does.
+    pub fn stop_controller(&mut self) {
+        self.controller = None;
+    }
+
+    pub async fn start_webhook(&mut self) -> Result<(), Error> {
+        let mut settings = webhook::Settings {
+            address: (Ipv4Addr::LOCALHOST, 0).into(),
+            reach: webhook::Reach::Host("127.0.0.1".into()),
+            ..webhook::Settings::default()
+        };
+        settings.passes.push("vm-controller".into());
+        self.webhook = Some(Webhook::start(self.client_of("eviction-webhook").await?, settings).await?);
+        Ok(())
+    }
+
+    pub fn stop_webhook(&mut self) {
+        self.webhook = None;
+    }
+
+    pub async fn start_exporter(&mut self) -> Result<(), Error> {
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, self.exporter_port.number()));
+        let settings = exporter::Settings { address, ..exporter::Settings::default() };
+        let started = Exporter::start(self.client_of("metrics-exporter").await?, settings).await;
+        self.exporter = Some(started.map_err(|cause| Error::Listen { part: "metrics exporter", cause })?);
+        Ok(())
+    }
+
+    pub fn stop_exporter(&mut self) {
+        self.exporter = None;
+    }
+
+    fn orders(&self) -> Orders {
+        match &self.options.descheduling {
+            Descheduling::Policy(text) => {
+                let interval = INTERVAL.div_f64(self.options.time_scale);
+                Orders::Policy(Policy::as_it_is(text.clone(), interval, Mode::Automatic))
+            }
+            Descheduling::By { .. } | Descheduling::Awaited => Orders::KubeDescheduler,
+        }
+    }
+
+    async fn start_descheduler(&mut self, metrics: &Port) -> Result<(), Error> {
+        let program = tokio::task::spawn_blocking(descheduler::program).await;
+        let program = program.map_err(|error| Error::Asset(error.to_string()))??;
+        let who = Identity::user("descheduler", &["system:masters"]);
+        let settings = descheduler::Settings {
+            kubeconfig: Some(self.cluster.access().kubeconfig(&who).await?),
+            prometheus_url: Some(self.prometheus_url()?),
+            metrics: Some((Ipv4Addr::LOCALHOST, metrics.number()).into()),
+            time_scale: self.options.time_scale,
+            orders: self.orders(),
+            ..descheduler::Settings::new(program, self.folder.path().join("descheduler"))
+        };
+        let stand_in = StandIn::start(self.client_of("descheduler-operator").await?, settings).await?;
+        until("the descheduler's stand-in has seen the cluster", stand_in.state(), |state| state.is_acting).await?;
+        self.stand_in = Some(stand_in);
+        Ok(())
+    }
+
+    async fn start_soft_tainter(&mut self) -> Result<(), Error> {
+        let settings = SoftTainterSettings {
+            prometheus_url: self.prometheus_url()?,
+            time_scale: self.options.time_scale,
+            orders: self.orders(),
+        };
+        self.soft_tainter = Some(SoftTainter::start(self.client_of("soft-tainter").await?, settings)?);
+        Ok(())
+    }
+
+    /// Has the descheduler work by this from now on.
+    pub async fn order(&self, algorithm: &balance::Algorithm, mode: balance::Mode) -> Result<(), Error> {
+        platform::order(&self.client, algorithm, mode).await
+    }
+
+    /// The administrator's.
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
+    pub fn cluster(&self) -> &Cluster {
+        &self.cluster
+    }
+
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub fn exporter_url(&self) -> String {
+        format!("http://{}", self.exporter_port.address())
+    }
+
+    pub fn prometheus_url(&self) -> Result<String, Error> {
+        Ok(format!("http://{}", self.cluster.address(Component::Prometheus)?))
+    }
+
+    /// Where the descheduler's own metrics are on plain HTTP.
+    pub fn descheduler_url(&self) -> Option<String> {
+        self.stand_in.as_ref()?.metrics().map(|address| format!("http://{address}"))
+    }
+
+    pub fn descheduler_log(&self) -> Option<PathBuf> {
+        self.stand_in.as_ref().map(StandIn::log)
+    }
+
+    pub fn descheduler(&self) -> Option<watch::Receiver<descheduler::State>> {
+        self.stand_in.as_ref().map(StandIn::state)
+    }
+
+    /// Ends the descheduler in its own time, and everything else at once.
+    pub async fn shutdown(mut self) {
+        if let Some(stand_in) = self.stand_in.take() {
+            stand_in.shutdown().await;
+        }
+    }
+}
+
+fn port(wish: Option<u16>) -> Result<Port, Error> {
+    Ok(wish.map_or_else(Port::reserve, Port::preferably)?)
+}
+
+async fn until<T>(what: &str, mut state: watch::Receiver<T>, holds: impl Fn(&T) -> bool) -> Result<(), Error> {
+    let late = || Error::Late { what: what.to_owned(), after: PATIENCE };
+    match tokio::time::timeout(PATIENCE, state.wait_for(|state| holds(state))).await {
+        Ok(Ok(_)) => Ok(()),
+        Ok(Err(_)) | Err(_) => Err(late()),
+    }
+}

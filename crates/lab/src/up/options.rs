@@ -1,0 +1,60 @@
+//! What can be set.
+
+use balance::{Algorithm, Mode, promql::Source};
+
+use crate::vm;
+
+#[derive(Debug, Clone)]
+pub struct Options {
+    pub nodes: u32,
+    pub cores: u32,
+    pub memory_bytes: u64,
+    pub descheduling: Descheduling,
+    /// Whether busy nodes are marked for the scheduler, as the descheduler's operator has it done.
+    pub soft_tainter: bool,
+    pub signals: Source,
+    pub migration: vm::Settings,
+    /// How many times faster than the clock everything goes that follows the clock.
+    pub time_scale: f64,
+    pub ports: Ports,
+}
+
+/// Who says what the descheduler shall do.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Descheduling {
+    /// A KubeDescheduler that the lab creates.
+    By { algorithm: Algorithm, mode: Mode },
+    /// This policy, as it is.
+    Policy(String),
+    /// Whoever creates a KubeDescheduler, such as the advisor.
+    Awaited,
+}
+
+/// Where to listen if that is free; else, and without a wish, anywhere.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Ports {
+    pub prometheus: Option<u16>,
+    pub exporter: Option<u16>,
+    pub descheduler: Option<u16>,
+}
+
+impl Ports {
+    /// Those that the guide names.
+    pub const USUAL: Ports = Ports { prometheus: Some(9090), exporter: Some(8000), descheduler: Some(8443) };
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            nodes: 5,
+            cores: 32,
+            memory_bytes: 128 << 30,
+            descheduling: Descheduling::By { algorithm: Algorithm::default(), mode: Mode::Low },
+            soft_tainter: true,
+            signals: Source::default(),
+            migration: vm::Settings::default(),
+            time_scale: 1.0,
+            ports: Ports::default(),
+        }
+    }
+}

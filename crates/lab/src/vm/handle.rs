@@ -1,0 +1,81 @@
+//! The handle of a running VM controller, and what it says about itself.
+
+use std::{future::Future, io, net::SocketAddr};
+
+use axum::{
+    Router,
+    http::{StatusCode, header::CONTENT_TYPE},
+    response::{IntoResponse, Response},
+    routing::get,
+};
+use kube::Client;
+use serde_json::json;
+use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
+use tracing::info;
+
+use super::{Settings, controller::Controller};
+
+/// What a VM controller says about itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct State {
+    /// Whether it has seen the whole cluster, so that it acts.
+    pub is_ready: bool,
+    pub vms: usize,
+    /// Migrations under way.
+    pub migrations: usize,
+}
+
+/// A running VM controller. It stops when dropped, in the middle of whatever it does; another one goes on from there.
+#[derive(Debug)]
+pub struct VmController {
+    task: JoinHandle<()>,
+    state: watch::Receiver<State>,
+}
+
+impl VmController {
+    /// Starts it. Needs a runtime. The client should not retry by itself (`Config::default_retry = false`).
+    pub fn start(client: Client, settings: Settings) -> VmController {
+        let (tell, state) = watch::channel(State::default());
+        VmController { task: tokio::spawn(Controller::new(client, settings, tell).run()), state }
+    }
+
+    /// What it says about itself, now and whenever it changes. The channel closes when the controller has ended.
+    pub fn state(&self) -> watch::Receiver<State> {
+        self.state.clone()
+    }
+}
+
+impl Drop for VmController {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// Runs a VM controller until told to stop. `GET /health` at `health` answers 503 until the controller acts, and 200 then.
+pub async fn run(
+    client: Client,
+    settings: Settings,
+    health: SocketAddr,
+    shutdown: impl Future<Output = ()> + Send,
+) -> io::Result<()> {
+    let listener = TcpListener::bind(health).await?;
+    info!(target: "lab", "VM controller: http://{}/health", listener.local_addr()?);
+    let controller = VmController::start(client, settings);
+    let mut state = controller.state();
+    let shown = controller.state();
+    let page = move || std::future::ready(page(*shown.borrow()));
+    tokio::select! {
+        () = shutdown => Ok(()),
+        served = axum::serve(listener, Router::new().route("/health", get(page))) => served,
+        _ = async { while state.changed().await.is_ok() {} } => Err(io::Error::other("the VM controller ended")),
+    }
+}
+
+fn page(State { is_ready, vms, migrations }: State) -> Response {
+    let (code, status) = match is_ready {
+        true => (StatusCode::OK, "healthy"),
+        false => (StatusCode::SERVICE_UNAVAILABLE, "starting"),
+    };
+    let body = json!({"status": status, "vms": vms, "migrations": migrations});
+    (code, [(CONTENT_TYPE, "application/json")], format!("{body}\n")).into_response()
+}

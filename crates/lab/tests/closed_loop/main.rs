@@ -1,0 +1,64 @@
+//! The loop, closed: skewed loads on real parts, and nothing but the descheduler to even them out.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod course;
+mod observer;
+mod prediction;
+mod skews;
+
+use balance::{Algorithm, Mode};
+
+use course::{run, run_with};
+use prediction::predict;
+use skews::{big_guests, four_hot_nodes, placement_skew, use_skew};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_skew_in_placement_is_evened_out_and_then_the_loop_stops() {
+    run(&placement_skew(1), Mode::AsymmetricLow).await.settles(0.75);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_skew_in_use_is_evened_out_and_then_the_loop_stops() {
+    run(&use_skew(1), Mode::Low).await.settles(0.60);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "slow: `make test-closed-loop` runs it"]
+async fn every_skew_is_evened_out_with_either_thresholds_and_three_seeds() {
+    for seed in 1..=3 {
+        for mode in [Mode::Low, Mode::AsymmetricLow] {
+            run(&placement_skew(seed), mode).await.settles(0.75);
+            run(&use_skew(seed), mode).await.settles(0.60);
+        }
+    }
+}
+
+/// A limit of the seed's algorithm: each of four equally hot nodes is too near the average of five.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "slow: `make test-closed-loop` runs it"]
+async fn four_hot_nodes_and_an_empty_one_are_left_as_they_are() {
+    run(&four_hot_nodes(), Mode::Low).await.does_nothing();
+}
+
+/// A limit of every scheduler that looks at requests: it puts VMs back where they came from.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "slow: `make test-closed-loop` runs it"]
+async fn without_the_soft_tainter_a_skew_in_use_never_settles() {
+    run_with(&use_skew(1), &Algorithm::default(), Mode::Low, false).await.goes_on();
+}
+
+/// A limit of moving whole VMs: a big one takes the heat along.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "slow: `make test-closed-loop` runs it"]
+async fn big_guests_are_moved_to_and_fro() {
+    run(&big_guests(1), Mode::Low).await.goes_on();
+}
+
+#[test]
+fn predictions() {
+    for seed in 1..=3 {
+        println!("{seed} {:?}", predict(&placement_skew(seed), &Algorithm::default(), Mode::AsymmetricLow));
+        println!("{seed} {:?}", predict(&use_skew(seed), &Algorithm::default(), Mode::Low));
+    }
+}

@@ -1,0 +1,89 @@
+//! What the simulator expects of a run, over many seeds.
+
+use balance::{Algorithm, Mode};
+use lab::up::Placement;
+use sim::{
+    Cause, Scenario, Settings, World,
+    scenario::{self, Load, MigrationModel, NodeGroup, Rebalancing, Semantics, VmGroup},
+    simulate,
+    units::{Bytes, Span},
+};
+
+use crate::course::Course;
+
+const SEEDS: u64 = 200;
+const CYCLES: u64 = 30;
+
+/// From the 5th to the 95th percentile.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Band {
+    low: f64,
+    high: f64,
+}
+
+impl Band {
+    fn of(mut values: Vec<f64>) -> Band {
+        values.sort_by(f64::total_cmp);
+        let at = |share: f64| values[((values.len() - 1) as f64 * share).round() as usize];
+        Band { low: at(0.05), high: at(0.95) }
+    }
+
+    fn holds(self, value: f64) -> bool {
+        (self.low..=self.high).contains(&value)
+    }
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Prediction {
+    pub(crate) migrations: Band,
+    /// The cycle of the last eviction.
+    pub(crate) last: Band,
+    pub(crate) spread: Band,
+}
+
+impl Prediction {
+    pub(crate) fn comes_true(&self, course: &Course) {
+        assert!(self.migrations.holds(course.migrations as f64), "{self:?} {course:?}");
+        assert!(self.last.holds(course.last as f64), "{self:?} {course:?}");
+        assert!(self.spread.holds(course.after), "{self:?} {course:?}");
+    }
+}
+
+pub(crate) fn predict(placement: &Placement, algorithm: &Algorithm, mode: Mode) -> Prediction {
+    let scenario = scenario(placement, algorithm, mode);
+    let settings = Settings::new(&scenario).unwrap();
+    let world = World::new(&scenario).unwrap();
+    let (mut migrations, mut last, mut spread) = (Vec::new(), Vec::new(), Vec::new());
+    for seed in 0..SEEDS {
+        let (outcome, run) = simulate(&world, &settings, seed);
+        let evictions = run.history().moves().iter().filter(|moved| moved.cause == Cause::Eviction);
+        migrations.push(outcome.migrations.evicted as f64);
+        last.push(evictions.map(|moved| moved.step).max().unwrap_or_default() as f64);
+        spread.push(outcome.end.cpu.sigma);
+    }
+    Prediction { migrations: Band::of(migrations), last: Band::of(last), spread: Band::of(spread) }
+}
+
+/// The same VMs on the same nodes, under the rules of the real descheduler and a scheduler like the real one.
+fn scenario(placement: &Placement, algorithm: &Algorithm, mode: Mode) -> Scenario {
+    let nodes = (1..=5).map(|number| NodeGroup::reference(&format!("kwok-node-{number}"))).collect();
+    let vms = placement.0.iter().map(|(guest, node)| VmGroup {
+        cores: guest.cores,
+        memory: Bytes(guest.memory_bytes),
+        cpu: Load::Constant(guest.cpu_use),
+        memory_use: Load::Constant(guest.memory_use),
+        on: node.iter().cloned().collect(),
+        ..VmGroup::new(&guest.name)
+    });
+    let mut scenario = Scenario::new("skew", nodes, vms.collect());
+    scenario.duration = Span(scenario.step.0 * CYCLES);
+    scenario.rebalancing = Rebalancing {
+        algorithm: algorithm.slug(),
+        mode: mode.slug().to_owned(),
+        semantics: Semantics::Descheduler,
+        placement: scenario::Placement::Scheduler,
+        migration: scenario::Migration { model: MigrationModel::PreCopy, ..scenario::Migration::default() },
+        ..Rebalancing::default()
+    };
+    scenario
+}

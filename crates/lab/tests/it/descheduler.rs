@@ -1,0 +1,252 @@
+//! The stand-in for the descheduler operator with the real descheduler, Prometheus and KWOK; and the soft-tainter.
+
+mod feed;
+mod life;
+mod staleness;
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use devcluster::{
+    Cluster, Component, Identity, Kwok,
+    tools::{self, Program},
+};
+use k8s_openapi::{
+    api::core::v1::{Namespace, Node, Pod},
+    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+};
+use kube::{
+    Api, Client,
+    api::{ApiResource, DynamicObject, GroupVersionKind, ObjectMeta, Patch, PatchParams, PostParams},
+};
+use lab::{
+    descheduler::{Settings, SoftTainter, SoftTainterSettings, StandIn, State, names},
+    prometheus,
+};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use self::feed::Feed;
+use crate::platform::{blank, documents, eventually, root};
+
+const STAND_IN: &str = "descheduler-stand-in-user";
+const TAINTER: &str = "soft-tainter-user";
+/// So that a minute is three seconds.
+const TIME_SCALE: f64 = 20.0;
+
+/// The share of CPU that each node uses.
+const USE: [(&str, f64); 3] = [("cold", 0.1), ("hot", 0.9), ("mild", 0.5)];
+
+/// A cluster with three nodes of known load, which Prometheus knows.
+struct Lab {
+    cluster: Cluster,
+    client: Client,
+    feed: Feed,
+    folder: TempDir,
+    prometheus: prometheus::Settings,
+}
+
+impl Lab {
+    async fn start() -> Lab {
+        let feed = Feed::start(USE.map(|(node, share)| (node.to_owned(), [share, 0.0, 0.3, 0.0])));
+        let prometheus =
+            prometheus::Settings { time_scale: TIME_SCALE, ..prometheus::Settings::new(feed.address().to_string()) };
+        let builder = Cluster::builder().kwok(Kwok::default()).prometheus(prometheus.component(None));
+        let (cluster, client) = blank(builder).await;
+        let crd: Vec<CustomResourceDefinition> =
+            documents(&root().join("config/crd/third-party/kubedescheduler-5.32.yaml"))
+                .into_iter()
+                .map(|document| serde_json::from_value(document).unwrap())
+                .collect();
+        cluster.access().install_crds(&crd).await.unwrap();
+        let lab = Lab { cluster, client, feed, folder: tempfile::tempdir().unwrap(), prometheus };
+        for (node, _) in USE {
+            lab.add_node(node).await;
+        }
+        lab
+    }
+
+    async fn add_namespace(&self, labels: BTreeMap<String, String>) {
+        let namespaces: Api<Namespace> = Api::all(self.client.clone());
+        let metadata =
+            ObjectMeta { name: Some(names::NAMESPACE.into()), labels: Some(labels), ..ObjectMeta::default() };
+        namespaces.create(&PostParams::default(), &Namespace { metadata, ..Namespace::default() }).await.unwrap();
+    }
+
+    async fn add_node(&self, name: &str) {
+        let node = json!({"metadata": {
+            "name": name,
+            "labels": {"kubevirt.io/schedulable": "true"},
+            "annotations": {"kwok.x-k8s.io/node": "fake"},
+        }});
+        self.nodes().create(&PostParams::default(), &serde_json::from_value(node).unwrap()).await.unwrap();
+        let is_ready = async || {
+            let conditions = self.nodes().get(name).await.unwrap().status?.conditions?;
+            conditions.iter().any(|condition| condition.type_ == "Ready" && condition.status == "True").then_some(())
+        };
+        eventually(|| format!("node {name} is ready"), is_ready).await;
+        // What the node lifecycle controller would do.
+        let untaint = Patch::Merge(json!({"spec": {"taints": null}}));
+        self.nodes().patch(name, &PatchParams::default(), &untaint).await.unwrap();
+    }
+
+    /// A pod that may be evicted, running on a node.
+    async fn add_pod(&self, name: &str, node: &str) {
+        let pods: Api<Pod> = Api::default_namespaced(self.client.clone());
+        let owner = json!({
+            "apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstance", "name": name, "uid": name, "controller": true,
+        });
+        let pod = json!({
+            "metadata": {"name": name, "ownerReferences": [owner]},
+            "spec": {"nodeName": node, "containers": [{"name": "compute", "image": "none"}]},
+        });
+        pods.create(&PostParams::default(), &serde_json::from_value(pod).unwrap()).await.unwrap();
+        let is_running =
+            async || (pods.get(name).await.unwrap().status?.phase.as_deref() == Some("Running")).then_some(());
+        eventually(|| format!("pod {name} runs"), is_running).await;
+    }
+
+    fn nodes(&self) -> Api<Node> {
+        Api::all(self.client.clone())
+    }
+
+    fn prometheus_url(&self) -> String {
+        format!("http://{}", self.cluster.address(Component::Prometheus).unwrap())
+    }
+
+    async fn settings(&self) -> Settings {
+        let who = Identity::user("descheduler-user", &["system:masters"]);
+        let program = tokio::task::spawn_blocking(|| tools::ensure(Program::Descheduler)).await.unwrap().unwrap();
+        Settings {
+            kubeconfig: Some(self.cluster.access().kubeconfig(&who).await.unwrap()),
+            prometheus_url: Some(self.prometheus_url()),
+            metrics: Some(([127, 0, 0, 1], 0).into()),
+            time_scale: TIME_SCALE,
+            ..Settings::new(program, self.folder.path().join("descheduler"))
+        }
+    }
+
+    async fn stand_in(&self, settings: Settings) -> StandIn {
+        let who = Identity::user(STAND_IN, &["system:masters"]);
+        StandIn::start(self.cluster.access().client_for(&who).await.unwrap(), settings).await.unwrap()
+    }
+
+    async fn soft_tainter(&self) -> SoftTainter {
+        let who = Identity::user(TAINTER, &["system:masters"]);
+        let settings = SoftTainterSettings {
+            prometheus_url: self.prometheus_url(),
+            time_scale: TIME_SCALE,
+            orders: Default::default(),
+        };
+        SoftTainter::start(self.cluster.access().client_for(&who).await.unwrap(), settings).unwrap()
+    }
+
+    fn objects(&self) -> Api<DynamicObject> {
+        let kind = GroupVersionKind::gvk("operator.openshift.io", "v1", "KubeDescheduler");
+        Api::namespaced_with(self.client.clone(), names::NAMESPACE, &ApiResource::from_gvk(&kind))
+    }
+
+    /// As the profile writes it, but for the metric: the use of CPU, so that all three buckets occur.
+    async fn create_object(&self) {
+        let object = json!({
+            "apiVersion": "operator.openshift.io/v1", "kind": "KubeDescheduler",
+            "metadata": {"name": "cluster", "namespace": names::NAMESPACE},
+            "spec": {
+                "managementState": "Managed", "mode": "Automatic", "deschedulingIntervalSeconds": 60,
+                "profiles": ["KubeVirtRelieveAndMigrate"],
+                "evictionLimits": {"total": 5, "node": 2},
+                "profileCustomizations": {
+                    "devDeviationThresholds": "Low",
+                    "devActualUtilizationProfile": "query:descheduler:node:cpu_usage:avg1m",
+                    "devEnableEvictionsInBackground": true,
+                },
+            },
+        });
+        let object = serde_json::from_value(object).unwrap();
+        self.objects().create(&PostParams::default(), &object).await.unwrap();
+    }
+
+    async fn change(&self, spec: Value) {
+        let patch = Patch::Merge(json!({"spec": spec}));
+        self.objects().patch("cluster", &PatchParams::default(), &patch).await.unwrap();
+    }
+
+    /// Waits for a status of the newest generation that satisfies `check`.
+    async fn reach(&self, what: &str, check: impl Fn(&Value) -> bool) -> Value {
+        let reached = async || {
+            let object = self.objects().get("cluster").await.unwrap();
+            let status = object.data["status"].clone();
+            let is_new = status["observedGeneration"].as_i64() == object.metadata.generation;
+            (is_new && check(&status)).then_some(status)
+        };
+        eventually(|| format!("status: {what}"), reached).await
+    }
+
+    async fn taints(&self) -> BTreeMap<String, Vec<String>> {
+        let nodes = self.nodes().list(&Default::default()).await.unwrap();
+        let taints = |node: Node| {
+            let taints = node.spec.and_then(|spec| spec.taints).unwrap_or_default();
+            let name = node.metadata.name.unwrap();
+            (
+                name,
+                taints
+                    .into_iter()
+                    .map(|taint| format!("{}={}:{}", taint.key, taint.value.unwrap(), taint.effect))
+                    .collect(),
+            )
+        };
+        nodes.into_iter().map(taints).collect()
+    }
+
+    async fn tainted(&self, expected: &[(&str, &[&str])]) {
+        let expected: BTreeMap<String, Vec<String>> = expected
+            .iter()
+            .map(|(node, keys)| {
+                let taint =
+                    |key: &&str| format!("nodeutilization.descheduler.openshift.io/{key}=true:PreferNoSchedule");
+                ((*node).to_owned(), keys.iter().map(taint).collect())
+            })
+            .collect();
+        eventually(|| format!("taints {expected:?}"), async || (self.taints().await == expected).then_some(())).await;
+    }
+}
+
+/// A client for any server. It tries once.
+fn web(url: &str) -> Client {
+    let mut config = kube::Config::new(url.parse().unwrap());
+    config.default_retry = false;
+    Client::try_from(config).unwrap()
+}
+
+fn is_ready(status: &Value) -> bool {
+    status["readyReplicas"] == 1
+}
+
+fn condition<'a>(status: &'a Value, kind: &str) -> &'a Value {
+    let conditions = status["conditions"].as_array().unwrap();
+    conditions.iter().find(|condition| condition["type"] == kind).unwrap()
+}
+
+/// Waits until the process is as wanted.
+async fn process(stand_in: &StandIn, what: &str, check: impl Fn(&State) -> bool) -> State {
+    let mut state = stand_in.state();
+    let found = tokio::time::timeout(Duration::from_secs(40), state.wait_for(|state| check(state))).await;
+    found.unwrap_or_else(|_| panic!("did not happen: {what}")).unwrap().clone()
+}
+
+async fn says(log: &Path, text: &str) {
+    let found = async || std::fs::read_to_string(log).unwrap_or_default().contains(text).then_some(());
+    eventually(|| format!("the descheduler says {text:?}"), found).await;
+}
+
+fn command_line(pid: u32) -> Vec<String> {
+    let line = std::fs::read(PathBuf::from(format!("/proc/{pid}/cmdline"))).unwrap();
+    line.split(|byte| *byte == 0).map(|word| String::from_utf8_lossy(word).into_owned()).collect()
+}
+
+fn is_alive(pid: u32) -> bool {
+    Path::new(&format!("/proc/{pid}")).exists()
+}

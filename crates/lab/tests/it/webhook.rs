@@ -1,0 +1,630 @@
+//! The eviction webhook on a real API server: evictions through the Eviction API, deletions by kubectl.
+
+use std::{collections::BTreeSet, path::Path, sync::Arc, time::Duration};
+
+use api::{VirtualMachine, crd, virtual_machine::Phase};
+use devcluster::{Cluster, Component, Identity, Kwok};
+use futures::{StreamExt, future::join_all, stream};
+use k8s_openapi::api::{
+    admissionregistration::v1::ValidatingWebhookConfiguration,
+    core::v1::{Namespace, Node, Pod},
+    rbac::v1::{ClusterRole, ClusterRoleBinding},
+};
+use kube::{
+    Api, Client, ResourceExt,
+    api::{DeleteParams, EvictParams, ListParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams},
+};
+use lab::{
+    kwok, launcher,
+    vm::{self, VmController},
+    webhook::{COLLECTORS, Certificates, EVICTION_REQUESTED, EVICTION_SOURCE, NAME, Reach, Settings, Webhook},
+};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use serde_json::{Value, json};
+use tokio::{
+    sync::{Mutex, MutexGuard, OnceCell},
+    time::timeout,
+};
+
+use crate::platform::{blank, eventually};
+
+const USER: &str = "eviction-webhook-user";
+const VM_CONTROLLER: &str = "vm-controller-user";
+const EVICTIONS: &str = "virt-launcher-eviction-interceptor.kubevirt.io";
+const DELETIONS: &str = "virt-launcher-deletion-interceptor.kubevirt.io";
+
+/// What is said about a VM, and the code.
+type Words = fn(&str, &str) -> (u16, String);
+
+fn triggered(by: &str, vm: &str) -> (u16, String) {
+    denied(by, &format!("Eviction triggered evacuation of VMI \"{vm}\""))
+}
+
+fn in_progress(by: &str, vm: &str) -> (u16, String) {
+    denied(by, &format!("Evacuation in progress: Eviction triggered evacuation of VMI \"{vm}\""))
+}
+
+/// What the API server makes of our answer.
+fn denied(by: &str, message: &str) -> (u16, String) {
+    (429, format!("admission webhook \"{by}\" denied the request: {message}"))
+}
+
+/// Code and message, if there was an error.
+fn outcome<T>(answer: kube::Result<T>) -> Option<(u16, String)> {
+    match answer {
+        Ok(_) => None,
+        Err(kube::Error::Api(status)) => Some((status.code, status.message.clone())),
+        Err(other) => panic!("{other}"),
+    }
+}
+
+struct Lab {
+    cluster: Arc<Cluster>,
+    client: Client,
+    vms: Api<VirtualMachine>,
+    pods: Api<Pod>,
+}
+
+impl Lab {
+    /// Without anybody who would run VMs.
+    async fn start() -> Lab {
+        let (cluster, _) = blank(Cluster::builder()).await;
+        cluster.access().install_crds(&[crd::virtual_machine()]).await.unwrap();
+        Lab::on(Arc::new(cluster)).await
+    }
+
+    /// With two nodes that VMs run on, for one test after another.
+    async fn start_with_nodes() -> (MutexGuard<'static, ()>, Lab) {
+        static CLUSTER: OnceCell<Arc<Cluster>> = OnceCell::const_new();
+        static TURN: Mutex<()> = Mutex::const_new(());
+        let turn = TURN.lock().await;
+        let start = async || {
+            let builder = Cluster::builder().scheduler().kwok(Kwok { stages: kwok::stages().to_owned() });
+            let (cluster, client) = blank(builder.controllers(&kwok::CONTROLLERS)).await;
+            cluster.access().install_crds(&[crd::virtual_machine()]).await.unwrap();
+            // The garbage collector looks for new kinds every half minute only, and when it starts.
+            cluster.kill(Component::ControllerManager).unwrap();
+            cluster.start(Component::ControllerManager).await.unwrap();
+            let nodes: Api<Node> = Api::all(client);
+            for name in ["n1", "n2"] {
+                nodes.create(&PostParams::default(), &kwok::node(name, 32, 128 << 30)).await.unwrap();
+            }
+            Arc::new(cluster)
+        };
+        let lab = Lab::on(CLUSTER.get_or_init(start).await.clone()).await;
+        (turn, lab)
+    }
+
+    async fn on(cluster: Arc<Cluster>) -> Lab {
+        let client = cluster.access().client().await.unwrap();
+        let (vms, pods) = (Api::default_namespaced(client.clone()), Api::default_namespaced(client.clone()));
+        let lab = Lab { cluster, client, vms, pods };
+        lab.grant(json!([
+            {"apiGroups": [""], "resources": ["pods", "namespaces"], "verbs": ["get"]},
+            {"apiGroups": ["simulation.node-classifier.io"], "resources": ["virtualmachines"], "verbs": ["get", "patch"]},
+            {"apiGroups": ["simulation.node-classifier.io"], "resources": ["virtualmachines/status"], "verbs": ["patch"]},
+            {"apiGroups": ["admissionregistration.k8s.io"], "resources": ["validatingwebhookconfigurations"],
+             "verbs": ["create"]},
+            {"apiGroups": ["admissionregistration.k8s.io"], "resources": ["validatingwebhookconfigurations"],
+             "resourceNames": [NAME], "verbs": ["patch"]},
+        ]))
+        .await;
+        lab
+    }
+
+    /// The same in another namespace.
+    fn within(&self, namespace: &str) -> Lab {
+        let (cluster, client) = (self.cluster.clone(), self.client.clone());
+        let (vms, pods) = (Api::namespaced(client.clone(), namespace), Api::namespaced(client.clone(), namespace));
+        Lab { cluster, client, vms, pods }
+    }
+
+    /// What the webhook may do. Nothing else.
+    async fn grant(&self, rules: Value) {
+        let roles: Api<ClusterRole> = Api::all(self.client.clone());
+        let bindings: Api<ClusterRoleBinding> = Api::all(self.client.clone());
+        let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+            "metadata": {"name": NAME}, "rules": rules});
+        let binding = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+            "metadata": {"name": NAME},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": NAME},
+            "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": USER}]});
+        let params = PatchParams::apply("test").force();
+        roles.patch(NAME, &params, &Patch::Apply(role)).await.unwrap();
+        bindings.patch(NAME, &params, &Patch::Apply(binding)).await.unwrap();
+    }
+
+    async fn webhook(&self, certificates: Certificates) -> Webhook {
+        let client = self.cluster.access().client_for(&Identity::user(USER, &[])).await.unwrap();
+        let settings = Settings {
+            address: ([127, 0, 0, 1], 0).into(),
+            reach: Reach::Host("127.0.0.1".into()),
+            certificates,
+            is_registered: true,
+            passes: COLLECTORS.into_iter().chain([VM_CONTROLLER]).map(str::to_owned).collect(),
+        };
+        // Rights take a moment to be known.
+        let start = async || Webhook::start(client.clone(), settings.clone()).await.ok();
+        eventually(|| "the webhook starts".into(), start).await
+    }
+
+    async fn create(&self, vm: &str) -> VirtualMachine {
+        let object = json!({
+            "apiVersion": "simulation.node-classifier.io/v1alpha1", "kind": "VirtualMachine", "metadata": {"name": vm},
+            "spec": {"resources": {"cpu": "1", "memory": "2Gi"}},
+        });
+        self.vms.create(&PostParams::default(), &serde_json::from_value(object).unwrap()).await.unwrap()
+    }
+
+    /// A VM controller that gives up on targets that do not start in time.
+    async fn controller(&self, start_timeout: Duration) -> VmController {
+        let time_scale = 20.0;
+        let start_timeout = start_timeout.mul_f64(time_scale);
+        let settings = vm::Settings { time_scale, start_timeout, ..vm::Settings::default() };
+        let who = Identity::user(VM_CONTROLLER, &["system:masters"]);
+        VmController::start(self.cluster.access().client_for(&who).await.unwrap(), settings)
+    }
+
+    /// A VM and the pod that it runs as, as the VM controller would make them. Returns the name of the pod.
+    async fn add(&self, vm: &str) -> String {
+        let made = self.create(vm).await;
+        let pod = format!("virt-launcher-{vm}-00000");
+        self.add_pod(
+            &pod,
+            Some("n1"),
+            json!({
+                "labels": {launcher::DOMAIN: vm, launcher::APP.0: launcher::APP.1},
+                "finalizers": [launcher::FINALIZER],
+                "ownerReferences": [{"apiVersion": "simulation.node-classifier.io/v1alpha1", "kind": "VirtualMachine",
+                    "name": vm, "uid": made.uid(), "controller": true}],
+            }),
+        )
+        .await;
+        self.report(vm, json!({"podName": pod, "nodeName": "n1", "phase": "Running"})).await;
+        pod
+    }
+
+    async fn add_pod(&self, name: &str, node: Option<&str>, mut metadata: Value) {
+        metadata["name"] = json!(name);
+        let spec = json!({"nodeName": node, "containers": [{"name": "compute", "image": "none"}]});
+        let pod = serde_json::from_value(json!({"metadata": metadata, "spec": spec})).unwrap();
+        self.pods.create(&PostParams::default(), &pod).await.unwrap();
+    }
+
+    async fn report(&self, vm: &str, status: Value) {
+        let patch = Patch::Merge(json!({"status": status}));
+        self.vms.patch_status(vm, &PatchParams::default(), &patch).await.unwrap();
+    }
+
+    async fn mark_of(&self, vm: &str) -> Option<String> {
+        self.vms.get(vm).await.unwrap().status.unwrap().evacuation_node_name
+    }
+
+    async fn evict(&self, pod: &str) -> Option<(u16, String)> {
+        outcome(self.pods.evict(pod, &EvictParams::default()).await)
+    }
+
+    async fn evict_with(&self, pod: &str, more: Value) -> Option<(u16, String)> {
+        let mut body = json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod}});
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        body["metadata"]["name"] = json!(pod);
+        let uri = format!("/api/v1/namespaces/default/pods/{pod}/eviction");
+        let request = http::Request::post(uri).header("content-type", "application/json");
+        outcome(self.client.request::<Value>(request.body(body.to_string().into_bytes()).unwrap()).await)
+    }
+
+    /// Evicts the pods of these VMs. Returns those that were refused for being too slow; all others are answered as expected.
+    async fn evict_at_once<'a>(
+        &self,
+        asked: Vec<(&'a String, &'a String)>,
+        expected: &[Words],
+    ) -> Vec<(&'a String, &'a String)> {
+        let answers = join_all(asked.iter().map(|(_, pod)| self.evict(pod))).await;
+        let mut slow = Vec::new();
+        for (asked, answer) in asked.into_iter().zip(answers) {
+            let (code, message) = answer.unwrap_or_else(|| panic!("{} was evicted", asked.1));
+            if message.contains("context deadline exceeded") || message.contains("did not answer within") {
+                slow.push(asked);
+                continue;
+            }
+            let vm = format!("default/{}", asked.0);
+            let is_expected = expected.iter().any(|words| words(EVICTIONS, &vm) == (code, message.clone()));
+            assert!(is_expected, "{code} {message}");
+        }
+        slow
+    }
+
+    async fn try_eviction(&self, pod: &str) -> Option<(u16, String)> {
+        let post_options = PostParams { dry_run: true, ..PostParams::default() };
+        outcome(self.pods.evict(pod, &EvictParams { post_options, ..EvictParams::default() }).await)
+    }
+
+    /// Waits until the API server asks the webhook, which is a moment after it was told to.
+    async fn is_asked(&self, pod: &str) {
+        let vm = self.pods.get(pod).await.unwrap().labels()[launcher::DOMAIN].clone();
+        let expected = triggered(EVICTIONS, &format!("default/{vm}"));
+        let ask = async || (self.try_eviction(pod).await.as_ref() == Some(&expected)).then_some(());
+        eventually(|| format!("evictions of {pod} are answered"), ask).await;
+        let expected = triggered(DELETIONS, &format!("default/{vm}"));
+        let delete = DeleteParams { dry_run: true, ..DeleteParams::default() };
+        let ask = async || (outcome(self.pods.delete(pod, &delete).await).as_ref() == Some(&expected)).then_some(());
+        eventually(|| format!("deletions of {pod} are answered"), ask).await;
+    }
+
+    async fn kubectl(&self, args: &[&str]) -> (bool, String) {
+        let output = self.cluster.access().kubectl(&Identity::Admin, args).await.unwrap();
+        (output.status.success(), String::from_utf8_lossy(&output.stderr).trim().to_owned())
+    }
+
+    async fn bundle(&self) -> Vec<u8> {
+        let all: Api<ValidatingWebhookConfiguration> = Api::all(self.client.clone());
+        let found = all.get(NAME).await.unwrap().webhooks.unwrap();
+        found[0].client_config.ca_bundle.clone().unwrap().0
+    }
+}
+
+/// Why a VM is to move: reason and message.
+fn cause(vm: &VirtualMachine) -> Option<(String, String)> {
+    let conditions = &vm.status.as_ref()?.conditions;
+    let found = conditions.iter().find(|condition| condition.type_ == EVICTION_REQUESTED)?;
+    Some((found.reason.clone(), found.message.clone()))
+}
+
+/// Weaknesses 3.3, 3.4 and 3.6, and 13.1-7 and 13.1-8, as far as the answers go.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn evictions_and_deletions_of_a_vm_mark_it_and_others_pass() {
+    let lab = Lab::start().await;
+    let pod = lab.add("a").await;
+    let webhook = lab.webhook(Certificates::default()).await;
+    lab.is_asked(&pod).await;
+    assert_eq!(lab.mark_of("a").await, None, "dry runs have marked the VM");
+    let by_options = lab.evict_with(&pod, json!({"deleteOptions": {"dryRun": ["All"]}})).await.unwrap();
+    assert_eq!(lab.mark_of("a").await, None, "a dry run by its options has marked the VM: {by_options:?}");
+    assert_eq!(cause(&lab.vms.get("a").await.unwrap()), None);
+
+    let by_descheduler = json!({"metadata": {"annotations": {
+        "requested-by": "sigs.k8s.io/descheduler", "reason": "triggered by lab/LowNodeUtilization: over",
+    }}});
+    assert_eq!(lab.evict_with(&pod, by_descheduler).await, Some(triggered(EVICTIONS, "default/a")));
+    assert_eq!(lab.mark_of("a").await.as_deref(), Some("n1"));
+    let vm = lab.vms.get("a").await.unwrap();
+    assert_eq!(vm.annotations()[EVICTION_SOURCE], "descheduler");
+    let (reason, message) = cause(&vm).unwrap();
+    assert_eq!(reason, "Descheduler");
+    assert!(message.starts_with(&format!("eviction of pod {pod} by ")), "{message}");
+    assert!(message.ends_with(" for sigs.k8s.io/descheduler: triggered by lab/LowNodeUtilization: over"), "{message}");
+    let version = vm.resource_version();
+    assert_eq!(lab.evict(&pod).await, Some(in_progress(EVICTIONS, "default/a")));
+    assert_eq!(lab.vms.get("a").await.unwrap().resource_version(), version, "a repeated request wrote something");
+
+    // By kubectl, one by name and all at once by the API. Nothing is deleted.
+    lab.report("a", json!({"evacuationNodeName": null})).await;
+    let (_, said) = lab.kubectl(&["delete", "pod", &pod, "--force", "--wait=false"]).await;
+    assert!(said.ends_with(&triggered(DELETIONS, "default/a").1), "{said}");
+    assert_eq!(lab.mark_of("a").await.as_deref(), Some("n1"));
+    let vm = lab.vms.get("a").await.unwrap();
+    assert!(!vm.annotations().contains_key(EVICTION_SOURCE), "the descheduler had no part in this one");
+    assert_eq!(cause(&vm).unwrap().0, "Deletion");
+    lab.report("a", json!({"evacuationNodeName": null})).await;
+    let all = lab.pods.delete_collection(&DeleteParams::default(), &ListParams::default()).await;
+    assert_eq!(outcome(all.map(|_| ())), Some(triggered(DELETIONS, "default/a")));
+    assert_eq!(lab.mark_of("a").await.as_deref(), Some("n1"));
+
+    // The target of its migration.
+    let labels = json!({launcher::DOMAIN: "a", launcher::APP.0: launcher::APP.1});
+    let target = json!({"labels": labels, "annotations": {launcher::SOURCE: pod}, "finalizers": [launcher::FINALIZER]});
+    lab.add_pod("virt-launcher-a-11111", Some("n2"), target).await;
+    let refused = Some(denied(EVICTIONS, "Eviction request for target Pod"));
+    assert_eq!(lab.evict("virt-launcher-a-11111").await, refused);
+
+    // One that cannot be moved, and one that is not there.
+    let wrong = Patch::Merge(json!({"spec": {"resources": {"memory": "8Ei"}}}));
+    lab.vms.patch("a", &PatchParams::default(), &wrong).await.unwrap();
+    assert_eq!(lab.evict("virt-launcher-gone-0").await.map(|(code, _)| code), Some(404));
+    lab.add_pod("virt-launcher-lonely-0", Some("n1"), json!({"labels": labels.clone()})).await;
+    assert_eq!(lab.evict("virt-launcher-lonely-0").await, None, "a pod that the VM controller has let go");
+    let lost = json!({"labels": {launcher::DOMAIN: "no-such-vm", launcher::APP.0: launcher::APP.1},
+        "finalizers": [launcher::FINALIZER]});
+    lab.add_pod("virt-launcher-lost-0", Some("n1"), lost).await;
+    assert_eq!(outcome(lab.pods.delete("virt-launcher-lost-0", &DeleteParams::default()).await), None);
+
+    // Whoever deletes in a namespace that is being deleted.
+    let spaces: Api<Namespace> = Api::all(lab.client.clone());
+    let space = json!({"metadata": {"name": "ending"}});
+    spaces.create(&PostParams::default(), &serde_json::from_value(space).unwrap()).await.unwrap();
+    let there = lab.within("ending");
+    let ending = there.add("e").await;
+    let delete = DeleteParams { dry_run: true, ..DeleteParams::default() };
+    assert_eq!(outcome(there.pods.delete(&ending, &delete).await), Some(triggered(DELETIONS, "ending/e")));
+    spaces.delete("ending", &DeleteParams::default()).await.unwrap();
+    assert_eq!(outcome(there.pods.delete(&ending, &DeleteParams::default()).await), None);
+
+    // Who may not write the mark says so, and in words that are not counted.
+    let other = lab.add("b").await;
+    lab.is_asked(&other).await;
+    lab.grant(json!([
+        {"apiGroups": [""], "resources": ["pods", "namespaces"], "verbs": ["get"]},
+        {"apiGroups": ["simulation.node-classifier.io"], "resources": ["virtualmachines"], "verbs": ["get", "patch"]},
+    ]))
+    .await;
+    let (code, said) = eventually(
+        || "the right is gone".into(),
+        async || {
+            lab.report("b", json!({"evacuationNodeName": null})).await;
+            lab.evict(&other).await.filter(|(_, said)| said.contains("failed marking"))
+        },
+    )
+    .await;
+    assert_eq!(code, 429);
+    assert!(said.contains("kubevirt failed marking the vmi for eviction: ") && said.contains("cannot patch"), "{said}");
+    assert!(!said.contains("Eviction triggered evacuation"), "{said}");
+    assert_eq!(lab.mark_of("b").await, None);
+
+    malformed_reviews_are_refused(&webhook).await;
+}
+
+/// Weakness 13.1-7.
+async fn malformed_reviews_are_refused(webhook: &Webhook) {
+    let mut config = kube::Config::new(format!("https://{}", webhook.address()).parse().unwrap());
+    config.accept_invalid_certs = true;
+    config.proxy_url = None;
+    let client = Client::try_from(config).unwrap();
+    let send = async |method: &str, path: &str, body: &str| {
+        let request = http::Request::builder().method(method).uri(path).body(body.as_bytes().to_vec().into()).unwrap();
+        let (head, body) = client.send(request).await.unwrap().into_parts();
+        let body = axum::body::to_bytes(axum::body::Body::new(body), usize::MAX).await.unwrap();
+        (head.status.as_u16(), String::from_utf8_lossy(&body).into_owned())
+    };
+    for path in ["/validate", "/mutate"] {
+        for body in ["", "<html>", "{}", "[1]", r#"{"request":{"uid":""}}"#] {
+            let (code, said) = send("POST", path, body).await;
+            assert_eq!(code, 400, "{body}: {said}");
+            let said: Value = serde_json::from_str(&said).unwrap();
+            assert!(said["error"].as_str().unwrap().starts_with("this is no AdmissionReview"), "{said}");
+        }
+    }
+    let other = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {"uid": "x"}});
+    let (code, said) = send("POST", "/validate", &other.to_string()).await;
+    let said: Value = serde_json::from_str(&said).unwrap();
+    assert_eq!((code, &said["response"]), (200, &json!({"uid": "x", "allowed": true})));
+    assert_eq!(send("GET", "/validate", "").await.0, 405);
+    assert_eq!(send("GET", "/nowhere", "").await.0, 404);
+    assert_eq!(send("GET", "/health", "").await, (200, r#"{"status":"healthy"}"#.to_owned()));
+}
+
+/// The VM controller, the collectors and the webhook together. Weakness 13.1-8: deleting a VM left an undeletable pod.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn with_the_vm_controller_evictions_move_vms_and_deletions_succeed_even_without_the_webhook() {
+    let (_turn, lab) = Lab::start_with_nodes().await;
+    let _controller = lab.controller(Duration::from_secs(30)).await;
+    let webhook = lab.webhook(Certificates::default()).await;
+    let spaces: Api<Namespace> = Api::all(lab.client.clone());
+    for name in ["one", "two"] {
+        let space = json!({"metadata": {"name": name}});
+        spaces.create(&PostParams::default(), &serde_json::from_value(space).unwrap()).await.unwrap();
+    }
+    for (namespace, name) in [("default", "a"), ("default", "b"), ("default", "c"), ("one", "d"), ("two", "e")] {
+        lab.within(namespace).create(name).await;
+        lab.settled(namespace, name).await;
+    }
+    lab.is_asked(&lab.settled("default", "c").await.0).await;
+
+    for how in ["evict", "delete"] {
+        let (pod, node) = lab.settled("default", "a").await;
+        let message = match how {
+            "evict" => lab.evict(&pod).await.unwrap().1,
+            _ => lab.kubectl(&["delete", "pod", &pod, "--wait=false"]).await.1,
+        };
+        assert!(message.ends_with("Eviction triggered evacuation of VMI \"default/a\""), "{message}");
+        let moved = async || Some(lab.settled("default", "a").await).filter(|(_, now)| *now != node);
+        eventually(|| format!("the VM moves after {how}"), moved).await;
+        let old = async || lab.pods.get_opt(&pod).await.unwrap().is_none().then_some(());
+        eventually(|| format!("the source goes after {how}"), old).await;
+    }
+
+    lab.goes("default", "a").await;
+    lab.empties("one").await;
+    // The same without the webhook, which nobody else's pods need either.
+    let (pod, _) = lab.settled("default", "c").await;
+    lab.add_pod("web-0", Some("n1"), json!({})).await;
+    lab.add_pod("web-1", Some("n1"), json!({})).await;
+    drop(webhook);
+    let refused = |by| format!("failed calling webhook \"{by}\"");
+    let (_, said) = lab.evict(&pod).await.unwrap();
+    assert!(said.contains(&refused(EVICTIONS)), "{said}");
+    let (_, said) = outcome(lab.pods.delete(&pod, &DeleteParams::default()).await).unwrap();
+    assert!(said.contains(&refused(DELETIONS)), "{said}");
+    assert_eq!(lab.evict("web-0").await, None);
+    assert_eq!(outcome(lab.pods.delete("web-1", &DeleteParams::default()).await), None);
+    lab.goes("default", "b").await;
+    lab.empties("two").await;
+    lab.settled("default", "c").await;
+    for name in ["one", "two"] {
+        let is_gone = async || spaces.get_opt(name).await.unwrap().is_none().then_some(());
+        eventually(|| format!("namespace {name} goes"), is_gone).await;
+    }
+}
+
+/// Weakness 3.6: no `eviction-in-progress`, so that a failed migration kept the descheduler waiting for ten minutes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_eviction_is_shown_on_the_pod_while_it_lasts_and_can_be_repeated_when_it_failed() {
+    let (_turn, lab) = Lab::start_with_nodes().await;
+    let _controller = lab.controller(Duration::from_secs(2)).await;
+    let _webhook = lab.webhook(Certificates::default()).await;
+    lab.create("f").await;
+    let (pod, node) = lab.settled("default", "f").await;
+    lab.is_asked(&pod).await;
+    let nodes: Api<Node> = Api::all(lab.client.clone());
+    let cordon = async |is: bool| {
+        let patch = Patch::Merge(json!({"spec": {"unschedulable": is}}));
+        for name in ["n1", "n2"] {
+            nodes.patch(name, &PatchParams::default(), &patch).await.unwrap();
+        }
+    };
+    cordon(true).await;
+    for _ in 0..2 {
+        let fields = format!("metadata.name={pod}");
+        let mut changes = lab.pods.watch(&WatchParams::default().fields(&fields), "0").await.unwrap().boxed();
+        assert_eq!(lab.evict(&pod).await, Some(triggered(EVICTIONS, "default/f")));
+        let mut seen = Vec::new();
+        let follow = async {
+            while seen != [false, true, false] {
+                if let Some(Ok(WatchEvent::Added(pod) | WatchEvent::Modified(pod))) = changes.next().await {
+                    seen.push(pod.annotations().contains_key(launcher::EVICTION_IN_PROGRESS));
+                    seen.dedup();
+                }
+            }
+        };
+        timeout(Duration::from_secs(40), follow).await.unwrap();
+        assert_eq!(lab.settled("default", "f").await, (pod.clone(), node.clone()), "it stays where it is");
+    }
+    cordon(false).await;
+    assert_eq!(lab.evict(&pod).await, Some(triggered(EVICTIONS, "default/f")));
+    let moved = async || Some(lab.settled("default", "f").await).filter(|(now, _)| *now != pod);
+    eventually(|| "the VM moves".into(), moved).await;
+}
+
+impl Lab {
+    /// Waits until a VM runs as one pod without anything under way. Returns pod and node.
+    async fn settled(&self, namespace: &str, name: &str) -> (String, String) {
+        let vms: Api<VirtualMachine> = Api::namespaced(self.client.clone(), namespace);
+        let pods: Api<Pod> = Api::namespaced(self.client.clone(), namespace);
+        let selector = ListParams::default().labels(&format!("{}={name}", launcher::DOMAIN));
+        let check = async || {
+            let status = vms.get(name).await.ok()?.status?;
+            let pods = pods.list(&selector).await.unwrap().items;
+            let is_settled = status.phase == Some(Phase::Running)
+                && status.evacuation_node_name.is_none()
+                && pods.len() == 1
+                && status.pod_name == pods[0].metadata.name
+                && !pods[0].annotations().contains_key(launcher::EVICTION_IN_PROGRESS);
+            is_settled.then_some((status.pod_name?, status.node_name?))
+        };
+        eventually(|| format!("VM {namespace}/{name} runs as one pod"), check).await
+    }
+
+    /// Deletes a VM and waits until it and its pods are gone.
+    async fn goes(&self, namespace: &str, name: &str) {
+        let vms: Api<VirtualMachine> = Api::namespaced(self.client.clone(), namespace);
+        let selector = ListParams::default().labels(&format!("{}={name}", launcher::DOMAIN));
+        vms.delete(name, &DeleteParams::foreground()).await.unwrap();
+        let is_gone = async || {
+            let pods = self.pods.list(&selector).await.unwrap().items;
+            (pods.is_empty() && vms.get_opt(name).await.unwrap().is_none()).then_some(())
+        };
+        eventually(|| format!("VM {namespace}/{name} goes"), is_gone).await;
+    }
+
+    /// Deletes a namespace and waits until VMs and pods in it are gone. The rest takes a while.
+    async fn empties(&self, name: &str) {
+        let spaces: Api<Namespace> = Api::all(self.client.clone());
+        spaces.delete(name, &DeleteParams::default()).await.unwrap();
+        let vms: Api<VirtualMachine> = Api::namespaced(self.client.clone(), name);
+        let pods: Api<Pod> = Api::namespaced(self.client.clone(), name);
+        let all = ListParams::default();
+        let is_empty = async || {
+            let (vms, pods) = (vms.list(&all).await.unwrap().items, pods.list(&all).await.unwrap().items);
+            (vms.is_empty() && pods.is_empty()).then_some(())
+        };
+        eventually(|| format!("namespace {name} becomes empty"), is_empty).await;
+    }
+}
+
+/// Weakness 3.5: no rotation, and every call failed between the installation and the first `caBundle`.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn certificates_are_renewed_and_read_again_while_requests_go_on() {
+    let lab = Lab::start().await;
+    let pod = lab.add("a").await;
+    let expected = Some(triggered(EVICTIONS, "default/a"));
+    let webhook = lab.webhook(Certificates::Own { lifetime: Duration::from_secs(6) }).await;
+    lab.is_asked(&pod).await;
+    let (mut bundles, mut requests) = (BTreeSet::new(), 0);
+    eventually(
+        || "three renewals".into(),
+        async || {
+            bundles.insert(lab.bundle().await);
+            let all = join_all((0..8).map(|_| lab.try_eviction(&pod))).await;
+            requests += all.len();
+            all.into_iter().for_each(|answer| assert_eq!(answer, expected, "after {} bundles", bundles.len()));
+            (bundles.len() > 3).then_some(())
+        },
+    )
+    .await;
+    assert!(requests > 50, "{requests}");
+    drop(webhook);
+
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let (_, old) = write_certificates(folder.path());
+    let files = Certificates::Files {
+        certificate: path("tls.crt"),
+        key: path("tls.key"),
+        authority: Some(path("ca.crt")),
+        interval: Duration::from_millis(5),
+    };
+    let _webhook = lab.webhook(files).await;
+    assert_eq!(lab.bundle().await, old.as_bytes());
+    lab.is_asked(&pod).await;
+    // A certificate without its key is not used.
+    let other = tempfile::tempdir().unwrap();
+    let (certificate, new) = write_certificates(other.path());
+    std::fs::write(path("tls.crt"), certificate).unwrap();
+    for _ in 0..20 {
+        assert_eq!(lab.try_eviction(&pod).await, expected);
+    }
+    for name in ["ca.crt", "tls.key"] {
+        std::fs::copy(other.path().join(name), path(name)).unwrap();
+    }
+    eventually(|| "the new CA is written".into(), async || (lab.bundle().await == new.as_bytes()).then_some(())).await;
+    lab.is_asked(&pod).await;
+}
+
+/// Writes a CA, a certificate and its key. Returns certificate and CA.
+fn write_certificates(folder: &Path) -> (String, String) {
+    let mut params = CertificateParams::default();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let authority = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
+    let key = KeyPair::generate().unwrap();
+    let params = CertificateParams::new(["127.0.0.1".to_owned()]).unwrap();
+    let certificate = params.signed_by(&key, &authority).unwrap().pem();
+    std::fs::write(folder.join("ca.crt"), authority.pem()).unwrap();
+    std::fs::write(folder.join("tls.crt"), &certificate).unwrap();
+    std::fs::write(folder.join("tls.key"), key.serialize_pem()).unwrap();
+    (certificate, authority.pem())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn five_hundred_evictions_at_once_are_each_answered_correctly() {
+    const VMS: usize = 500;
+    let lab = Lab::start().await;
+    let names: Vec<String> = (0..VMS).map(|number| format!("vm-{number}")).collect();
+    let pods: Vec<String> = stream::iter(&names).map(|name| lab.add(name)).buffered(32).collect().await;
+    let one = lab.add("one").await;
+    let _webhook = lab.webhook(Certificates::default()).await;
+    lab.is_asked(&one).await;
+
+    // Connections first, which are not the matter here.
+    join_all(pods.iter().map(|pod| lab.pods.get(pod))).await;
+    let asked: Vec<_> = names.iter().zip(&pods).collect();
+    let mut slow = lab.evict_at_once(asked.clone(), &[triggered]).await;
+    // On a machine that is too busy some are refused for that, as they should be, and asked for again. The mark of such
+    // a one may have been written nevertheless.
+    for _ in 0..3 {
+        slow = lab.evict_at_once(slow, &[triggered, in_progress]).await;
+    }
+    assert!(slow.is_empty(), "too slow again and again: {slow:?}");
+    let vms = lab.vms.list(&ListParams::default()).await.unwrap().items;
+    let is_marked = |vm: &&VirtualMachine| {
+        vm.status.as_ref().unwrap().evacuation_node_name.is_some()
+            && cause(vm).is_some_and(|(why, _)| why == "Eviction")
+    };
+    assert_eq!(vms.iter().filter(is_marked).count(), VMS, "each with its cause");
+    lab.evict_at_once(asked, &[in_progress]).await;
+
+    // Of many for the same pod, one is the first.
+    let answers = join_all((0..50).map(|_| lab.evict(&one))).await;
+    let (first, later): (Vec<_>, Vec<_>) =
+        answers.into_iter().partition(|answer| *answer == Some(triggered(EVICTIONS, "default/one")));
+    assert_eq!(first.len(), 1);
+    assert!(later.iter().all(|answer| *answer == Some(in_progress(EVICTIONS, "default/one"))), "{later:?}");
+}
