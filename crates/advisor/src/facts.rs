@@ -96,6 +96,15 @@ impl Facts {
         })
     }
 
+    /// Whether the target of an item was asked for in vain, because nothing of its kind is served any more.
+    pub fn is_of_no_kind(&self, target: &TargetRef) -> bool {
+        self.answers.iter().any(|(query, answer)| {
+            let Query::Object(reference) = query else { return false };
+            let is_it = |version: &&str| reference.target(version) == *target;
+            matches!(answer, Answer::KindMissing) && reference.kind.versions.iter().any(|version| is_it(version))
+        })
+    }
+
     pub fn list(&self, kind: &'static Kind) -> &[Value] {
         match self.answer(&Query::List(kind)) {
             Some(Answer::List { items, .. }) => items,

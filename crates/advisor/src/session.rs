@@ -147,6 +147,10 @@ impl Session {
                         .as_ref()
                         .map(|config| (config.metadata.uid.clone(), config.metadata.resource_version.clone()))
                 };
+                // Of what is newer we were told already, and nobody would tell us again.
+                if is_older(config.as_deref(), self.config()) {
+                    return Ask::Later("the API server answered with an old version of the configuration");
+                }
                 if version(&config) != version(&self.config) {
                     self.start_over();
                 }
@@ -244,5 +248,46 @@ impl Session {
             self.brought = Brought::Wrote { item, result: Box::new(result), plan };
         }
         self.decide(setting, now)
+    }
+}
+
+/// Whether this is an earlier version of what is known, or something of the same name that was there before it.
+fn is_older(config: Option<&VirtPlatformConfig>, known: Option<&VirtPlatformConfig>) -> bool {
+    let version =
+        |config: &VirtPlatformConfig| config.metadata.resource_version.as_deref().and_then(|text| text.parse().ok());
+    let (Some(config), Some(known)) = (config, known) else { return false };
+    let (new, old): (Option<u64>, Option<u64>) = (version(config), version(known));
+    new.zip(old).is_some_and(|(new, old)| new < old)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn config(uid: &str, version: &str) -> Box<VirtPlatformConfig> {
+        serde_json::from_value(json!({
+            "apiVersion": "advisor.kubevirt.io/v1alpha1", "kind": "VirtPlatformConfig",
+            "metadata": {"name": "example-profile", "uid": uid, "resourceVersion": version, "generation": 1},
+            "spec": {"profile": "example-profile", "action": "DryRun"},
+        }))
+        .unwrap()
+    }
+
+    /// Found by a random schedule: an old answer to a read after a lost write made the operator forget an edit.
+    #[test]
+    fn an_old_version_of_the_configuration_is_not_taken_for_the_newest() {
+        let profile = crate::profiles::find("example-profile").unwrap();
+        let setting = Setting { profile, version: "1", epoch: None, rhythm: Rhythm::default() };
+        let mut session = Session::new(*config("u", "12"));
+        let read = |session: &mut Session, uid, version| {
+            session.next(&setting, Timestamp::UNIX_EPOCH, Reply::Config(Some(config(uid, version))))
+        };
+        assert!(matches!(read(&mut session, "u", "9"), Ask::Later(_)));
+        assert_eq!(session.config().unwrap().metadata.resource_version.as_deref(), Some("12"));
+        assert!(!matches!(read(&mut session, "u", "12"), Ask::Later(_)), "the same");
+        assert!(matches!(read(&mut session, "t", "3"), Ask::Later(_)), "what had the name before");
+        assert!(!matches!(read(&mut session, "v", "13"), Ask::Later(_)), "what has the name now");
     }
 }

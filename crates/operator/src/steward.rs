@@ -249,13 +249,12 @@ impl Steward {
         }
     }
 
+    /// That there is none is for the watch to tell: an answer may be older than what we know.
     async fn reread(&self) -> Result<Reply, RequestError> {
         let doing = format!("reading VirtPlatformConfig {}", self.name());
-        match self.kubernetes.call(Method::GET, root::object(self.name(), ""), None, &Value::Null, doing).await {
-            Ok(object) => Ok(Reply::Config(Some(Box::new(self.parse(object)?)))),
-            Err(error) if error.class == Class::NotFound => Ok(Reply::Config(None)),
-            Err(error) => Err(error),
-        }
+        let object =
+            self.kubernetes.call(Method::GET, root::object(self.name(), ""), None, &Value::Null, doing).await?;
+        Ok(Reply::Config(Some(Box::new(self.parse(object)?))))
     }
 
     fn parse(&self, object: Value) -> Result<VirtPlatformConfig, RequestError> {

@@ -142,11 +142,15 @@ fn moved(desk: &Desk<'_>, facts: &Facts) -> Option<Saying> {
         .items
         .iter()
         .filter_map(|item| {
+            let target = &item.target_ref;
+            if facts.is_of_no_kind(target) {
+                return Some(format!("{} '{}' (nothing of its kind is served any more)", target.kind, target.name));
+            }
             let live = object_of(item, facts)?;
             let as_found = item.source_fingerprint.as_deref() == Some(&drift::fingerprint(item, live));
             (!as_found).then(|| {
                 let by = drift::culprit(item, live).manager;
-                format!("{} '{}' (by {by})", item.target_ref.kind, item.target_ref.name)
+                format!("{} '{}' (by {by})", target.kind, target.name)
             })
         })
         .collect();

@@ -9,6 +9,7 @@ use std::{
 use crate::{
     life::{Outcome, live},
     schedule::{Order, Schedule},
+    verdict::comparable,
 };
 
 /// What went wrong in a schedule, if anything; and its story.
@@ -23,9 +24,9 @@ pub(crate) fn judge(schedule: &Schedule) -> (Vec<String>, Outcome) {
     };
     let mut violations = std::mem::take(&mut outcome.violations);
     if schedule.order == Order::Spaced && violations.is_empty() && schedule.undisturbed() != *schedule {
-        let undisturbed = live(&schedule.undisturbed());
-        if undisturbed.end != outcome.end {
-            let lines = differences(&undisturbed.end, &outcome.end, "");
+        let (without, with) = comparable(live(&schedule.undisturbed()).end, outcome.end.clone());
+        if without != with {
+            let lines = differences(&without, &with, "");
             violations.push(format!("another end than without trouble:\n{}", lines.join("\n")));
         }
     }
