@@ -90,6 +90,10 @@ test-schedules: ## Try random schedules of faults on a model of the API server (
 test-model: ## Explore the decisions and the executor with a model checker
 	@$(CARGO) test --locked --package advisor --test model -- --nocapture --include-ignored
 
+.PHONY: test-closed-loop
+test-closed-loop: ## Let the real descheduler even out every skew of the lab, and show where it cannot
+	@$(CARGO) test --locked --package lab --test closed_loop -- --nocapture --include-ignored --test-threads=2
+
 .PHONY: build
 build: ## Build the workspace
 	@$(CARGO) build --workspace --locked
@@ -129,6 +133,10 @@ bench-operator: ## Measure what the operator costs: waiting time, requests, memo
 .PHONY: bench-plan
 bench-plan: ## Measure what a plan costs, as a ratio to the API calls it cannot avoid (optimized build)
 	@$(CARGO) run --quiet --locked --release --package xtask -- bench-plan
+
+.PHONY: bench-lab
+bench-lab: ## Measure the lab's parts: VM controller, exporter (optimized build)
+	@$(CARGO) bench --locked --package lab
 
 .PHONY: bench-sim
 bench-sim: ## Measure classification and simulation: wall time, and instructions as the gate (optimized build)

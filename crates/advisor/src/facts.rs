@@ -100,8 +100,8 @@ impl Facts {
     pub fn is_of_no_kind(&self, target: &TargetRef) -> bool {
         self.answers.iter().any(|(query, answer)| {
             let Query::Object(reference) = query else { return false };
-            let is_it = |version: &&str| reference.target(version) == *target;
-            matches!(answer, Answer::KindMissing) && reference.kind.versions.iter().any(|version| is_it(version))
+            let is_it = |version: &&'static str| reference.target(version) == *target;
+            matches!(answer, Answer::KindMissing) && reference.kind.versions.iter().any(is_it)
         })
     }
 

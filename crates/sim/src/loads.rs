@@ -14,8 +14,6 @@ pub struct Guest {
     pub memory_bytes: u64,
     /// The number of the node that it starts on, if the scenario says so.
     pub node: Option<u32>,
-    /// How fast it writes to its memory, in bytes per second.
-    pub dirty_rate: f64,
 }
 
 impl World {
@@ -26,7 +24,6 @@ impl World {
             cores: group.cores,
             memory_bytes: group.memory as u64,
             node: self.vms[vm as usize].node,
-            dirty_rate: group.dirty_rate,
         }
     }
 
@@ -55,7 +52,8 @@ pub struct Loads<'w> {
 impl<'w> Loads<'w> {
     /// At step 0.
     pub fn new(world: &'w World, seed: u64) -> Self {
-        let mut loads = Loads { world, seed, step: 0, tasks: Tasks::default(), shares: vec![[0.0; 2]; world.vms.len()] };
+        let mut loads =
+            Loads { world, seed, step: 0, tasks: Tasks::default(), shares: vec![[0.0; 2]; world.vms.len()] };
         loads.look();
         loads
     }
@@ -129,7 +127,8 @@ impl Homes<'_> {
             nodes.truncate(count.max(1));
         }
         let node = nodes[rng.below(nodes.len())] as u32;
-        let vms: Vec<u32> = (0..).zip(&self.world.vms).filter(|(_, vm)| vm.node == Some(node)).map(|(at, _)| at).collect();
+        let vms: Vec<u32> =
+            (0..).zip(&self.world.vms).filter(|(_, vm)| vm.node == Some(node)).map(|(at, _)| at).collect();
         if vms.is_empty() { any(rng) } else { Some(vms[rng.below(vms.len())]) }
     }
 }

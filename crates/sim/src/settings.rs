@@ -14,6 +14,8 @@ pub struct Settings {
     pub pressure: PressureModel,
     /// Steps from one look at the cluster to the next.
     pub interval: u64,
+    /// Over how many steps signals are averaged.
+    pub window: u64,
     pub limits: Limits,
     pub placement: Placement,
     pub soft_taints: bool,
@@ -70,6 +72,7 @@ impl Settings {
             classifier: Classifier::new(mode, given.semantics.into()),
             pressure,
             interval: given.interval.map_or(1, |interval| (interval.0 / step.max(1)).max(1)),
+            window: given.window.map_or(1, |window| window.0 / step.max(1)),
             limits: given.limits,
             placement: given.placement,
             soft_taints: given.soft_taints,

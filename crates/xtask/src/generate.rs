@@ -7,7 +7,7 @@ use crate::weaknesses;
 pub(crate) fn run() -> anyhow::Result<()> {
     let lessons = weaknesses::page(&crate::root())?;
     let files = api::crd::files().into_iter().chain([advisor::machine::table::page(), lessons]);
-    let files = files.chain(advisor::access::files());
+    let files = files.chain(advisor::access::files()).chain(lab::manifests::files());
     for (path, text) in files {
         let file = crate::root().join(path);
         let verb = match std::fs::read_to_string(&file) {

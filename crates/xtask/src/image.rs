@@ -1,4 +1,4 @@
-//! The image of the operator, built and pushed with podman or docker, whichever is there.
+//! The images of the operator and of the lab, built and pushed with podman or docker, whichever is there.
 
 use std::process::{Command, Stdio};
 
@@ -7,12 +7,17 @@ use anyhow::{Context, bail, ensure};
 use crate::{deploy::Image, root};
 
 const TOOLS: [&str; 2] = ["podman", "docker"];
+/// The stage of the Dockerfile that is the lab's image.
+const LAB: &str = "rebalance-lab";
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The image, instead of the one in config/manager
+    /// The image, instead of the one in config/manager, or in config/lab for the lab
     #[arg(long, value_name = "IMAGE")]
     image: Option<Image>,
+    /// The image of the lab instead of that of the operator
+    #[arg(long)]
+    lab: bool,
     /// The program that builds images, instead of podman, or docker where there is no podman
     #[arg(long, value_name = "PROGRAM")]
     tool: Option<String>,
@@ -20,7 +25,8 @@ pub(crate) struct Args {
 
 pub(crate) fn build(args: &Args) -> anyhow::Result<()> {
     let image = args.image()?;
-    run(&args.tool()?, &["build", "--tag", &image, "."])?;
+    let target: &[&str] = if args.lab { &["--target", LAB] } else { &[] };
+    run(&args.tool()?, &[&["build"], target, &["--tag", &image, "."]].concat())?;
     println!("{image} built");
     Ok(())
 }
@@ -33,6 +39,7 @@ impl Args {
     fn image(&self) -> anyhow::Result<String> {
         match &self.image {
             Some(image) => Ok(image.to_string()),
+            None if self.lab => Ok(lab::manifests::IMAGE.to_owned()),
             None => crate::deploy::default_image(),
         }
     }

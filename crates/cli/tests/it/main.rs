@@ -4,8 +4,10 @@
 
 mod guide;
 mod lab_descheduler;
+mod lab_manifests;
 mod lab_parts;
-mod lab_webhook;
 mod lab_sim;
+mod lab_up;
+mod lab_webhook;
 mod lease;
 mod preview;

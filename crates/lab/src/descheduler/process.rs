@@ -128,6 +128,10 @@ pub(super) fn log(folder: &Path) -> PathBuf {
     folder.join(LOG)
 }
 
+pub(super) fn policy(folder: &Path) -> PathBuf {
+    folder.join(POLICY)
+}
+
 fn file(doing: &'static str, path: &Path, cause: io::Error) -> Error {
     Error::File { doing, path: path.display().to_string(), cause }
 }

@@ -42,6 +42,7 @@ pub struct StandIn {
     task: JoinHandle<()>,
     metrics: Option<SocketAddr>,
     log: PathBuf,
+    policy: PathBuf,
     _servers: JoinSet<()>,
 }
 
@@ -66,8 +67,9 @@ impl StandIn {
             settings.prometheus_url = Some(guard::start(url, patience, &mut servers).await?);
         }
         let log = process::log(&settings.folder);
+        let policy = process::policy(&settings.folder);
         let task = tokio::spawn(Operator::new(client, settings, home, state_tell, stop_seen).run());
-        Ok(StandIn { state, stop, task, metrics, log, _servers: servers })
+        Ok(StandIn { state, stop, task, metrics, log, policy, _servers: servers })
     }
 
     /// The descheduler as it is now, and what becomes of it.
@@ -83,6 +85,11 @@ impl StandIn {
     /// The descheduler's log, over all its starts.
     pub fn log(&self) -> PathBuf {
         self.log.clone()
+    }
+
+    /// The policy of the descheduler that was started last; there is no such file before.
+    pub fn policy(&self) -> PathBuf {
+        self.policy.clone()
     }
 
     /// Ends the descheduler in its own time, and then itself.

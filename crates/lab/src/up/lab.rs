@@ -8,14 +8,13 @@ use std::{
 
 use devcluster::{Cluster, Component, Identity, Kwok, Port};
 use kube::Client;
-use tempfile::TempDir;
 use tokio::sync::watch;
 
-use super::{Descheduling, Error, Options, platform};
+use super::{Check, Descheduling, Error, Options, Part, advisor, journal, logs, platform};
 use crate::{
     descheduler::{self, Mode, Orders, Policy, SoftTainter, SoftTainterSettings, StandIn},
     exporter::{self, Exporter},
-    kwok, prometheus,
+    kwok, mco, prometheus,
     vm::{self, VmController},
     webhook::{self, Webhook},
 };
@@ -23,6 +22,19 @@ use crate::{
 /// How long a part may take to be ready.
 const PATIENCE: Duration = Duration::from_secs(60);
 const INTERVAL: Duration = Duration::from_secs(60);
+
+const MACHINE_CONFIG_OPERATOR: &str = "machine-config-operator";
+const JOURNAL: &str = "migrations.json";
+
+/// The programs of others, in the order in which they are told of.
+const PROGRAMS: [Component; 6] = [
+    Component::Etcd,
+    Component::ApiServer,
+    Component::Scheduler,
+    Component::ControllerManager,
+    Component::Kwok,
+    Component::Prometheus,
+];
 
 /// The parts that are ours, by the names that their logs and users have.
 pub const PARTS: [&str; 5] = ["vm-controller", "eviction-webhook", "metrics-exporter", "descheduler", "soft-tainter"];
@@ -42,11 +54,14 @@ pub struct Lab {
     exporter: Option<Exporter>,
     stand_in: Option<StandIn>,
     soft_tainter: Option<SoftTainter>,
+    machine_config_operator: Option<mco::StandIn>,
+    _journal: journal::Keeper,
     client: Client,
     options: Options,
     exporter_port: Port,
+    /// Within the cluster's, so that it goes with that, however this process ends.
+    folder: PathBuf,
     cluster: Cluster,
-    folder: TempDir,
 }
 
 impl Lab {
@@ -67,16 +82,16 @@ impl Lab {
             .prometheus(prometheus.component(options.ports.prometheus))
             .start()
             .await?;
-        for component in [
-            Component::ApiServer,
-            Component::Scheduler,
-            Component::ControllerManager,
-            Component::Kwok,
-            Component::Prometheus,
-        ] {
+        for component in PROGRAMS {
             tell(Ready { part: component.name(), place: cluster.address(component)? });
         }
+        let folder = folder_in(&cluster)?;
+        let opened = options.logs.open(&folder);
+        opened.map_err(|error| Error::Asset(format!("opening logs in {}: {error}", folder.display())))?;
         platform::definitions(&cluster).await?;
+        if options.advisor {
+            advisor::definitions(&cluster).await?;
+        }
         // The garbage collector looks for new kinds every half a minute, and when it starts.
         cluster.restart(Component::ControllerManager).await?;
         let client = cluster.access().client().await?;
@@ -84,18 +99,20 @@ impl Lab {
         platform::namespace(&client).await?;
         tell(Ready { part: "nodes", place: format!("{} of {} cores", options.nodes, options.cores) });
 
-        let folder = tempfile::tempdir().map_err(|error| Error::Asset(format!("making a folder: {error}")))?;
+        let journal = journal::Keeper::start(client.clone(), folder.join(JOURNAL));
         let mut lab = Lab {
             controller: None,
             webhook: None,
             exporter: None,
             stand_in: None,
             soft_tainter: None,
+            machine_config_operator: None,
+            _journal: journal,
             client,
             options,
             exporter_port,
-            cluster,
             folder,
+            cluster,
         };
         lab.start_controller().await?;
         tell(Ready { part: "vm-controller", place: "ready".into() });
@@ -109,6 +126,13 @@ impl Lab {
         if lab.options.soft_tainter {
             lab.start_soft_tainter().await?;
             tell(Ready { part: "soft-tainter", place: "ready".into() });
+        }
+        if lab.options.advisor {
+            advisor::platform(&lab.cluster, &lab.folder).await?;
+            let client = lab.client_of(MACHINE_CONFIG_OPERATOR).await?;
+            let stand_in = advisor::machine_config_operator(client, lab.options.nodes).await?;
+            lab.machine_config_operator = Some(stand_in);
+            tell(Ready { part: MACHINE_CONFIG_OPERATOR, place: "a stand-in; all machines are updated".into() });
         }
         if let Descheduling::By { algorithm, mode } = &lab.options.descheduling {
             platform::order(&lab.client, algorithm, *mode).await?;
@@ -182,7 +206,7 @@ impl Lab {
             metrics: Some((Ipv4Addr::LOCALHOST, metrics.number()).into()),
             time_scale: self.options.time_scale,
             orders: self.orders(),
-            ..descheduler::Settings::new(program, self.folder.path().join("descheduler"))
+            ..descheduler::Settings::new(program, self.folder.join("descheduler"))
         };
         let stand_in = StandIn::start(self.client_of("descheduler-operator").await?, settings).await?;
         until("the descheduler's stand-in has seen the cluster", stand_in.state(), |state| state.is_acting).await?;
@@ -215,7 +239,66 @@ impl Lab {
     }
 
     pub fn folder(&self) -> &Path {
-        self.folder.path()
+        &self.folder
+    }
+
+    /// Where migrations are written down.
+    pub fn journal(&self) -> PathBuf {
+        self.folder.join(JOURNAL)
+    }
+
+    /// The administrator's.
+    pub async fn kubeconfig(&self) -> Result<PathBuf, Error> {
+        Ok(self.cluster.access().kubeconfig(&Identity::Admin).await?)
+    }
+
+    /// All parts, for others to find.
+    pub fn parts(&self) -> Result<Vec<Part>, Error> {
+        let mut parts = Vec::new();
+        for component in PROGRAMS {
+            let address = self.cluster.address(component)?;
+            let (place, check) = match component {
+                Component::ApiServer => (format!("https://{address}"), Check::Listens(address)),
+                Component::Prometheus => {
+                    let url = format!("http://{address}");
+                    (url.clone(), Check::Page { url, path: "/-/ready".into() })
+                }
+                _ => (address.clone(), Check::Listens(address)),
+            };
+            let log = self.cluster.log(component)?.to_owned();
+            parts.push(Part { name: component.name().to_owned(), place, log, check });
+        }
+        let mut ours = |name: &str, place: String, check: Check| {
+            parts.push(Part { name: name.to_owned(), place, log: logs::path(&self.folder, name), check });
+        };
+        let page = |url: &str, path: &str| Check::Page { url: url.to_owned(), path: path.to_owned() };
+        ours("vm-controller", String::new(), Check::Task);
+        if let Some(webhook) = &self.webhook {
+            let address = webhook.address().to_string();
+            ours("eviction-webhook", format!("https://{address}"), Check::Listens(address));
+        }
+        let url = self.exporter_url();
+        ours("metrics-exporter", format!("{url}/metrics"), page(&url, "/health"));
+        if let Some(url) = self.descheduler_url() {
+            ours("descheduler-operator", String::new(), page(&url, "/health"));
+        }
+        if self.soft_tainter.is_some() {
+            ours("soft-tainter", String::new(), Check::Task);
+        }
+        if self.machine_config_operator.is_some() {
+            ours(MACHINE_CONFIG_OPERATOR, String::new(), Check::Task);
+        }
+        ours("lab", String::new(), Check::Task);
+        if let (Some(url), Some(log)) = (self.descheduler_url(), self.descheduler_log()) {
+            let (name, place) = ("descheduler".to_owned(), format!("{url}/metrics"));
+            parts.push(Part { name, place, log, check: page(&url, "/healthz") });
+        }
+        Ok(parts)
+    }
+
+    /// The policy of the descheduler that was started last; there is no such file before.
+    pub fn policy(&self) -> Option<PathBuf> {
+        self.stand_in.as_ref().map(StandIn::policy)
     }
 
     pub fn exporter_url(&self) -> String {
@@ -241,9 +324,22 @@ impl Lab {
 
     /// Ends the descheduler in its own time, and everything else at once.
     pub async fn shutdown(mut self) {
+        if let Some(operator) = self.machine_config_operator.take() {
+            let _ = operator.shutdown().await;
+        }
         if let Some(stand_in) = self.stand_in.take() {
             stand_in.shutdown().await;
         }
+    }
+}
+
+/// A folder of ours beside the cluster's logs.
+fn folder_in(cluster: &Cluster) -> Result<PathBuf, Error> {
+    let log = cluster.log(Component::ApiServer)?;
+    let folder = log.parent().unwrap_or(Path::new(".")).join("lab");
+    match std::fs::create_dir_all(&folder) {
+        Ok(()) => Ok(folder),
+        Err(error) => Err(Error::Asset(format!("creating {}: {error}", folder.display()))),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use balance::{Algorithm, Mode, promql::Source};
 
+use super::PartLogs;
 use crate::vm;
 
 #[derive(Debug, Clone)]
@@ -17,6 +18,10 @@ pub struct Options {
     /// How many times faster than the clock everything goes that follows the clock.
     pub time_scale: f64,
     pub ports: Ports,
+    /// Whether there is all that the advisor works with, its KubeDescheduler excepted.
+    pub advisor: bool,
+    /// Where our parts' words go.
+    pub logs: PartLogs,
 }
 
 /// Who says what the descheduler shall do.
@@ -55,6 +60,8 @@ impl Default for Options {
             migration: vm::Settings::default(),
             time_scale: 1.0,
             ports: Ports::default(),
+            advisor: false,
+            logs: PartLogs::default(),
         }
     }
 }

@@ -26,10 +26,15 @@ pub(super) async fn definitions(cluster: &Cluster) -> Result<(), Error> {
     Ok(cluster.access().install_crds(&[api::crd::virtual_machine(), descheduler]).await?)
 }
 
+/// The nodes count from 1.
+pub(super) fn node_name(number: u32) -> String {
+    format!("kwok-node-{number}")
+}
+
 pub(super) async fn nodes(client: &Client, options: &Options) -> Result<(), Error> {
     let nodes: Api<Node> = Api::all(client.clone());
     for number in 1..=options.nodes {
-        let name = format!("kwok-node-{number}");
+        let name = node_name(number);
         let node = kwok::node(&name, options.cores, options.memory_bytes);
         nodes.create(&Default::default(), &node).await.doing(|| format!("creating Node {name}"))?;
     }

@@ -62,32 +62,60 @@ impl Placement {
         for (guest, node) in &self.0 {
             by_node.entry(node.as_deref()).or_default().push(guest);
         }
-        let nodes: Api<Node> = Api::all(client.clone());
-        let all: Vec<String> = names(&nodes).await?;
+        let doors = Doors::of(client).await?;
+        let mut settled = Ok(());
         for (node, guests) in &by_node {
             if let Some(node) = node {
-                close(&nodes, &all, |name| name != *node).await?;
+                doors.only(node).await?;
             }
-            create(client, guests).await?;
-            if node.is_some() {
-                close(&nodes, &all, |_| false).await?;
+            settled = create(client, guests).await;
+            if settled.is_err() {
+                break;
             }
+        }
+        // Also after a failure: a closed node would puzzle people.
+        if by_node.keys().any(Option::is_some) {
+            doors.open().await?;
+        }
+        settled
+    }
+}
+
+/// The nodes that take pods, so that they can be closed for a while and be opened again.
+#[derive(Clone)]
+#[allow(missing_debug_implementations, reason = "a client has none")]
+pub struct Doors {
+    nodes: Api<Node>,
+    names: Vec<String>,
+}
+
+impl Doors {
+    /// Those that take pods now.
+    pub async fn of(client: &Client) -> Result<Doors, Error> {
+        let nodes: Api<Node> = Api::all(client.clone());
+        let found = nodes.list(&ListParams::default()).await.doing(|| "listing nodes".into())?;
+        let is_open = |node: &&Node| !node.spec.as_ref().and_then(|spec| spec.unschedulable).unwrap_or(false);
+        let names = found.iter().filter(is_open).map(ResourceExt::name_any).collect();
+        Ok(Doors { nodes, names })
+    }
+
+    async fn only(&self, node: &str) -> Result<(), Error> {
+        self.close(|name| name != node).await
+    }
+
+    /// All of them, as they were.
+    pub async fn open(&self) -> Result<(), Error> {
+        self.close(|_| false).await
+    }
+
+    async fn close(&self, is_closed: impl Fn(&str) -> bool) -> Result<(), Error> {
+        for name in &self.names {
+            let patch = Patch::Merge(json!({"spec": {"unschedulable": is_closed(name).then_some(true)}}));
+            let patched = self.nodes.patch(name, &PatchParams::default(), &patch).await;
+            patched.map(drop).doing(|| format!("closing or opening Node {name}"))?;
         }
         Ok(())
     }
-}
-
-async fn names(nodes: &Api<Node>) -> Result<Vec<String>, Error> {
-    let found = nodes.list(&ListParams::default()).await.doing(|| "listing nodes".into())?;
-    Ok(found.iter().map(ResourceExt::name_any).collect())
-}
-
-async fn close(nodes: &Api<Node>, all: &[String], is_closed: impl Fn(&str) -> bool) -> Result<(), Error> {
-    for name in all {
-        let patch = Patch::Merge(json!({"spec": {"unschedulable": is_closed(name).then_some(true)}}));
-        nodes.patch(name, &PatchParams::default(), &patch).await.doing(|| format!("cordoning Node {name}"))?;
-    }
-    Ok(())
 }
 
 async fn create(client: &Client, guests: &[&Guest]) -> Result<(), Error> {
@@ -119,7 +147,7 @@ async fn create(client: &Client, guests: &[&Guest]) -> Result<(), Error> {
         Ok(result) => result,
         Err(_) => {
             let first = waited.first().copied().unwrap_or_default();
-            let what = format!("{} VMs run, among them {first}; is there room for them?", waited.len());
+            let what = format!("{} more VMs run, among them {first}; is there room for them?", waited.len());
             Err(Error::Late { what, after: PATIENCE })
         }
     }

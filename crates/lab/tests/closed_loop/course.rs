@@ -23,6 +23,8 @@ pub(crate) struct Course {
     pub(crate) cycles: u64,
     /// The cycle of the last eviction.
     pub(crate) last: u64,
+    /// How many cycles there were from the first eviction to the last. Before the first averages are there, none is possible.
+    pub(crate) active: u64,
     pub(crate) evictions: u64,
     pub(crate) migrations: usize,
     /// How often the VM moved that moved most.
@@ -63,15 +65,17 @@ pub(crate) async fn run_with(placement: &Placement, algorithm: &Algorithm, mode:
     lab.order(algorithm, mode).await.unwrap();
 
     let metrics = Metrics::of(&lab).await;
-    let (mut cycles, mut last, mut evictions) = (0, 0, 0);
+    let (mut cycles, mut first, mut last, mut evictions) = (0, None, 0, 0);
     let settled = async {
         while cycles < last.max(1) + QUIET && cycles <= BY + QUIET {
             tokio::time::sleep(Duration::from_millis(200)).await;
             let Some((cycle, evicted)) = metrics.read().await else { continue };
-            cycles = cycle;
+            // A cycle is counted when it is over, and we look several times in each: it was the one after those counted before.
             if evicted > evictions {
-                (evictions, last) = (evicted, cycle);
+                (evictions, last) = (evicted, cycles + 1);
+                first = first.or(Some(last));
             }
+            cycles = cycle;
         }
     };
     tokio::time::timeout(PATIENCE, settled).await.unwrap_or_else(|_| panic!("{cycles} cycles, {evictions} evictions"));
@@ -81,6 +85,7 @@ pub(crate) async fn run_with(placement: &Placement, algorithm: &Algorithm, mode:
         after: observer.spread(),
         cycles,
         last,
+        active: first.map_or(0, |first| last - first + 1),
         evictions,
         migrations: observer.migrations(),
         most_of_one: observer.most_of_one(),

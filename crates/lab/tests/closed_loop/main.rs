@@ -14,13 +14,19 @@ use prediction::predict;
 use skews::{big_guests, four_hot_nodes, placement_skew, use_skew};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_skew_in_placement_is_evened_out_and_then_the_loop_stops() {
-    run(&placement_skew(1), Mode::AsymmetricLow).await.settles(0.75);
+async fn a_skew_in_placement_is_evened_out_and_then_the_loop_stops_as_the_simulator_says() {
+    let (skew, mode) = (placement_skew(1), Mode::AsymmetricLow);
+    let course = run(&skew, mode).await;
+    course.settles(0.75);
+    predict(&skew, &Algorithm::default(), mode).comes_true(&course);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_skew_in_use_is_evened_out_and_then_the_loop_stops() {
-    run(&use_skew(1), Mode::Low).await.settles(0.60);
+async fn a_skew_in_use_is_evened_out_and_then_the_loop_stops_as_the_simulator_says() {
+    let (skew, mode) = (use_skew(1), Mode::Low);
+    let course = run(&skew, mode).await;
+    course.settles(0.60);
+    predict(&skew, &Algorithm::default(), mode).comes_true(&course);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -53,12 +59,4 @@ async fn without_the_soft_tainter_a_skew_in_use_never_settles() {
 #[ignore = "slow: `make test-closed-loop` runs it"]
 async fn big_guests_are_moved_to_and_fro() {
     run(&big_guests(1), Mode::Low).await.goes_on();
-}
-
-#[test]
-fn predictions() {
-    for seed in 1..=3 {
-        println!("{seed} {:?}", predict(&placement_skew(seed), &Algorithm::default(), Mode::AsymmetricLow));
-        println!("{seed} {:?}", predict(&use_skew(seed), &Algorithm::default(), Mode::Low));
-    }
 }

@@ -13,6 +13,9 @@ use crate::course::Course;
 
 const SEEDS: u64 = 200;
 const CYCLES: u64 = 30;
+const SCRAPE: Span = Span(15);
+/// Of the descheduler's cycles; also the window over which the rules average.
+const INTERVAL: Span = Span(60);
 
 /// From the 5th to the 95th percentile.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -36,15 +39,15 @@ impl Band {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Prediction {
     pub(crate) migrations: Band,
-    /// The cycle of the last eviction.
-    pub(crate) last: Band,
+    /// How many cycles from the first eviction to the last.
+    pub(crate) active: Band,
     pub(crate) spread: Band,
 }
 
 impl Prediction {
     pub(crate) fn comes_true(&self, course: &Course) {
         assert!(self.migrations.holds(course.migrations as f64), "{self:?} {course:?}");
-        assert!(self.last.holds(course.last as f64), "{self:?} {course:?}");
+        assert!(self.active.holds(course.active as f64), "{self:?} {course:?}");
         assert!(self.spread.holds(course.after), "{self:?} {course:?}");
     }
 }
@@ -53,15 +56,17 @@ pub(crate) fn predict(placement: &Placement, algorithm: &Algorithm, mode: Mode) 
     let scenario = scenario(placement, algorithm, mode);
     let settings = Settings::new(&scenario).unwrap();
     let world = World::new(&scenario).unwrap();
-    let (mut migrations, mut last, mut spread) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut migrations, mut active, mut spread) = (Vec::new(), Vec::new(), Vec::new());
     for seed in 0..SEEDS {
         let (outcome, run) = simulate(&world, &settings, seed);
         let evictions = run.history().moves().iter().filter(|moved| moved.cause == Cause::Eviction);
         migrations.push(outcome.migrations.evicted as f64);
-        last.push(evictions.map(|moved| moved.step).max().unwrap_or_default() as f64);
+        active
+            .push(evictions.map(|moved| u64::from(moved.step) * SCRAPE.0 / INTERVAL.0 + 1).max().unwrap_or_default()
+                as f64);
         spread.push(outcome.end.cpu.sigma);
     }
-    Prediction { migrations: Band::of(migrations), last: Band::of(last), spread: Band::of(spread) }
+    Prediction { migrations: Band::of(migrations), active: Band::of(active), spread: Band::of(spread) }
 }
 
 /// The same VMs on the same nodes, under the rules of the real descheduler and a scheduler like the real one.
@@ -76,8 +81,11 @@ fn scenario(placement: &Placement, algorithm: &Algorithm, mode: Mode) -> Scenari
         ..VmGroup::new(&guest.name)
     });
     let mut scenario = Scenario::new("skew", nodes, vms.collect());
-    scenario.duration = Span(scenario.step.0 * CYCLES);
+    scenario.step = SCRAPE;
+    scenario.duration = Span(INTERVAL.0 * CYCLES);
     scenario.rebalancing = Rebalancing {
+        interval: Some(INTERVAL),
+        window: Some(INTERVAL),
         algorithm: algorithm.slug(),
         mode: mode.slug().to_owned(),
         semantics: Semantics::Descheduler,

@@ -261,6 +261,11 @@ impl descheduler::World for Asked<'_, '_> {
                 ..Pod::new(*vm as usize)
             });
         }
+        // Of equals, the descheduler takes any first.
+        let mut rng = Rng::keyed(run.seed, Purpose::Order, run.step, u64::from(node));
+        for end in (1..into.len()).rev() {
+            into.swap(end, rng.below(end + 1));
+        }
     }
 
     fn in_flight(&self, slot: usize) -> usize {

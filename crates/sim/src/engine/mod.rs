@@ -4,6 +4,7 @@
 //! passes for migrations, and VMs without a node are started; then the cluster is scored, classified and measured; then
 //! evictions are decided. What is measured of a step is what its decisions were made on.
 
+mod averages;
 pub(crate) mod cluster;
 mod demand;
 mod evict;
@@ -22,6 +23,7 @@ use crate::{
     settings::Settings,
     world::{Happening, World},
 };
+use averages::Averages;
 use cluster::{Cluster, NOWHERE};
 use guard::Guard;
 use migrate::Migrations;
@@ -63,6 +65,7 @@ pub struct Run<'w> {
     migrations: Migrations,
     guard: Guard,
     placer: Placer,
+    averages: Option<Averages>,
     scores: Scores,
     buckets: Buckets,
     sources: Vec<usize>,
@@ -91,6 +94,7 @@ impl<'w> Run<'w> {
             migrations: Migrations::default(),
             guard: Guard::new(settings.guards, world),
             placer: Placer::default(),
+            averages: Averages::over(settings.window),
             scores: Scores::new(),
             buckets: Buckets::new(),
             sources: Vec::new(),
@@ -239,11 +243,18 @@ impl<'w> Run<'w> {
             self.restart();
         }
         self.cluster.refresh();
+        if let Some(averages) = &mut self.averages {
+            averages.sample(self.world.nodes.len(), self.cluster.slots(), self.cluster.signals());
+        }
     }
 
     /// Scores and classifies the nodes as they are.
     pub fn classify(&mut self) {
-        self.settings.algorithm.score_with(self.cluster.signals(), self.cluster.means(), &mut self.scores);
+        let (signals, means) = match &mut self.averages {
+            Some(averages) => averages.of(self.cluster.slots()),
+            None => (self.cluster.signals(), self.cluster.means()),
+        };
+        self.settings.algorithm.score_with(signals, means, &mut self.scores);
         self.settings.classifier.classify(&self.scores, &mut self.buckets);
         if self.cluster.cordons() > 0 {
             for (slot, node) in self.cluster.slots().iter().enumerate() {

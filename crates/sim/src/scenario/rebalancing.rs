@@ -20,6 +20,9 @@ pub struct Rebalancing {
     /// How often it is looked at; every step, without it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interval: Option<Span>,
+    /// Over how long signals are averaged before nodes are scored; not at all, without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window: Option<Span>,
     pub limits: Limits,
     pub placement: Placement,
     /// Whether nodes that are not under-utilized get taints that make the scheduler prefer others.
@@ -38,6 +41,7 @@ impl Default for Rebalancing {
             pressure: "reference".to_owned(),
             semantics: Semantics::Reference,
             interval: None,
+            window: None,
             limits: Limits::default(),
             placement: Placement::Random,
             soft_taints: true,

@@ -46,6 +46,8 @@ fn the_image_is_built_and_pushed_with_the_program_that_is_there() {
         "docker build --tag me/it:v1 ."
     );
     assert_eq!(built(&both, &["image-push", "--image", "me/it:v1"]), "podman push me/it:v1");
+    let lab = concat!("kubevirt.io/rebalance-lab:v", env!("CARGO_PKG_VERSION"));
+    assert_eq!(built(&both, &["image-build", "--lab"]), format!("podman build --target rebalance-lab --tag {lab} ."));
 }
 
 #[test]

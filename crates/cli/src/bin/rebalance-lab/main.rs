@@ -3,11 +3,18 @@
 #[path = "../../cluster.rs"]
 mod cluster;
 mod descheduler;
+mod down;
 mod exporter;
+mod load;
+mod logs;
 mod part;
+mod record;
 mod sim;
 mod soft_tainter;
+mod status;
+mod up;
 mod vm_controller;
+mod watch;
 mod webhook;
 
 use std::process::ExitCode;
@@ -21,6 +28,18 @@ const ERROR: Style = AnsiColor::Red.on_default().bold();
 #[derive(Parser)]
 #[command(name = "rebalance-lab", version)]
 enum Command {
+    /// Start the whole lab, and keep it until Ctrl-C or `down`
+    Up(up::Args),
+    /// Show the parts, the nodes and the latest migrations of a running lab
+    Status(status::Args),
+    /// The same, live
+    Watch(watch::Args),
+    /// Change what VMs of a running lab use, at once or by a scenario
+    Load(load::Args),
+    /// Show what a part of a running lab says
+    Logs(logs::Args),
+    /// End a running lab
+    Down(down::Args),
     /// Simulate rebalancing: run scenarios, compare algorithms, explain scores
     Sim(::sim::command::Sim),
     /// Keep a pod for every VirtualMachine, and migrate those that are to leave their node
@@ -37,6 +56,12 @@ enum Command {
 
 fn main() -> ExitCode {
     let result = match Command::parse() {
+        Command::Up(args) => up::run(&args),
+        Command::Status(args) => status::run(&args),
+        Command::Watch(args) => watch::run(&args),
+        Command::Load(args) => load::run(&args),
+        Command::Logs(args) => logs::run(&args),
+        Command::Down(args) => down::run(&args),
         Command::Sim(args) => sim::run(&args),
         Command::VmController(args) => vm_controller::run(&args),
         Command::Webhook(args) => webhook::run(&args),

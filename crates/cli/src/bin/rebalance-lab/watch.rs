@@ -1,0 +1,138 @@
+//! `rebalance-lab watch`: a running lab, live. At a terminal it is drawn in place; elsewhere each change is printed.
+
+use std::{
+    io::{self, IsTerminal, Write},
+    time::Duration,
+};
+
+use anstream::ColorChoice;
+use anyhow::{Context, bail};
+use jiff::Timestamp;
+use lab::survey::{self, Survey};
+use terminal_size::terminal_size_of;
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    time::{MissedTickBehavior, interval},
+};
+
+use crate::{
+    record::{Found, Name, Records},
+    status::{print, runtime},
+};
+
+const EVERY: Duration = Duration::from_secs(1);
+/// Another page, without a cursor; and back to what was there before.
+const ENTER: &str = "\x1b[?1049h\x1b[?25l";
+const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    name: Name,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    let found = Records::of_this_user().find(&args.name.name)?;
+    runtime()?.block_on(watch(&found))
+}
+
+async fn watch(found: &Found) -> anyhow::Result<()> {
+    let sources = found.sources().await?;
+    let mut terminate = signal(SignalKind::terminate()).context("listening for SIGTERM")?;
+    let mut interrupt = signal(SignalKind::interrupt()).context("listening for SIGINT")?;
+    let mut screen = Screen::new();
+    let mut ticks = interval(EVERY);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            _ = terminate.recv() => return Ok(()),
+            _ = interrupt.recv() => return Ok(()),
+            _ = ticks.tick() => {}
+        }
+        let survey = tokio::select! {
+            _ = terminate.recv() => return Ok(()),
+            _ = interrupt.recv() => return Ok(()),
+            survey = survey::take(&sources) => survey,
+        };
+        if !found.being.is_alive() {
+            drop(screen);
+            bail!("lab {} has ended", found.name);
+        }
+        screen.show(&survey)?;
+    }
+}
+
+/// Where frames are shown.
+enum Screen {
+    Terminal(Page),
+    /// With what was printed last.
+    Elsewhere(Option<Box<Survey>>),
+}
+
+impl Screen {
+    fn new() -> Screen {
+        if io::stdout().is_terminal() { Screen::Terminal(Page::enter()) } else { Screen::Elsewhere(None) }
+    }
+
+    fn show(&mut self, survey: &Survey) -> anyhow::Result<()> {
+        match self {
+            Screen::Terminal(_) => {
+                let size = terminal_size_of(io::stdout()).map(|(width, height)| (width.0.into(), height.0.into()));
+                let text = survey::text(survey, size.map(|(width, _)| width));
+                let frame = frame(&text, size.map(|(_, height)| height), colors());
+                let mut out = io::stdout().lock();
+                out.write_all(frame.as_bytes()).and_then(|()| out.flush()).context("drawing")
+            }
+            Screen::Elsewhere(last) => {
+                // Ages grow by themselves.
+                let timeless = Box::new(Survey { taken: Timestamp::UNIX_EPOCH, ..survey.clone() });
+                if last.as_ref() == Some(&timeless) {
+                    return Ok(());
+                }
+                *last = Some(timeless);
+                print(&format!("{}\n{}\n", survey.taken, survey::text(survey, None)))
+            }
+        }
+    }
+}
+
+fn colors() -> bool {
+    anstream::AutoStream::choice(&io::stdout()) != ColorChoice::Never
+}
+
+/// The page of a terminal that is ours for a while.
+struct Page;
+
+impl Page {
+    fn enter() -> Page {
+        let _ = io::stdout().write_all(ENTER.as_bytes());
+        Page
+    }
+}
+
+impl Drop for Page {
+    fn drop(&mut self) {
+        let mut out = io::stdout();
+        let _ = out.write_all(LEAVE.as_bytes()).and_then(|()| out.flush());
+    }
+}
+
+/// What draws a text over the last one: each line ends with clearing what was longer, and the last with clearing the rest.
+fn frame(text: &str, height: Option<usize>, colors: bool) -> String {
+    let text = if colors { text.to_owned() } else { anstream::adapter::strip_str(text).to_string() };
+    let shown = height.map_or(usize::MAX, |height| height.saturating_sub(1));
+    let lines: String = text.lines().take(shown).map(|line| format!("{line}\x1b[K\r\n")).collect();
+    format!("\x1b[H{lines}\x1b[J")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_begins_at_the_top_and_leaves_nothing_of_the_last() {
+        assert_eq!(frame("a\nb\n", None, true), "\x1b[Ha\x1b[K\r\nb\x1b[K\r\n\x1b[J");
+        assert_eq!(frame("a\nb\nc\n", Some(3), true), "\x1b[Ha\x1b[K\r\nb\x1b[K\r\n\x1b[J", "it does not scroll");
+        assert_eq!(frame("\x1b[31ma\x1b[0m\n", None, false), "\x1b[Ha\x1b[K\r\n\x1b[J");
+    }
+}

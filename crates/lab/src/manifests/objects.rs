@@ -1,0 +1,152 @@
+//! Objects of Kubernetes as the lab needs them.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::rights::Right;
+
+/// The pod of a Deployment.
+pub(super) struct Pod {
+    pub(super) name: &'static str,
+    pub(super) namespace: &'static str,
+    /// The container whose log is meant when none is named. By default it is the first.
+    pub(super) main: Option<&'static str>,
+    /// Who its processes are; without one, whoever its images say.
+    pub(super) user: Option<u32>,
+    pub(super) containers: Vec<Value>,
+    pub(super) volumes: Vec<Value>,
+}
+
+/// One replica, which is gone before the next one starts: no part may run twice. It goes to a real node, for on the others
+/// KWOK would only pretend to run it.
+pub(super) fn deployment(pod: Pod) -> Value {
+    let Pod { name, namespace, main, user, containers, volumes } = pod;
+    let mut security = json!({"seccompProfile": {"type": "RuntimeDefault"}});
+    if let Some(user) = user {
+        security["runAsNonRoot"] = true.into();
+        security["runAsUser"] = user.into();
+        security["runAsGroup"] = user.into();
+        security["fsGroup"] = user.into();
+    }
+    let mut template = json!({
+        "metadata": {"labels": {"app": name}},
+        "spec": {
+            "serviceAccountName": name,
+            "nodeSelector": {"node-role.kubernetes.io/control-plane": ""},
+            "tolerations": [{"key": "node-role.kubernetes.io/control-plane", "operator": "Exists", "effect": "NoSchedule"}],
+            "securityContext": security,
+            "terminationGracePeriodSeconds": 10,
+            "containers": containers,
+        },
+    });
+    if let Some(main) = main {
+        template["metadata"]["annotations"] = json!({"kubectl.kubernetes.io/default-container": main});
+    }
+    if !volumes.is_empty() {
+        template["spec"]["volumes"] = volumes.into();
+    }
+    json!({
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name, "namespace": namespace, "labels": {"app": name}},
+        "spec": {
+            "replicas": 1,
+            "strategy": {"type": "Recreate"},
+            "selector": {"matchLabels": {"app": name}},
+            "template": template,
+        },
+    })
+}
+
+/// What a container is confined to.
+pub(super) fn confined() -> Value {
+    json!({
+        "allowPrivilegeEscalation": false,
+        "capabilities": {"drop": ["ALL"]},
+        "readOnlyRootFilesystem": true,
+    })
+}
+
+pub(super) fn namespace(name: &str, labels: Value) -> Value {
+    let mut object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+    if labels.is_object() {
+        object["metadata"]["labels"] = labels;
+    }
+    object
+}
+
+pub(super) fn service_account(namespace: &str, name: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": namespace}})
+}
+
+pub(super) fn config_map(namespace: &str, name: &str, data: Value) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": namespace}, "data": data})
+}
+
+/// A volume that shows a ConfigMap as files.
+pub(super) fn config_volume(name: &str, config_maps: &[&str]) -> Value {
+    let sources: Vec<Value> = config_maps.iter().map(|name| json!({"configMap": {"name": name}})).collect();
+    json!({"name": name, "projected": {"sources": sources}})
+}
+
+/// From one port to another of the pods with the same name. With `node_port` it can be reached from outside.
+pub(super) fn service(namespace: &str, name: &str, (from, to): (u16, u16), node_port: Option<u16>) -> Value {
+    let mut port = json!({"name": "http", "port": from, "targetPort": to});
+    let mut kind = "ClusterIP";
+    if let Some(number) = node_port {
+        port["nodePort"] = number.into();
+        kind = "NodePort";
+    }
+    json!({
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": name, "namespace": namespace, "labels": {"app": name}},
+        "spec": {"type": kind, "selector": {"app": name}, "ports": [port]},
+    })
+}
+
+/// The rights of a service account in the whole cluster: the role, and who has it.
+pub(super) fn everywhere(namespace: &str, account: &str, name: &str, rights: &[Right]) -> [Value; 2] {
+    [
+        json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRole",
+            "metadata": {"name": name},
+            "rules": Right::rules(rights),
+        }),
+        json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": name},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
+            "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": namespace}],
+        }),
+    ]
+}
+
+/// The same in its own namespace.
+pub(super) fn at_home(namespace: &str, account: &str, rights: &[Right]) -> [Value; 2] {
+    [
+        json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "Role",
+            "metadata": {"name": account, "namespace": namespace},
+            "rules": Right::rules(rights),
+        }),
+        json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "RoleBinding",
+            "metadata": {"name": account, "namespace": namespace},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": account},
+            "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": namespace}],
+        }),
+    ]
+}
+
+/// A typed object as it is written. Nothing of the lab's can fail to be; if it did, the manifest would tell.
+pub(super) fn written(api_version: &str, kind: &str, object: &impl Serialize) -> Value {
+    let mut value = serde_json::to_value(object).unwrap_or_else(|error| json!({"notWritten": error.to_string()}));
+    value["apiVersion"] = api_version.into();
+    value["kind"] = kind.into();
+    value
+}

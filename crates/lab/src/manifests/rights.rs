@@ -1,0 +1,94 @@
+//! What each part may do. Each of these is needed, and no other.
+
+use serde_json::{Value, json};
+
+/// Verbs on resources of a group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Right {
+    group: &'static str,
+    resource: &'static str,
+    /// Which objects; all of them when none is named.
+    name: Option<&'static str>,
+    verbs: &'static [&'static str],
+}
+
+impl Right {
+    pub(super) fn rules(rights: &[Right]) -> Vec<Value> {
+        let rule = |right: &Right| {
+            let mut rule = json!({"apiGroups": [right.group], "resources": [right.resource], "verbs": right.verbs});
+            if let Some(name) = right.name {
+                rule["resourceNames"] = json!([name]);
+            }
+            rule
+        };
+        rights.iter().map(rule).collect()
+    }
+}
+
+const fn right(group: &'static str, resource: &'static str, verbs: &'static [&'static str]) -> Right {
+    Right { group, resource, name: None, verbs }
+}
+
+const fn named(right: Right, name: &'static str) -> Right {
+    Right { name: Some(name), ..right }
+}
+
+const SIMULATION: &str = api::names::SIMULATION_GROUP;
+const OPENSHIFT: &str = "operator.openshift.io";
+
+pub(super) const VM_CONTROLLER: [Right; 4] = [
+    right("", "pods", &["create", "delete", "get", "list", "patch", "watch"]),
+    right("", "nodes", &["list", "watch"]),
+    right(SIMULATION, "virtualmachines", &["list", "patch", "watch"]),
+    right(SIMULATION, "virtualmachines/status", &["patch"]),
+];
+
+pub(super) const EVICTION_WEBHOOK: [Right; 5] = [
+    right("", "pods", &["get"]),
+    right("", "namespaces", &["get"]),
+    right(SIMULATION, "virtualmachines", &["get", "patch"]),
+    right(SIMULATION, "virtualmachines/status", &["patch"]),
+    named(
+        right("admissionregistration.k8s.io", "validatingwebhookconfigurations", &["create", "patch"]),
+        crate::webhook::NAME,
+    ),
+];
+
+pub(super) const METRICS_EXPORTER: [Right; 3] = [
+    right("", "nodes", &["list", "watch"]),
+    right("", "pods", &["list", "watch"]),
+    right(SIMULATION, "virtualmachines", &["list", "watch"]),
+];
+
+pub(super) const SOFT_TAINTER: [Right; 1] = [right("", "nodes", &["get", "list", "patch", "watch"])];
+
+/// Only where a KubeDescheduler gives the orders.
+pub(super) const SOFT_TAINTER_AT_HOME: [Right; 1] = [right(OPENSHIFT, "kubedeschedulers", &["list", "watch"])];
+
+/// The real descheduler's. It reads a priority class when its policy has a threshold by that name.
+pub(super) const DESCHEDULER: [Right; 6] = [
+    right("", "nodes", &["list", "watch"]),
+    right("", "pods", &["list", "watch"]),
+    right("", "pods/eviction", &["create"]),
+    right("", "persistentvolumeclaims", &["list", "watch"]),
+    right("scheduling.k8s.io", "priorityclasses", &["get"]),
+    right("events.k8s.io", "events", &["create"]),
+];
+
+/// The stand-in's, beyond those of its descheduler.
+pub(super) const DESCHEDULER_OPERATOR: [Right; 1] = [right("", "namespaces", &["list", "watch"])];
+
+/// It watches its object and tells in its status; it makes the Secret that its descheduler reads.
+pub(super) const DESCHEDULER_OPERATOR_AT_HOME: [Right; 3] = [
+    right(OPENSHIFT, "kubedeschedulers", &["list", "watch"]),
+    right(OPENSHIFT, "kubedeschedulers/status", &["patch"]),
+    right("", "secrets", &["create", "list", "watch"]),
+];
+
+pub(super) const KWOK: [Right; 5] = [
+    right("", "nodes", &["list", "watch"]),
+    right("", "nodes/status", &["patch"]),
+    right("", "pods", &["delete", "list", "watch"]),
+    right("", "pods/status", &["patch"]),
+    right("coordination.k8s.io", "leases", &["create", "list", "update", "watch"]),
+];

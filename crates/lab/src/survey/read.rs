@@ -1,0 +1,105 @@
+//! Reading what a survey is made of, all at once.
+
+use std::{path::PathBuf, time::Duration};
+
+use futures::future::join_all;
+use jiff::Timestamp;
+use kube::{Api, Client, api::ListParams};
+use tokio::{net::TcpStream, time::timeout};
+
+use super::{
+    PartState, Survey,
+    assemble::{Read, SIGNALS, assemble},
+};
+use crate::{
+    descheduler::{Gauge, Web},
+    up::{Check, Part, journal},
+};
+
+const PATIENCE: Duration = Duration::from_secs(3);
+const READY: &str = "ready";
+
+/// Where everything is.
+#[derive(Clone)]
+#[allow(missing_debug_implementations, reason = "a client has none")]
+pub struct Sources {
+    pub lab: String,
+    pub time_scale: f64,
+    pub client: Client,
+    pub prometheus: String,
+    pub parts: Vec<Part>,
+    /// The policy that the descheduler was started with; there may be no such file yet.
+    pub policy: Option<PathBuf>,
+    pub journal: PathBuf,
+}
+
+/// Looks at a lab. What cannot be read is among the survey's problems.
+pub async fn take(sources: &Sources) -> Survey {
+    let policy = sources.policy.as_ref().and_then(|file| std::fs::read_to_string(file).ok());
+    let gauge = policy.and_then(|text| Gauge::of(&text));
+    let query = gauge.as_ref().map(|gauge| gauge.query.clone());
+    let signals = format!("{{__name__=~\"{}\"}}", SIGNALS.join("|"));
+    let scored = async {
+        match &query {
+            Some(query) => Some(ask(&sources.prometheus, query).await),
+            None => None,
+        }
+    };
+    let (parts, nodes, vms, signals, scores) = tokio::join!(
+        join_all(sources.parts.iter().map(check)),
+        list(Api::all(sources.client.clone()), "nodes"),
+        list(Api::all(sources.client.clone()), "VirtualMachines"),
+        ask(&sources.prometheus, &signals),
+        scored,
+    );
+    let file = sources.journal.display();
+    assemble(Read {
+        lab: sources.lab.clone(),
+        taken: Timestamp::now(),
+        time_scale: sources.time_scale,
+        parts,
+        nodes,
+        vms,
+        signals,
+        gauge,
+        scores,
+        migrations: journal::read(&sources.journal).map_err(|problem| format!("reading {file}: {problem}")),
+    })
+}
+
+async fn list<K>(api: Api<K>, what: &str) -> Result<Vec<K>, String>
+where
+    K: Clone + std::fmt::Debug + serde::de::DeserializeOwned,
+{
+    match timeout(PATIENCE, api.list(&ListParams::default())).await {
+        Ok(Ok(found)) => Ok(found.items),
+        Ok(Err(problem)) => Err(format!("listing {what}: {problem}")),
+        Err(_) => Err(format!("listing {what}: no answer within {} s", PATIENCE.as_secs())),
+    }
+}
+
+async fn ask(url: &str, query: &str) -> Result<serde_json::Value, String> {
+    let web = Web::new(url, None, PATIENCE).map_err(|problem| problem.to_string())?;
+    web.query(query).await.map_err(|problem| problem.to_string())
+}
+
+async fn check(part: &Part) -> PartState {
+    let problem = match &part.check {
+        Check::Task => None,
+        Check::Listens(address) => match timeout(PATIENCE, TcpStream::connect(address)).await {
+            Ok(Ok(_)) => None,
+            Ok(Err(problem)) => Some(problem.to_string()),
+            Err(_) => Some("no answer".to_owned()),
+        },
+        Check::Page { url, path } => {
+            let answer = async { Web::new(url, None, PATIENCE)?.get(path).await };
+            answer.await.err().map(|_| "not ready".to_owned())
+        }
+    };
+    PartState {
+        name: part.name.clone(),
+        ready: problem.is_none(),
+        state: problem.unwrap_or_else(|| READY.to_owned()),
+        place: part.place.clone(),
+    }
+}

@@ -1,0 +1,81 @@
+//! What the advisor needs beside the lab: our own definition, those of others, a platform at rest, and the stand-in for
+//! the machine config operator. A KubeDescheduler is not among it: the advisor brings that.
+
+use std::{path::Path, time::Duration};
+
+use devcluster::{Cluster, Identity};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::{Api, Client};
+
+use super::{Error, error::Doing};
+use crate::mco::{self, MachineConfigPool};
+
+const DEFINITIONS: [&str; 4] = [
+    include_str!("../../../../config/crd/third-party/machineconfig.yaml"),
+    include_str!("../../../../config/crd/third-party/machineconfigpool.yaml"),
+    include_str!("../../../../config/crd/third-party/machineconfiguration.yaml"),
+    include_str!("../../../../config/crd/third-party/hyperconverged-v1beta1.yaml"),
+];
+
+const PLATFORM: [&str; 5] = [
+    include_str!("../../../../config/samples/third-party/namespaces.yaml"),
+    include_str!("../../../../config/samples/third-party/hyperconverged.yaml"),
+    include_str!("../../../../config/samples/third-party/machineconfigs.yaml"),
+    include_str!("../../../../config/samples/third-party/machineconfigpools.yaml"),
+    include_str!("../../../../config/samples/third-party/machineconfiguration.yaml"),
+];
+const STATUS: &str = include_str!("../../../../config/samples/third-party/status.yaml");
+
+const PATIENCE: Duration = Duration::from_secs(120);
+const PAUSE: Duration = Duration::from_millis(100);
+const WORKERS: &str = "worker";
+
+pub(super) async fn definitions(cluster: &Cluster) -> Result<(), Error> {
+    let mut definitions = vec![api::crd::virt_platform_config()];
+    for text in DEFINITIONS {
+        let definition: CustomResourceDefinition = serde_saphyr::from_str(text)
+            .map_err(|error| Error::Asset(format!("reading a definition of others: {error}")))?;
+        definitions.push(definition);
+    }
+    Ok(cluster.access().install_crds(&definitions).await?)
+}
+
+/// Needs kubectl, which knows how to apply kinds of all sorts.
+pub(super) async fn platform(cluster: &Cluster, folder: &Path) -> Result<(), Error> {
+    apply(cluster, folder, &PLATFORM.join("\n---\n"), &[]).await?;
+    apply(cluster, folder, STATUS, &["--subresource=status"]).await
+}
+
+async fn apply(cluster: &Cluster, folder: &Path, text: &str, how: &[&str]) -> Result<(), Error> {
+    let file = folder.join("platform.yaml");
+    std::fs::write(&file, text).map_err(|error| Error::Asset(format!("writing {}: {error}", file.display())))?;
+    let path = file.display().to_string();
+    let args = [&["apply", "--server-side", "--force-conflicts", "-f", &path], how].concat();
+    let output = cluster.access().kubectl(&Identity::Admin, &args).await?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let words = String::from_utf8_lossy(&output.stderr);
+    Err(Error::Asset(format!("applying the platform that the advisor works on: {}", words.trim())))
+}
+
+/// Has the nodes belong to somebody, and waits until they are at rest.
+pub(super) async fn machine_config_operator(client: Client, nodes: u32) -> Result<mco::StandIn, Error> {
+    let pools: Api<MachineConfigPool> = Api::all(client.clone());
+    let stand_in = mco::StandIn::start(client, mco::Settings::default());
+    let at_rest = async {
+        loop {
+            let pool = pools.get(WORKERS).await.doing(|| format!("reading MachineConfigPool {WORKERS}"))?;
+            let status = pool.status.unwrap_or_default();
+            let counts = [status.machine_count, status.updated_machine_count, status.ready_machine_count];
+            if counts.iter().all(|count| i64::from(*count) == i64::from(nodes)) {
+                return Ok(());
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    };
+    match tokio::time::timeout(PATIENCE, at_rest).await {
+        Ok(result) => result.map(|()| stand_in),
+        Err(_) => Err(Error::Late { what: format!("all machines of pool {WORKERS} are updated"), after: PATIENCE }),
+    }
+}

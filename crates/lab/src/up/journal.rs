@@ -1,0 +1,269 @@
+//! The migrations of a lab, written down as they happen: a VM itself tells only of its last one.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    io,
+    path::{Path, PathBuf},
+};
+
+use api::VirtualMachine;
+use jiff::Timestamp;
+use kube::{
+    Api, Client, ResourceExt,
+    runtime::watcher::{Config, Event},
+};
+use serde::{Deserialize, Serialize};
+use tokio::{sync::mpsc, task::JoinHandle};
+use tracing::warn;
+
+use crate::{
+    watch,
+    webhook::{EVICTION_REQUESTED, EVICTION_SOURCE},
+};
+
+/// How many migrations are remembered.
+const MOST: usize = 500;
+const BACKLOG: usize = 1024;
+
+/// One migration.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Migration {
+    pub vm: String,
+    pub from: String,
+    /// Where it ended; none while it is under way, or if the VM stayed.
+    pub to: Option<String>,
+    /// Who wanted it: `Descheduler`, `Eviction`, `Deletion`.
+    pub why: String,
+    /// `Migrating`, `Succeeded`, or why it came to nothing.
+    pub outcome: String,
+    pub began: Timestamp,
+    pub ended: Option<Timestamp>,
+}
+
+impl Migration {
+    pub const UNDER_WAY: &'static str = "Migrating";
+    pub const SUCCEEDED: &'static str = "Succeeded";
+}
+
+/// What was seen of VMs, and the migrations that follow from it, the latest last.
+#[derive(Debug, Default)]
+struct Journal {
+    places: BTreeMap<String, String>,
+    migrations: VecDeque<Migration>,
+}
+
+impl Journal {
+    /// Whether there is something new to tell.
+    fn see(&mut self, vm: &VirtualMachine, now: Timestamp) -> bool {
+        let name = vm.name_any();
+        let Some(status) = &vm.status else { return false };
+        let condition = |kind: &str| status.conditions.iter().find(|condition| condition.type_ == kind);
+        let place = status.node_name.as_ref();
+        let before = match place {
+            Some(node) => self.places.insert(name.clone(), node.clone()),
+            None => self.places.remove(&name),
+        };
+        let why = || match vm.annotations().get(EVICTION_SOURCE).map(String::as_str) {
+            Some("descheduler") => "Descheduler".to_owned(),
+            _ => condition(EVICTION_REQUESTED).map_or("Eviction", |condition| &condition.reason).to_owned(),
+        };
+        let open = self.migrations.iter_mut().rev().find(|migration| migration.vm == name && migration.ended.is_none());
+        match (&status.evacuation_node_name, open) {
+            (Some(_), Some(_)) => false,
+            (Some(from), None) => {
+                let outcome = Migration::UNDER_WAY.to_owned();
+                self.add(Migration {
+                    vm: name,
+                    from: from.clone(),
+                    to: None,
+                    why: why(),
+                    outcome,
+                    began: now,
+                    ended: None,
+                });
+                true
+            }
+            (None, Some(open)) => {
+                open.ended = Some(now);
+                open.to = place.filter(|place| **place != open.from).cloned();
+                let failure = || condition("Migrated").filter(|condition| condition.status == "False");
+                open.outcome = match &open.to {
+                    Some(_) => Migration::SUCCEEDED.to_owned(),
+                    None => failure().map_or("NotNeeded", |condition| &condition.reason).to_owned(),
+                };
+                true
+            }
+            // The mark came and went between two looks.
+            (None, None) => match (before, place) {
+                (Some(from), Some(to)) if from != *to => {
+                    let (to, outcome) = (Some(to.clone()), Migration::SUCCEEDED.to_owned());
+                    self.add(Migration { vm: name, from, to, why: why(), outcome, began: now, ended: Some(now) });
+                    true
+                }
+                _ => false,
+            },
+        }
+    }
+
+    fn forget(&mut self, name: &str, now: Timestamp) -> bool {
+        self.places.remove(name);
+        let open = self.migrations.iter_mut().rev().find(|migration| migration.vm == name && migration.ended.is_none());
+        let Some(open) = open else { return false };
+        open.ended = Some(now);
+        open.outcome = "VmDeleted".to_owned();
+        true
+    }
+
+    fn add(&mut self, migration: Migration) {
+        if self.migrations.len() == MOST {
+            self.migrations.pop_front();
+        }
+        self.migrations.push_back(migration);
+    }
+
+    /// Replaced at once, so that nobody reads half of it.
+    fn write(&self, file: &Path) -> io::Result<()> {
+        let draft = file.with_extension("draft");
+        std::fs::write(&draft, serde_json::to_vec(&self.migrations)?)?;
+        std::fs::rename(draft, file)
+    }
+}
+
+/// What a lab has written down, the latest last.
+pub(crate) fn read(file: &Path) -> io::Result<Vec<Migration>> {
+    Ok(serde_json::from_slice(&std::fs::read(file)?)?)
+}
+
+/// Writes migrations down for as long as it is kept.
+#[derive(Debug)]
+pub(super) struct Keeper(JoinHandle<()>);
+
+impl Keeper {
+    pub(super) fn start(client: Client, file: PathBuf) -> Keeper {
+        Keeper(tokio::spawn(async move {
+            let vms: Api<VirtualMachine> = Api::all(client);
+            let (send, mut news) = mpsc::channel(BACKLOG);
+            let watched = watch::watch(vms, Config::default(), |_| {}, |event| event, send);
+            let written = async {
+                let mut journal = Journal::default();
+                let mut is_new = true;
+                loop {
+                    if is_new && let Err(problem) = journal.write(&file) {
+                        warn!(target: "lab", "writing {}: {problem}", file.display());
+                    }
+                    let Some(event) = news.recv().await else { return };
+                    is_new = hear(&mut journal, &event);
+                    while let Ok(event) = news.try_recv() {
+                        is_new |= hear(&mut journal, &event);
+                    }
+                }
+            };
+            tokio::join!(watched, written);
+        }))
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+fn hear(journal: &mut Journal, event: &Event<VirtualMachine>) -> bool {
+    match event {
+        Event::Apply(vm) | Event::InitApply(vm) => journal.see(vm, Timestamp::now()),
+        Event::Delete(vm) => journal.forget(&vm.name_any(), Timestamp::now()),
+        Event::Init | Event::InitDone => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn vm(node: Option<&str>, leaves: Option<&str>, conditions: &[(&str, &str, &str)]) -> VirtualMachine {
+        let conditions: Vec<_> = conditions
+            .iter()
+            .map(|(kind, status, reason)| {
+                json!({"type": kind, "status": status, "reason": reason, "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"})
+            })
+            .collect();
+        serde_json::from_value(json!({
+            "apiVersion": "simulation.node-classifier.io/v1alpha1", "kind": "VirtualMachine",
+            "metadata": {"name": "a", "namespace": "default"},
+            "spec": {"resources": {"cpu": 1, "memory": "1Gi"}},
+            "status": {"nodeName": node, "evacuationNodeName": leaves, "conditions": conditions},
+        }))
+        .unwrap()
+    }
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    fn told(journal: &Journal) -> Vec<(&str, Option<&str>, &str, &str)> {
+        journal
+            .migrations
+            .iter()
+            .map(|m| (m.from.as_str(), m.to.as_deref(), m.why.as_str(), m.outcome.as_str()))
+            .collect()
+    }
+
+    #[test]
+    fn a_migration_begins_with_the_mark_and_ends_without_it() {
+        let mut journal = Journal::default();
+        assert!(!journal.see(&vm(Some("n1"), None, &[]), at(0)));
+        assert!(journal.see(&vm(Some("n1"), Some("n1"), &[("EvictionRequested", "True", "Descheduler")]), at(1)));
+        assert!(
+            !journal.see(&vm(Some("n1"), Some("n1"), &[("EvictionRequested", "True", "EvictionRequested")]), at(2))
+        );
+        assert_eq!(told(&journal), [("n1", None, "Descheduler", "Migrating")]);
+        assert!(journal.see(&vm(Some("n2"), None, &[("Migrated", "True", "Succeeded")]), at(3)));
+        assert_eq!(told(&journal), [("n1", Some("n2"), "Descheduler", "Succeeded")]);
+        assert_eq!((journal.migrations[0].began, journal.migrations[0].ended), (at(1), Some(at(3))));
+    }
+
+    #[test]
+    fn a_vm_that_stays_tells_why() {
+        let mut journal = Journal::default();
+        journal.see(&vm(Some("n1"), Some("n1"), &[("EvictionRequested", "True", "Deletion")]), at(1));
+        journal.see(&vm(Some("n1"), None, &[("Migrated", "False", "NotConverging")]), at(2));
+        assert_eq!(told(&journal), [("n1", None, "Deletion", "NotConverging")]);
+    }
+
+    #[test]
+    fn a_move_between_two_looks_is_one_too_and_a_new_start_is_none() {
+        let mut journal = Journal::default();
+        journal.see(&vm(Some("n1"), None, &[]), at(0));
+        assert!(journal.see(&vm(Some("n2"), None, &[]), at(1)));
+        assert_eq!(told(&journal), [("n1", Some("n2"), "Eviction", "Succeeded")]);
+        assert!(!journal.see(&vm(None, None, &[]), at(2)));
+        assert!(!journal.see(&vm(Some("n3"), None, &[]), at(3)));
+    }
+
+    #[test]
+    fn a_vm_that_is_deleted_on_its_way_ends_its_migration_and_the_journal_is_bounded() {
+        let mut journal = Journal::default();
+        journal.see(&vm(Some("n1"), Some("n1"), &[]), at(0));
+        assert!(journal.forget("a", at(1)));
+        assert!(!journal.forget("a", at(2)));
+        assert_eq!(told(&journal), [("n1", None, "Eviction", "VmDeleted")]);
+        for round in 0..2 * MOST {
+            journal.see(&vm(Some(if round % 2 == 0 { "n1" } else { "n2" }), None, &[]), at(3));
+        }
+        assert_eq!(journal.migrations.len(), MOST);
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("migrations.json");
+        let mut journal = Journal::default();
+        journal.see(&vm(Some("n1"), Some("n1"), &[]), at(0));
+        journal.write(&file).unwrap();
+        assert_eq!(read(&file).unwrap(), Vec::from(journal.migrations));
+    }
+}

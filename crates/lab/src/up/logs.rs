@@ -1,0 +1,83 @@
+//! Where the words of our own parts go: they share a process, and each has a log of its own all the same.
+
+use std::{
+    collections::BTreeMap,
+    fs::{File, OpenOptions},
+    io::{self, Write},
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+/// Parts by the modules that they are.
+const MODULES: [(&str, &str); 6] = [
+    ("lab::vm", "vm-controller"),
+    ("lab::webhook", "eviction-webhook"),
+    ("lab::exporter", "metrics-exporter"),
+    ("lab::descheduler::soft_tainter", "soft-tainter"),
+    ("lab::descheduler", "descheduler-operator"),
+    ("lab::mco", "machine-config-operator"),
+];
+/// Whatever is nobody's.
+const REST: &str = "lab";
+
+/// The part that a module belongs to.
+fn part_of(module: Option<&str>) -> &'static str {
+    let module = module.unwrap_or_default();
+    let is_in = |of: &str| module.strip_prefix(of).is_some_and(|rest| rest.is_empty() || rest.starts_with("::"));
+    MODULES.into_iter().find(|(of, _)| is_in(of)).map_or(REST, |(_, part)| part)
+}
+
+/// The log of a part of ours.
+pub(super) fn path(folder: &Path, part: &str) -> PathBuf {
+    folder.join(format!("{part}.log"))
+}
+
+/// The logs of all parts that are ours. Nothing is kept before there is a folder.
+#[derive(Debug, Clone, Default)]
+pub struct PartLogs(Arc<Mutex<BTreeMap<&'static str, File>>>);
+
+impl PartLogs {
+    pub(super) fn open(&self, folder: &Path) -> io::Result<()> {
+        let mut files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for part in MODULES.iter().map(|(_, part)| *part).chain([REST]) {
+            files.insert(part, OpenOptions::new().create(true).append(true).open(path(folder, part))?);
+        }
+        Ok(())
+    }
+
+    /// A line that a module said.
+    pub fn write(&self, module: Option<&str>, line: &[u8]) -> io::Result<()> {
+        let mut files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        files.get_mut(part_of(module)).map_or(Ok(()), |file| file.write_all(line))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_module_belongs_to_a_part() {
+        for (module, part) in [
+            (Some("lab::vm::controller"), "vm-controller"),
+            (Some("lab::vmm"), "lab"),
+            (Some("lab::descheduler::soft_tainter"), "soft-tainter"),
+            (Some("lab::descheduler::operator"), "descheduler-operator"),
+            (Some("kube::client"), "lab"),
+            (None, "lab"),
+        ] {
+            assert_eq!(part_of(module), part, "{module:?}");
+        }
+    }
+
+    #[test]
+    fn each_part_has_a_file_of_its_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let logs = PartLogs::default();
+        logs.write(Some("lab::vm"), b"too early\n").unwrap();
+        logs.open(folder.path()).unwrap();
+        logs.write(Some("lab::vm::handle"), b"here\n").unwrap();
+        assert_eq!(std::fs::read_to_string(path(folder.path(), "vm-controller")).unwrap(), "here\n");
+        assert_eq!(std::fs::read_to_string(path(folder.path(), "soft-tainter")).unwrap(), "");
+    }
+}

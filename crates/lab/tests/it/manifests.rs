@@ -1,0 +1,278 @@
+//! The lab as manifests: that they are current, that a real API server takes them, and what the scripts do with them.
+
+use std::{
+    fs,
+    os::unix::fs::{PermissionsExt, symlink},
+    path::Path,
+    process::{Command, Output},
+};
+
+use devcluster::{Cluster, Identity, tools::Program};
+use tempfile::TempDir;
+
+use crate::platform::{blank, documents, root};
+
+const FOLDER: &str = "config/lab";
+/// In the order in which the script applies them.
+const MANIFESTS: [&str; 11] = [
+    "virtualmachine-crd.yaml",
+    "kwok-nodes.yaml",
+    "prometheus.yaml",
+    "prometheus-rules.yaml",
+    "metrics-exporter.yaml",
+    "vm-controller.yaml",
+    "eviction-webhook.yaml",
+    "descheduler.yaml",
+    "descheduler-policy.yaml",
+    "descheduler-operator.yaml",
+    "example-vms.yaml",
+];
+/// What the scripts need beside the programs that are played here.
+const UTILITIES: [&str; 9] = ["bash", "cat", "dirname", "env", "grep", "jq", "mktemp", "rm", "sed"];
+
+#[test]
+fn the_committed_manifests_are_up_to_date() {
+    for (path, expected) in lab::manifests::files() {
+        let committed = fs::read_to_string(root().join(path)).unwrap_or_default();
+        assert!(committed == expected, "{path} is out of date: run `make generate` and commit the result");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_api_server_accepts_every_manifest() {
+    let (cluster, _) = blank(Cluster::builder()).await;
+    let folder = tempfile::tempdir().unwrap();
+    let kubectl = async |args: &[&str], file: &Path| {
+        let args = [args, &["-f", file.to_str().unwrap()]].concat();
+        let output = cluster.access().kubectl(&Identity::Admin, &args).await.unwrap();
+        assert!(output.status.success(), "{}: {}", file.display(), String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    // Whatever is in a namespace, or of a new kind, can be tried only once these are there.
+    for name in MANIFESTS {
+        let path = root().join(FOLDER).join(name);
+        let first = documents(&path).into_iter().filter(|object| {
+            let kind = object["kind"].as_str();
+            matches!(kind, Some("Namespace" | "CustomResourceDefinition"))
+        });
+        for object in first {
+            let file = folder.path().join("first.json");
+            fs::write(&file, object.to_string()).unwrap();
+            kubectl(&["apply", "--server-side"], &file).await;
+        }
+    }
+    let args = ["wait", "--for", "condition=Established", "crd", "virtualmachines.simulation.node-classifier.io"];
+    let established = cluster.access().kubectl(&Identity::Admin, &args).await.unwrap();
+    assert!(established.status.success(), "{established:?}");
+    for name in MANIFESTS {
+        let path = root().join(FOLDER).join(name);
+        let count = documents(&path).len();
+        let told = kubectl(&["apply", "--server-side", "--dry-run=server", "--validate=strict"], &path).await;
+        assert_eq!(told.lines().count(), count, "{told}");
+        // And as `kubectl apply -f` does it without options.
+        let told = kubectl(&["apply", "--dry-run=server"], &path).await;
+        assert_eq!(told.lines().count(), count, "{told}");
+    }
+    let folder = root().join(FOLDER);
+    let all = cluster.access().kubectl(&Identity::Admin, &["kustomize", folder.to_str().unwrap()]).await.unwrap();
+    assert!(all.status.success(), "{}", String::from_utf8_lossy(&all.stderr));
+}
+
+/// Programs that only note how they were called, and nothing else on the path but what the scripts need.
+struct Stage {
+    folder: TempDir,
+}
+
+impl Stage {
+    /// `engines` are those that are installed; those that begin with `!` do not answer.
+    fn new(engines: &[&str], kind: &str, clusters: &str) -> Stage {
+        let stage = Stage { folder: tempfile::tempdir().unwrap() };
+        fs::create_dir(stage.folder.path().join("bin")).unwrap();
+        for name in UTILITIES {
+            let found = ["/usr/bin", "/bin", "/usr/local/bin"].iter().map(|folder| Path::new(folder).join(name));
+            let Some(found) = found.into_iter().find(|path| path.exists()) else { continue };
+            symlink(found, stage.folder.path().join("bin").join(name)).unwrap();
+        }
+        let note = "echo \"${0##*/} $*\" >> \"$CALLS\"\n";
+        for engine in engines {
+            let answer = if engine.starts_with('!') { "[ \"$1\" != ps ]\n" } else { "" };
+            stage.program(engine.trim_start_matches('!'), &format!("{note}{answer}"));
+        }
+        let version = format!("if [ \"$1\" = version ]; then echo '{kind}'; exit; fi\n");
+        let list = format!("if [ \"$1 $2\" = 'get clusters' ]; then echo '{clusters}'; exit; fi\n");
+        let provider = "echo \"with $KIND_EXPERIMENTAL_PROVIDER\" >> \"$CALLS\"\n";
+        stage.program("kind", &format!("{version}{list}{provider}{note}"));
+        stage.program("kubectl", note);
+        stage
+    }
+
+    fn program(&self, name: &str, body: &str) {
+        let file = self.folder.path().join("bin").join(name);
+        fs::write(&file, format!("#!/usr/bin/env bash\n{body}")).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    fn run(&self, args: &[&str], env: &[(&str, &str)]) -> Run {
+        let calls = self.folder.path().join("calls");
+        let output = Command::new(self.folder.path().join("bin/bash"))
+            .arg(root().join(FOLDER).join("setup-kind-env.sh"))
+            .args(args)
+            .env_clear()
+            .env("PATH", self.folder.path().join("bin"))
+            .env("CALLS", &calls)
+            .envs(env.iter().copied())
+            .output()
+            .unwrap();
+        Run { output, calls: fs::read_to_string(calls).unwrap_or_default() }
+    }
+}
+
+struct Run {
+    output: Output,
+    calls: String,
+}
+
+impl Run {
+    fn succeeded(&self) -> &Run {
+        assert!(self.output.status.success(), "{}\n{}", self.told(), self.calls);
+        self
+    }
+
+    fn failed(&self, why: &str) {
+        assert_eq!(self.output.status.code(), Some(1), "{}", self.told());
+        assert!(self.told().contains(why), "{}", self.told());
+        assert!(!self.calls.contains("create cluster"), "{}", self.calls);
+    }
+
+    fn told(&self) -> String {
+        String::from_utf8_lossy(&[&*self.output.stdout, &*self.output.stderr].concat()).into_owned()
+    }
+
+    fn calls(&self, call: &str) -> &Run {
+        assert!(self.calls.lines().any(|line| line.starts_with(call)), "no {call:?} in\n{}", self.calls);
+        self
+    }
+
+    fn never_calls(&self, call: &str) -> &Run {
+        assert!(!self.calls.lines().any(|line| line.starts_with(call)), "{call:?} in\n{}", self.calls);
+        self
+    }
+}
+
+const RECENT: &str = "kind v0.30.0 go1.24.6 linux/amd64";
+const CREATE: &str = "kind create cluster --name node-classifier-sim --image kindest/node:v1.34.0 --config ";
+
+#[test]
+fn docker_is_used_where_it_answers() {
+    let run = Stage::new(&["docker", "podman"], RECENT, "other").run(&[], &[]);
+    let build = format!("docker build --target rebalance-lab --tag {} ", lab::manifests::IMAGE);
+    run.succeeded().calls("with docker").calls(&build).calls(CREATE);
+    run.calls(&format!("kind load docker-image {} --name node-classifier-sim", lab::manifests::IMAGE));
+    run.never_calls("podman").never_calls("kind delete");
+    assert!(run.told().contains("http://localhost:9090"), "{}", run.told());
+    assert!(!run.told().contains("warning"), "{}", run.told());
+}
+
+#[test]
+fn podman_is_used_where_docker_is_missing_or_does_not_answer_or_when_it_is_asked_for() {
+    for (engines, env) in [
+        (&["podman"][..], &[][..]),
+        (&["!docker", "podman"], &[]),
+        (&["docker", "podman"], &[("KIND_EXPERIMENTAL_PROVIDER", "podman")]),
+    ] {
+        let run = Stage::new(engines, RECENT, "").run(&[], env);
+        run.succeeded().calls("with podman").calls("podman build --target rebalance-lab").calls("podman save --output");
+        run.calls("kind load image-archive").calls(CREATE).never_calls("docker build");
+    }
+}
+
+#[test]
+fn what_is_missing_or_too_old_is_told_before_anything_is_made() {
+    let old = "kind v0.19.0 go1.20.4 linux/amd64";
+    Stage::new(&["docker"], old, "")
+        .run(&[], &[])
+        .failed("error: kind v0.19.0 is too old: v0.20.0 is needed, v0.30.0 recommended");
+    Stage::new(&["docker"], "no idea", "").run(&[], &[]).failed("cannot tell the version of kind");
+    Stage::new(&[], RECENT, "").run(&[], &[]).failed("neither docker nor podman answers");
+    Stage::new(&["!docker", "!podman"], RECENT, "").run(&[], &[]).failed("neither docker nor podman answers");
+    let wish = |engine| [("KIND_EXPERIMENTAL_PROVIDER", engine)];
+    let docker = Stage::new(&["docker"], RECENT, "");
+    docker.run(&[], &wish("podman")).failed("KIND_EXPERIMENTAL_PROVIDER is podman, which is not installed");
+    docker.run(&[], &wish("nerdctl")).failed("docker and podman are supported");
+    docker.run(&["--fast"], &[]).failed("unknown option --fast");
+}
+
+#[test]
+fn a_kind_that_is_old_but_not_too_old_is_used_with_a_warning() {
+    for version in ["0.20.0", "0.29.9", "0.20"] {
+        let run = Stage::new(&["docker"], &format!("kind v{version} go1.20.4 linux/amd64"), "").run(&[], &[]);
+        run.succeeded().calls(CREATE);
+        assert!(run.told().contains("v0.30.0 or later is recommended"), "{}", run.told());
+    }
+    for version in ["0.30.0", "0.100.1", "1.0.0-alpha"] {
+        let run = Stage::new(&["docker"], &format!("kind v{version} go1.20.4 linux/amd64"), "").run(&[], &[]);
+        assert!(!run.succeeded().told().contains("recommended"), "{}", run.told());
+    }
+}
+
+#[test]
+fn a_cluster_that_is_there_is_kept_when_nobody_can_be_asked() {
+    let run = Stage::new(&["docker"], RECENT, "node-classifier-sim").run(&[], &[]);
+    run.succeeded().never_calls("kind create").never_calls("kind delete").calls("kind export kubeconfig");
+}
+
+#[test]
+fn everything_that_is_applied_is_there_and_everything_there_is_applied() {
+    let policy = Stage::new(&["docker"], RECENT, "").run(&[], &[]);
+    let operator = Stage::new(&["docker"], RECENT, "").run(&["--operator", "--no-vms"], &[]);
+    policy.succeeded().never_calls("kubectl --context kind-node-classifier-sim -n openshift-");
+    operator.succeeded().never_calls("kubectl --context kind-node-classifier-sim -n kube-descheduler");
+    operator.never_calls("kubectl --context kind-node-classifier-sim cordon");
+    let applied = |run: &Run| -> Vec<String> {
+        let files = run.calls.lines().filter_map(|line| line.split_once(" -f ")).map(|(_, file)| file.to_owned());
+        files.inspect(|file| assert!(Path::new(file).exists(), "{file}")).collect()
+    };
+    let applied = [applied(&policy), applied(&operator)].concat();
+    for name in MANIFESTS {
+        assert!(applied.iter().any(|file| Path::new(file).ends_with(name)), "{name} is never applied");
+    }
+    let namespaced = |name: &str| policy.calls.lines().any(|line| line.ends_with(name));
+    assert!(namespaced("label nodes -l type=kwok kubevirt.io/schedulable=true --overwrite"));
+    assert!(namespaced("uncordon kwok-node-3 kwok-node-4 kwok-node-5"));
+}
+
+#[test]
+fn ports_of_the_cluster_lead_to_the_services_that_the_guide_names() {
+    let kind = &documents(&root().join(FOLDER).join("kind-config.yaml"))[0];
+    let mappings = kind["nodes"][0]["extraPortMappings"].as_array().unwrap().clone();
+    let services: Vec<_> = MANIFESTS.iter().flat_map(|name| documents(&root().join(FOLDER).join(name))).collect();
+    for (name, host) in
+        [("prometheus", 9090), ("metrics-exporter", 8000), ("descheduler", 8443), ("descheduler-operator", 8443)]
+    {
+        let service = services.iter().find(|it| it["kind"] == "Service" && it["metadata"]["name"] == name).unwrap();
+        let port = &service["spec"]["ports"][0]["nodePort"];
+        let leads = |mapping: &serde_json::Value| mapping["hostPort"] == host && mapping["containerPort"] == *port;
+        assert!(mappings.iter().any(leads), "{name}: {port}");
+    }
+}
+
+#[test]
+fn the_image_of_the_script_is_built_with_the_descheduler_that_is_tested_here() {
+    let dockerfile = fs::read_to_string(root().join("Dockerfile")).unwrap();
+    let descheduler = format!("descheduler/descheduler:{} AS descheduler", Program::Descheduler.version());
+    for text in [descheduler.as_str(), "AS rebalance-lab\n", "ENTRYPOINT [\"/rebalance-lab\"]\n"] {
+        assert!(dockerfile.contains(text), "no {text:?} in Dockerfile");
+    }
+    let script = fs::read_to_string(root().join(FOLDER).join("setup-kind-env.sh")).unwrap();
+    assert!(script.contains(&format!("readonly IMAGE={}\n", lab::manifests::IMAGE)));
+}
+
+#[test]
+fn the_scripts_are_bash() {
+    for name in ["setup-kind-env.sh", "test-closed-loop.sh"] {
+        let path = root().join(FOLDER).join(name);
+        let checked = Command::new("bash").arg("-n").arg(&path).output().unwrap();
+        assert!(checked.status.success(), "{name}: {}", String::from_utf8_lossy(&checked.stderr));
+        assert!(fs::metadata(&path).unwrap().permissions().mode() & 0o111 != 0, "{name} cannot be run");
+    }
+}
