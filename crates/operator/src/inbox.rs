@@ -65,6 +65,11 @@ impl Inbox {
         std::mem::take(&mut self.mail.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// Whether something about this waits to be read.
+    pub(crate) fn mentions(&self, query: &Query) -> bool {
+        self.mail.lock().unwrap_or_else(PoisonError::into_inner).sightings.contains_key(query)
+    }
+
     pub(crate) async fn arrival(&self) {
         self.arrived.notified().await;
     }

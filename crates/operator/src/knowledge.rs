@@ -20,10 +20,10 @@ impl Knowledge {
 
     /// What need not be asked again to draw up a plan: what never changes, and lists, which their watch keeps. An API server
     /// that is asked for a list of something that changes rarely may take a tenth of a second to be sure of it.
-    pub(crate) fn kept(&self, is_watched: impl Fn(&Query) -> bool) -> Facts {
+    pub(crate) fn kept(&self, is_current: impl Fn(&Query) -> bool) -> Facts {
         let is_kept = |query: &Query, answer: &Answer| match answer {
             Answer::Object { .. } => is_constant(query),
-            Answer::List { .. } => is_watched(query),
+            Answer::List { .. } => is_current(query),
             _ => false,
         };
         let keep = |query: &Query| {

@@ -305,7 +305,8 @@ impl Steward {
     }
 
     fn kept(&self) -> Facts {
-        self.state.knowledge.kept(|query| !self.state.refused.contains_key(query))
+        let is_current = |query: &Query| !self.state.refused.contains_key(query) && !self.inbox.mentions(query);
+        self.state.knowledge.kept(is_current)
     }
 
     /// A plan from what was just seen, or else from what the cluster says now and not from what was heard earlier. Errors are

@@ -47,8 +47,10 @@ fn low_priorities_go_first_and_what_cannot_migrate_is_passed_over() {
 - {name: plain, count: 3, cores: 10, memory: 1Gi, cpu: 0.9, on: [n-1]}
 - {name: cool, count: 9, cores: 1, memory: 1Gi, cpu: 0.1, on: [n-2, n-3, n-4]}";
     let evicted = first_evictions(&scenario(vms, "limits: {total: 5, perNode: 4}"));
-    let names: Vec<&str> = evicted.iter().map(|(vm, _)| vm.as_str()).collect();
-    assert_eq!(names, ["plain-1", "plain-2", "plain-3", "precious-1"]);
+    let mut names: Vec<&str> = evicted.iter().map(|(vm, _)| vm.as_str()).collect();
+    assert!(names.pop().unwrap().starts_with("precious-"), "{names:?}");
+    names.sort_unstable();
+    assert_eq!(names, ["plain-1", "plain-2", "plain-3"], "of equals, any goes first");
 }
 
 /// Whole percent: a score a hair above the bound is not over, in contrast to the reference.
