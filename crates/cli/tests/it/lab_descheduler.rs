@@ -5,7 +5,7 @@ use std::{
     io::{Read, Write},
     net::TcpStream,
     path::Path,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use devcluster::{Cluster, Companion, Identity};
@@ -19,19 +19,9 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-const PATIENCE: Duration = Duration::from_secs(40);
-const NAMESPACE: &str = "openshift-kube-descheduler-operator";
+use crate::eventually::eventually;
 
-async fn eventually<T>(what: &str, mut check: impl AsyncFnMut() -> Option<T>) -> T {
-    let start = Instant::now();
-    loop {
-        if let Some(found) = check().await {
-            return found;
-        }
-        assert!(start.elapsed() < PATIENCE, "did not happen: {what}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-}
+const NAMESPACE: &str = "openshift-kube-descheduler-operator";
 
 async fn start(cluster: &Cluster, name: &'static str, more: &[&str]) -> Companion {
     let args = [&[name, "--host=127.0.0.1", "--port=0", "--prometheus=http://127.0.0.1:9"], more].concat();

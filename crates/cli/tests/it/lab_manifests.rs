@@ -6,7 +6,7 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::Command,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use api::{VirtualMachine, virtual_machine::Phase};
@@ -27,7 +27,8 @@ use lab::{kwok, manifests, prometheus};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+use crate::eventually::eventually;
+
 const GRACE: Duration = Duration::from_secs(10);
 const POLICY: &str = "/policy-dir/policy.yaml";
 const PROMETHEUS: &str = "http://prometheus.monitoring.svc:9090";
@@ -39,17 +40,6 @@ const FILES: [&str; 6] = [
     "metrics-exporter.yaml",
     "vm-controller.yaml",
 ];
-
-async fn eventually<T>(what: &str, mut check: impl AsyncFnMut() -> Option<T>) -> T {
-    let start = Instant::now();
-    loop {
-        if let Some(found) = check().await {
-            return found;
-        }
-        assert!(start.elapsed() < PATIENCE, "did not happen: {what}");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-}
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")

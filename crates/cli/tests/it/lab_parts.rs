@@ -4,7 +4,7 @@ use std::{
     io::{Read, Write},
     net::TcpStream,
     path::Path,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use api::{VirtualMachine, crd, virtual_machine::Phase};
@@ -17,19 +17,9 @@ use kube::{
 use lab::kwok;
 use serde_json::json;
 
-const PATIENCE: Duration = Duration::from_secs(40);
-const GRACE: Duration = Duration::from_secs(5);
+use crate::eventually::eventually;
 
-async fn eventually<T>(what: &str, mut check: impl AsyncFnMut() -> Option<T>) -> T {
-    let start = Instant::now();
-    loop {
-        if let Some(found) = check().await {
-            return found;
-        }
-        assert!(start.elapsed() < PATIENCE, "did not happen: {what}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-}
+const GRACE: Duration = Duration::from_secs(5);
 
 /// A part that runs, and the address that it says it listens at.
 struct Part {

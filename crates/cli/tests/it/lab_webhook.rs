@@ -1,9 +1,6 @@
 //! The eviction webhook as a process of its own, on a real API server.
 
-use std::{
-    path::Path,
-    time::{Duration, Instant},
-};
+use std::{path::Path, time::Duration};
 
 use api::{VirtualMachine, crd};
 use devcluster::{Cluster, Companion, Identity};
@@ -15,21 +12,11 @@ use kube::{
 use lab::launcher;
 use serde_json::json;
 
-const PATIENCE: Duration = Duration::from_secs(40);
+use crate::eventually::eventually;
+
 const GRACE: Duration = Duration::from_secs(5);
 const HERE: &str = "--reach=127.0.0.1";
 const POD: &str = "virt-launcher-a-00000";
-
-async fn eventually<T>(what: &str, mut check: impl AsyncFnMut() -> Option<T>) -> T {
-    let start = Instant::now();
-    loop {
-        if let Some(found) = check().await {
-            return found;
-        }
-        assert!(start.elapsed() < PATIENCE, "did not happen: {what}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-}
 
 async fn start(cluster: &Cluster, more: &[&str]) -> Companion {
     let args = [&["webhook", "--host=127.0.0.1", "--port=0"], more].concat();

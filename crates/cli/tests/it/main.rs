@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod eventually;
 mod guide;
 mod lab_descheduler;
 mod lab_manifests;

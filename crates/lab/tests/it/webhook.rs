@@ -1,10 +1,14 @@
 //! The eviction webhook on a real API server: evictions through the Eviction API, deletions by kubectl.
 
-use std::{collections::BTreeSet, path::Path, sync::Arc, time::Duration};
+mod certificates;
+mod crowd;
+mod moves;
+
+use std::{sync::Arc, time::Duration};
 
 use api::{VirtualMachine, crd, virtual_machine::Phase};
 use devcluster::{Cluster, Component, Identity, Kwok};
-use futures::{StreamExt, future::join_all, stream};
+use futures::{StreamExt, future::join_all};
 use k8s_openapi::api::{
     admissionregistration::v1::ValidatingWebhookConfiguration,
     core::v1::{Namespace, Node, Pod},
@@ -19,7 +23,6 @@ use lab::{
     vm::{self, VmController},
     webhook::{COLLECTORS, Certificates, EVICTION_REQUESTED, EVICTION_SOURCE, NAME, Reach, Settings, Webhook},
 };
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use serde_json::{Value, json};
 use tokio::{
     sync::{Mutex, MutexGuard, OnceCell},
@@ -390,241 +393,4 @@ async fn malformed_reviews_are_refused(webhook: &Webhook) {
     assert_eq!(send("GET", "/validate", "").await.0, 405);
     assert_eq!(send("GET", "/nowhere", "").await.0, 404);
     assert_eq!(send("GET", "/health", "").await, (200, r#"{"status":"healthy"}"#.to_owned()));
-}
-
-/// The VM controller, the collectors and the webhook together. Weakness 13.1-8: deleting a VM left an undeletable pod.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn with_the_vm_controller_evictions_move_vms_and_deletions_succeed_even_without_the_webhook() {
-    let (_turn, lab) = Lab::start_with_nodes().await;
-    let _controller = lab.controller(Duration::from_secs(30)).await;
-    let webhook = lab.webhook(Certificates::default()).await;
-    let spaces: Api<Namespace> = Api::all(lab.client.clone());
-    for name in ["one", "two"] {
-        let space = json!({"metadata": {"name": name}});
-        spaces.create(&PostParams::default(), &serde_json::from_value(space).unwrap()).await.unwrap();
-    }
-    for (namespace, name) in [("default", "a"), ("default", "b"), ("default", "c"), ("one", "d"), ("two", "e")] {
-        lab.within(namespace).create(name).await;
-        lab.settled(namespace, name).await;
-    }
-    lab.is_asked(&lab.settled("default", "c").await.0).await;
-
-    for how in ["evict", "delete"] {
-        let (pod, node) = lab.settled("default", "a").await;
-        let message = match how {
-            "evict" => lab.evict(&pod).await.unwrap().1,
-            _ => lab.kubectl(&["delete", "pod", &pod, "--wait=false"]).await.1,
-        };
-        assert!(message.ends_with("Eviction triggered evacuation of VMI \"default/a\""), "{message}");
-        let moved = async || Some(lab.settled("default", "a").await).filter(|(_, now)| *now != node);
-        eventually(|| format!("the VM moves after {how}"), moved).await;
-        let old = async || lab.pods.get_opt(&pod).await.unwrap().is_none().then_some(());
-        eventually(|| format!("the source goes after {how}"), old).await;
-    }
-
-    lab.goes("default", "a").await;
-    lab.empties("one").await;
-    // The same without the webhook, which nobody else's pods need either.
-    let (pod, _) = lab.settled("default", "c").await;
-    lab.add_pod("web-0", Some("n1"), json!({})).await;
-    lab.add_pod("web-1", Some("n1"), json!({})).await;
-    drop(webhook);
-    let refused = |by| format!("failed calling webhook \"{by}\"");
-    let (_, said) = lab.evict(&pod).await.unwrap();
-    assert!(said.contains(&refused(EVICTIONS)), "{said}");
-    let (_, said) = outcome(lab.pods.delete(&pod, &DeleteParams::default()).await).unwrap();
-    assert!(said.contains(&refused(DELETIONS)), "{said}");
-    assert_eq!(lab.evict("web-0").await, None);
-    assert_eq!(outcome(lab.pods.delete("web-1", &DeleteParams::default()).await), None);
-    lab.goes("default", "b").await;
-    lab.empties("two").await;
-    lab.settled("default", "c").await;
-    for name in ["one", "two"] {
-        let is_gone = async || spaces.get_opt(name).await.unwrap().is_none().then_some(());
-        eventually(|| format!("namespace {name} goes"), is_gone).await;
-    }
-}
-
-/// Weakness 3.6: no `eviction-in-progress`, so that a failed migration kept the descheduler waiting for ten minutes.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_eviction_is_shown_on_the_pod_while_it_lasts_and_can_be_repeated_when_it_failed() {
-    let (_turn, lab) = Lab::start_with_nodes().await;
-    let _controller = lab.controller(Duration::from_secs(2)).await;
-    let _webhook = lab.webhook(Certificates::default()).await;
-    lab.create("f").await;
-    let (pod, node) = lab.settled("default", "f").await;
-    lab.is_asked(&pod).await;
-    let nodes: Api<Node> = Api::all(lab.client.clone());
-    let cordon = async |is: bool| {
-        let patch = Patch::Merge(json!({"spec": {"unschedulable": is}}));
-        for name in ["n1", "n2"] {
-            nodes.patch(name, &PatchParams::default(), &patch).await.unwrap();
-        }
-    };
-    cordon(true).await;
-    for _ in 0..2 {
-        let fields = format!("metadata.name={pod}");
-        let mut changes = lab.pods.watch(&WatchParams::default().fields(&fields), "0").await.unwrap().boxed();
-        assert_eq!(lab.evict(&pod).await, Some(triggered(EVICTIONS, "default/f")));
-        let mut seen = Vec::new();
-        let follow = async {
-            while seen != [false, true, false] {
-                if let Some(Ok(WatchEvent::Added(pod) | WatchEvent::Modified(pod))) = changes.next().await {
-                    seen.push(pod.annotations().contains_key(launcher::EVICTION_IN_PROGRESS));
-                    seen.dedup();
-                }
-            }
-        };
-        timeout(Duration::from_secs(40), follow).await.unwrap();
-        assert_eq!(lab.settled("default", "f").await, (pod.clone(), node.clone()), "it stays where it is");
-    }
-    cordon(false).await;
-    assert_eq!(lab.evict(&pod).await, Some(triggered(EVICTIONS, "default/f")));
-    let moved = async || Some(lab.settled("default", "f").await).filter(|(now, _)| *now != pod);
-    eventually(|| "the VM moves".into(), moved).await;
-}
-
-impl Lab {
-    /// Waits until a VM runs as one pod without anything under way. Returns pod and node.
-    async fn settled(&self, namespace: &str, name: &str) -> (String, String) {
-        let vms: Api<VirtualMachine> = Api::namespaced(self.client.clone(), namespace);
-        let pods: Api<Pod> = Api::namespaced(self.client.clone(), namespace);
-        let selector = ListParams::default().labels(&format!("{}={name}", launcher::DOMAIN));
-        let check = async || {
-            let status = vms.get(name).await.ok()?.status?;
-            let pods = pods.list(&selector).await.unwrap().items;
-            let is_settled = status.phase == Some(Phase::Running)
-                && status.evacuation_node_name.is_none()
-                && pods.len() == 1
-                && status.pod_name == pods[0].metadata.name
-                && !pods[0].annotations().contains_key(launcher::EVICTION_IN_PROGRESS);
-            is_settled.then_some((status.pod_name?, status.node_name?))
-        };
-        eventually(|| format!("VM {namespace}/{name} runs as one pod"), check).await
-    }
-
-    /// Deletes a VM and waits until it and its pods are gone.
-    async fn goes(&self, namespace: &str, name: &str) {
-        let vms: Api<VirtualMachine> = Api::namespaced(self.client.clone(), namespace);
-        let selector = ListParams::default().labels(&format!("{}={name}", launcher::DOMAIN));
-        vms.delete(name, &DeleteParams::foreground()).await.unwrap();
-        let is_gone = async || {
-            let pods = self.pods.list(&selector).await.unwrap().items;
-            (pods.is_empty() && vms.get_opt(name).await.unwrap().is_none()).then_some(())
-        };
-        eventually(|| format!("VM {namespace}/{name} goes"), is_gone).await;
-    }
-
-    /// Deletes a namespace and waits until VMs and pods in it are gone. The rest takes a while.
-    async fn empties(&self, name: &str) {
-        let spaces: Api<Namespace> = Api::all(self.client.clone());
-        spaces.delete(name, &DeleteParams::default()).await.unwrap();
-        let vms: Api<VirtualMachine> = Api::namespaced(self.client.clone(), name);
-        let pods: Api<Pod> = Api::namespaced(self.client.clone(), name);
-        let all = ListParams::default();
-        let is_empty = async || {
-            let (vms, pods) = (vms.list(&all).await.unwrap().items, pods.list(&all).await.unwrap().items);
-            (vms.is_empty() && pods.is_empty()).then_some(())
-        };
-        eventually(|| format!("namespace {name} becomes empty"), is_empty).await;
-    }
-}
-
-/// Weakness 3.5: no rotation, and every call failed between the installation and the first `caBundle`.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn certificates_are_renewed_and_read_again_while_requests_go_on() {
-    let lab = Lab::start().await;
-    let pod = lab.add("a").await;
-    let expected = Some(triggered(EVICTIONS, "default/a"));
-    let webhook = lab.webhook(Certificates::Own { lifetime: Duration::from_secs(6) }).await;
-    lab.is_asked(&pod).await;
-    let (mut bundles, mut requests) = (BTreeSet::new(), 0);
-    eventually(
-        || "three renewals".into(),
-        async || {
-            bundles.insert(lab.bundle().await);
-            let all = join_all((0..8).map(|_| lab.try_eviction(&pod))).await;
-            requests += all.len();
-            all.into_iter().for_each(|answer| assert_eq!(answer, expected, "after {} bundles", bundles.len()));
-            (bundles.len() > 3).then_some(())
-        },
-    )
-    .await;
-    assert!(requests > 50, "{requests}");
-    drop(webhook);
-
-    let folder = tempfile::tempdir().unwrap();
-    let path = |name: &str| folder.path().join(name);
-    let (_, old) = write_certificates(folder.path());
-    let files = Certificates::Files {
-        certificate: path("tls.crt"),
-        key: path("tls.key"),
-        authority: Some(path("ca.crt")),
-        interval: Duration::from_millis(5),
-    };
-    let _webhook = lab.webhook(files).await;
-    assert_eq!(lab.bundle().await, old.as_bytes());
-    lab.is_asked(&pod).await;
-    // A certificate without its key is not used.
-    let other = tempfile::tempdir().unwrap();
-    let (certificate, new) = write_certificates(other.path());
-    std::fs::write(path("tls.crt"), certificate).unwrap();
-    for _ in 0..20 {
-        assert_eq!(lab.try_eviction(&pod).await, expected);
-    }
-    for name in ["ca.crt", "tls.key"] {
-        std::fs::copy(other.path().join(name), path(name)).unwrap();
-    }
-    eventually(|| "the new CA is written".into(), async || (lab.bundle().await == new.as_bytes()).then_some(())).await;
-    lab.is_asked(&pod).await;
-}
-
-/// Writes a CA, a certificate and its key. Returns certificate and CA.
-fn write_certificates(folder: &Path) -> (String, String) {
-    let mut params = CertificateParams::default();
-    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    let authority = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
-    let key = KeyPair::generate().unwrap();
-    let params = CertificateParams::new(["127.0.0.1".to_owned()]).unwrap();
-    let certificate = params.signed_by(&key, &authority).unwrap().pem();
-    std::fs::write(folder.join("ca.crt"), authority.pem()).unwrap();
-    std::fs::write(folder.join("tls.crt"), &certificate).unwrap();
-    std::fs::write(folder.join("tls.key"), key.serialize_pem()).unwrap();
-    (certificate, authority.pem())
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn five_hundred_evictions_at_once_are_each_answered_correctly() {
-    const VMS: usize = 500;
-    let lab = Lab::start().await;
-    let names: Vec<String> = (0..VMS).map(|number| format!("vm-{number}")).collect();
-    let pods: Vec<String> = stream::iter(&names).map(|name| lab.add(name)).buffered(32).collect().await;
-    let one = lab.add("one").await;
-    let _webhook = lab.webhook(Certificates::default()).await;
-    lab.is_asked(&one).await;
-
-    // Connections first, which are not the matter here.
-    join_all(pods.iter().map(|pod| lab.pods.get(pod))).await;
-    let asked: Vec<_> = names.iter().zip(&pods).collect();
-    let mut slow = lab.evict_at_once(asked.clone(), &[triggered]).await;
-    // On a machine that is too busy some are refused for that, as they should be, and asked for again. The mark of such
-    // a one may have been written nevertheless.
-    for _ in 0..3 {
-        slow = lab.evict_at_once(slow, &[triggered, in_progress]).await;
-    }
-    assert!(slow.is_empty(), "too slow again and again: {slow:?}");
-    let vms = lab.vms.list(&ListParams::default()).await.unwrap().items;
-    let is_marked = |vm: &&VirtualMachine| {
-        vm.status.as_ref().unwrap().evacuation_node_name.is_some()
-            && cause(vm).is_some_and(|(why, _)| why == "Eviction")
-    };
-    assert_eq!(vms.iter().filter(is_marked).count(), VMS, "each with its cause");
-    lab.evict_at_once(asked, &[in_progress]).await;
-
-    // Of many for the same pod, one is the first.
-    let answers = join_all((0..50).map(|_| lab.evict(&one))).await;
-    let (first, later): (Vec<_>, Vec<_>) =
-        answers.into_iter().partition(|answer| *answer == Some(triggered(EVICTIONS, "default/one")));
-    assert_eq!(first.len(), 1);
-    assert!(later.iter().all(|answer| *answer == Some(in_progress(EVICTIONS, "default/one"))), "{later:?}");
 }
