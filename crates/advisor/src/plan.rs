@@ -3,10 +3,18 @@
 #[cfg(test)]
 mod tests;
 
-use api::virt_platform_config::{Input, Item, ItemState, Operation, Severity, TakeOver};
+use api::{
+    names::FIELD_MANAGER,
+    virt_platform_config::{Input, Item, ItemState, Operation, Severity, TakeOver},
+};
 use serde_json::{Value, json};
 
-use crate::{About, Change, Draft, Facts, Intent, ObjectRef, diff, drift, fields::Path, fingerprint::sha256, impact};
+use crate::{
+    About, Change, Draft, Facts, Intent, ObjectRef, diff, drift,
+    fields::{self, Path},
+    fingerprint::sha256,
+    impact,
+};
 
 /// What a dry run of one intent showed.
 #[derive(Debug, Clone, PartialEq)]
@@ -147,12 +155,37 @@ impl Plan {
     }
 }
 
+/// Whether an item leaves an object as it is, in everything that is the item's to set, take out or give up.
+fn changes_nothing(item: &Item, live: Option<&Value>, after: &Value) -> bool {
+    let Some(live) = live else { return false };
+    let mut ours = drift::leaves(item, Some(live)).into_iter().chain(fields::applied_by(live, FIELD_MANAGER));
+    drift::is_applied(item, Some(live)) && ours.all(|leaf| leaf.find(live) == leaf.find(after))
+}
+
 impl PlannedItem {
     fn new(intent: Intent, preview: Preview, facts: &Facts) -> Self {
         let Preview { live, outcome, takes_over } = preview;
         let (kind, name) = (intent.target.kind.kind, intent.target.name.as_str());
         let live = live.as_ref();
+        let (operation, desired_state, removes) = match intent.change {
+            Change::Delete => (Operation::Delete, None, Vec::new()),
+            Change::Apply { fields, remove } => {
+                (Operation::Apply, fields.as_object().cloned(), remove.iter().map(Path::to_string).collect())
+            }
+        };
+        let mut item = Item {
+            name: intent.name.to_owned(),
+            target_ref: intent.target.target(intent.version),
+            operation,
+            desired_state,
+            managed_fields: intent.managed.iter().map(|&path| path.to_owned()).collect(),
+            removes,
+            takes_over,
+            ..Item::default()
+        };
         let (after, refusal) = match outcome {
+            // What others have just put there, like a new default, is not to be written by us.
+            Outcome::Object(object) if changes_nothing(&item, live, &object) => (live.cloned(), None),
             Outcome::Object(object) => (Some(object), None),
             Outcome::Gone => (None, None),
             Outcome::Refused(refusal) => (live.cloned(), Some(refusal)),
@@ -170,28 +203,12 @@ impl PlannedItem {
             Some(_) => impact::unknown(intent.weight),
             None => impact::impact(intent.weight, live, after, changes, facts),
         };
-        let (operation, desired_state, removes) = match intent.change {
-            Change::Delete => (Operation::Delete, None, Vec::new()),
-            Change::Apply { fields, remove } => {
-                (Operation::Apply, fields.as_object().cloned(), remove.iter().map(Path::to_string).collect())
-            }
-        };
         let shown = refusal.is_none();
-        let mut item = Item {
-            name: intent.name.to_owned(),
-            target_ref: intent.target.target(intent.version),
-            operation,
-            impact_severity: Some(impact.severity),
-            impact_detail: impact.detail,
-            diff: shown.then(|| diff::diff(kind, name, live, after)),
-            desired_state,
-            managed_fields: intent.managed.iter().map(|&path| path.to_owned()).collect(),
-            removes,
-            takes_over,
-            state: if shown { ItemState::Pending } else { ItemState::Failed },
-            message: Some(refusal.as_ref().map_or(intent.message, Refusal::to_string)),
-            ..Item::default()
-        };
+        item.impact_severity = Some(impact.severity);
+        item.impact_detail = impact.detail;
+        item.diff = shown.then(|| diff::diff(kind, name, live, after));
+        item.state = if shown { ItemState::Pending } else { ItemState::Failed };
+        item.message = Some(refusal.as_ref().map_or(intent.message, Refusal::to_string));
         let fingerprint = drift::fingerprint(&item, live);
         item.source_fingerprint = Some(fingerprint.clone());
         let readable_diff = if shown { diff::readable(kind, name, live, after) } else { String::new() };

@@ -81,6 +81,21 @@ fn the_verb_says_what_would_be_done() {
     }
 }
 
+/// Between the read and the dry run a definition may have got a default more.
+#[test]
+fn what_others_put_beside_it_is_nothing_to_be_written() {
+    let verb = |live: Value, after: Value| {
+        planned(Weight::Component, apply(json!({"a": "1"})), Some(live), Outcome::Object(after)).verb
+    };
+    let live = || config_map(json!({"a": "1"}));
+    let mut defaulted = live();
+    defaulted["immutable"] = false.into();
+    assert_eq!(verb(live(), defaulted.clone()), Verb::Unchanged, "a default");
+    assert_eq!(verb(config_map(json!({})), defaulted), Verb::Configured, "a default beside what we set");
+    let given_up = ours(config_map(json!({"a": "1", "b": "2"})));
+    assert_eq!(verb(given_up, live()), Verb::Configured, "what was ours and no longer is wanted");
+}
+
 #[test]
 fn an_item_carries_what_the_status_shows() {
     let live = config_map(json!({"a": "1"}));
