@@ -6,7 +6,10 @@
 
 use std::time::Duration;
 
-use api::{VirtPlatformConfig, virt_platform_config::VirtPlatformConfigStatus};
+use api::{
+    VirtPlatformConfig,
+    virt_platform_config::{Phase, VirtPlatformConfigStatus},
+};
 use k8s_openapi::jiff::Timestamp;
 
 use crate::{
@@ -120,6 +123,12 @@ impl Session {
     /// The item that is being written.
     pub fn writing(&self) -> Option<&Writing> {
         self.writing.as_deref()
+    }
+
+    /// Whether a plan is drawn up as soon as this is recorded, from nothing that was seen before: it may be begun meanwhile.
+    pub fn draws_up_next(&self, recorded: &VirtPlatformConfig) -> bool {
+        let phase = recorded.status.as_ref().and_then(|status| status.phase);
+        matches!(phase, Some(Phase::Pending | Phase::Drafting)) && matches!(self.brought, Brought::Nothing)
     }
 
     pub fn begin(&mut self, setting: &Setting<'_>, now: Timestamp) -> Ask {

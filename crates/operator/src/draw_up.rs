@@ -1,8 +1,8 @@
 //! From a profile and its options to a plan for this cluster.
 
-use advisor::{Facts, InvalidOptions, Plan, Planner, Profile, profile, writing::ATTEMPTS};
+use advisor::{Draft, Facts, InvalidOptions, Plan, Planner, Preview, Profile, profile, writing::ATTEMPTS};
 use api::virt_platform_config::Options;
-use futures::future::try_join_all;
+use futures::future::{join, try_join_all};
 
 use crate::{Class, Kubernetes, RequestError, fetch::fetch, preview::preview};
 
@@ -34,37 +34,68 @@ pub async fn draw_up(
     profile: &dyn Profile,
     options: Option<&Options>,
 ) -> Result<Plan, DrawUpError> {
-    let planner = profile.resolve(options)?;
-    let mut attempt = 1;
-    loop {
-        match draw_up_once(kubernetes, profile, planner.as_ref()).await {
-            // A target moved meanwhile. What is wanted of it may follow from what it was, so everything is looked at again.
-            Err(DrawUpError::Request(error)) if error.class == Class::Conflict && attempt < ATTEMPTS => attempt += 1,
-            result => return result,
-        }
-    }
+    draw_up_from(kubernetes, profile, options, Facts::default(), None).await.plan
 }
 
-async fn draw_up_once(
-    kubernetes: &Kubernetes,
-    profile: &dyn Profile,
-    planner: &dyn Planner,
-) -> Result<Plan, DrawUpError> {
-    let facts = fetch(kubernetes, planner, Facts::default()).await?;
-    draw_up_from(kubernetes, profile, planner, facts).await
+/// What came of it, and what was found out on the way, as far as it went.
+pub(crate) struct Drawn {
+    pub(crate) facts: Option<Facts>,
+    pub(crate) plan: Result<Plan, DrawUpError>,
 }
 
-/// The plan that follows from what was found.
+/// The plan that follows from what is known and what is asked for besides. If what is guessed to come of that does, it has
+/// been previewed by then.
 pub(crate) async fn draw_up_from(
     kubernetes: &Kubernetes,
     profile: &dyn Profile,
-    planner: &dyn Planner,
-    facts: Facts,
-) -> Result<Plan, DrawUpError> {
-    if let Some(missing) = profile::missing(&planner.requirements(&facts), &facts) {
-        return Err(DrawUpError::MissingPrerequisites(missing));
+    options: Option<&Options>,
+    mut known: Facts,
+    mut guess: Option<Facts>,
+) -> Drawn {
+    let planner = match profile.resolve(options) {
+        Ok(planner) => planner,
+        Err(error) => return Drawn { facts: None, plan: Err(error.into()) },
+    };
+    let mut attempt = 1;
+    loop {
+        let ahead = preview_ahead(kubernetes, planner.as_ref(), guess.as_ref());
+        let (facts, ahead) = join(fetch(kubernetes, planner.as_ref(), known), ahead).await;
+        let facts = match facts {
+            Ok(facts) => facts,
+            Err(error) => return Drawn { facts: None, plan: Err(error.into()) },
+        };
+        if let Some(missing) = profile::missing(&planner.requirements(&facts), &facts) {
+            return Drawn { facts: Some(facts), plan: Err(DrawUpError::MissingPrerequisites(missing)) };
+        }
+        let draft = planner.plan(&facts);
+        let previews = match ahead.filter(|_| guess.as_ref() == Some(&facts)) {
+            Some(previews) => Ok(previews),
+            None => preview_all(kubernetes, &draft, &facts).await,
+        };
+        let plan = match previews {
+            Ok(previews) => Ok(Plan::assemble(profile.about(), draft, previews, facts.clone())),
+            // A target moved meanwhile. What is wanted of it may follow from what it was, so everything is looked at again.
+            Err(error) if error.class == Class::Conflict && attempt < ATTEMPTS => {
+                attempt += 1;
+                (known, guess) = (Facts::default(), None);
+                continue;
+            }
+            Err(error) => Err(error.into()),
+        };
+        return Drawn { facts: Some(facts), plan };
     }
-    let draft = planner.plan(&facts);
-    let previews = try_join_all(draft.intents.iter().map(|intent| preview(kubernetes, intent, &facts))).await?;
-    Ok(Plan::assemble(profile.about(), draft, previews, facts))
+}
+
+/// Previews what would be planned if nothing has changed since it was last looked at. Whether it has is for others to find out.
+async fn preview_ahead(kubernetes: &Kubernetes, planner: &dyn Planner, guess: Option<&Facts>) -> Option<Vec<Preview>> {
+    let is_complete = |facts: &&Facts| {
+        facts.unanswered(planner.wants(facts)).is_empty()
+            && profile::missing(&planner.requirements(facts), facts).is_none()
+    };
+    let facts = guess.filter(is_complete)?;
+    preview_all(kubernetes, &planner.plan(facts), facts).await.ok()
+}
+
+async fn preview_all(kubernetes: &Kubernetes, draft: &Draft, facts: &Facts) -> Result<Vec<Preview>, RequestError> {
+    try_join_all(draft.intents.iter().map(|intent| preview(kubernetes, intent, facts))).await
 }

@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    pin::{Pin, pin},
     sync::Arc,
     time::Duration,
 };
@@ -10,11 +11,15 @@ use advisor::{
     Facts, Plan, Profile, Query, Refusal,
     machine::{Happening, NoPlan, Rhythm, happenings},
     session::{Ask, Reply, Session, Setting},
-    writing::{ATTEMPTS, Do, Said, Writing},
+    writing::{Do, Said, Writing},
 };
 use api::{
     VirtPlatformConfig,
     virt_platform_config::{Operation, Phase, VirtPlatformConfigStatus},
+};
+use futures::{
+    FutureExt,
+    future::{BoxFuture, Either, MaybeDone, maybe_done, select},
 };
 use http::Method;
 use kube::ResourceExt;
@@ -25,7 +30,7 @@ use tracing::{debug, info, warn};
 use crate::{
     Class, DrawUpError, Kubernetes, RequestError, Surroundings, advertise,
     answer::LACKS_RIGHT,
-    draw_up::draw_up_from,
+    draw_up::{Drawn, draw_up_from},
     events::Events,
     fetch::fetch,
     inbox::{Inbox, Root},
@@ -212,14 +217,27 @@ impl Steward {
         let setting = Setting { profile: self.profile, version: &version, epoch: self.epoch, rhythm: self.rhythm };
         let mut session = Session::new(config);
         let mut ask = session.begin(&setting, self.surroundings.now());
+        let mut drawing: Option<Drawing> = None;
         loop {
             let reply = match ask {
                 Ask::Rest(rest) => return Ok(rest),
                 Ask::Later(why) => return Err(self.trouble(why.to_owned())),
-                Ask::Record(new) => self.record(session.config(), &new).await?,
-                Ask::Reread => self.reread().await?,
+                Ask::Record(new) => {
+                    if session.draws_up_next(&new) && drawing.is_none() {
+                        drawing = Some(self.begin_drawing(Some(&new), None));
+                    }
+                    meanwhile(drawing.as_mut(), self.record(session.config(), &new)).await?
+                }
+                Ask::Reread => {
+                    drawing = None;
+                    self.reread().await?
+                }
                 Ask::Look => Reply::Saw(self.look(session.config()).await?),
-                Ask::DrawUp { seen } => Reply::Drew(Box::new(self.draw_up(session.config(), seen).await?)),
+                Ask::DrawUp { seen } => {
+                    let begun = drawing.take().filter(|_| seen.is_none());
+                    let drawing = begun.unwrap_or_else(|| self.begin_drawing(session.config(), seen));
+                    Reply::Drew(Box::new(self.end_drawing(drawing).await?))
+                }
                 Ask::Write(request) => self.write(session.writing(), request).await?,
             };
             ask = session.next(&setting, self.surroundings.now(), reply);
@@ -309,38 +327,31 @@ impl Steward {
         self.state.knowledge.kept(is_current)
     }
 
-    /// A plan from what was just seen, or else from what the cluster says now and not from what was heard earlier. Errors are
-    /// those that may pass.
-    async fn draw_up(
-        &mut self,
-        config: Option<&VirtPlatformConfig>,
-        mut seen: Option<Facts>,
-    ) -> Result<Result<Plan, NoPlan>, RequestError> {
-        let planner = match self.profile.resolve(config.and_then(|config| config.spec.options.as_ref())) {
-            Ok(planner) => planner,
-            Err(error) => return Ok(Err(error.into())),
-        };
-        let mut attempt = 1;
-        loop {
-            let known = seen.take().unwrap_or_else(|| self.kept());
-            let facts = match fetch(&self.kubernetes, planner.as_ref(), known).await {
-                Ok(facts) => facts,
-                Err(error) => return self.no_plan(error).map(Err),
-            };
-            self.state.knowledge.learn(facts.clone());
-            return match draw_up_from(&self.kubernetes, self.profile, planner.as_ref(), facts).await {
-                Ok(plan) => match forbidden(&plan).filter(|_| self.doubts_refusals()) {
-                    Some(refusal) => Err(self.trouble(refusal)),
-                    None => Ok(Ok(plan)),
-                },
-                Err(DrawUpError::Request(error)) if error.class == Class::Conflict && attempt < ATTEMPTS => {
-                    attempt += 1;
-                    continue;
-                }
-                Err(DrawUpError::MissingPrerequisites(missing)) => Ok(Err(NoPlan::Missing(missing))),
-                Err(DrawUpError::InvalidOptions(error)) => Ok(Err(error.into())),
-                Err(DrawUpError::Request(error)) => self.no_plan(error).map(Err),
-            };
+    /// A plan from what was just seen, or else from what the cluster says now and not from what was heard earlier.
+    fn begin_drawing(&self, config: Option<&VirtPlatformConfig>, seen: Option<Facts>) -> Drawing {
+        let (kubernetes, profile) = (self.kubernetes.clone(), self.profile);
+        let options = config.and_then(|config| config.spec.options.clone());
+        let guess = seen.is_none().then(|| self.state.knowledge.facts().clone());
+        let known = seen.unwrap_or_else(|| self.kept());
+        let drawing = async move { draw_up_from(&kubernetes, profile, options.as_ref(), known, guess).await };
+        Box::pin(maybe_done(drawing.boxed()))
+    }
+
+    /// Errors are those that may pass.
+    async fn end_drawing(&mut self, mut drawing: Drawing) -> Result<Result<Plan, NoPlan>, RequestError> {
+        drawing.as_mut().await;
+        let Some(drawn) = drawing.as_mut().take_output() else { return Err(self.trouble("a plan was used up".into())) };
+        if let Some(facts) = drawn.facts {
+            self.state.knowledge.learn(facts);
+        }
+        match drawn.plan {
+            Ok(plan) => match forbidden(&plan).filter(|_| self.doubts_refusals()) {
+                Some(refusal) => Err(self.trouble(refusal)),
+                None => Ok(Ok(plan)),
+            },
+            Err(DrawUpError::MissingPrerequisites(missing)) => Ok(Err(NoPlan::Missing(missing))),
+            Err(DrawUpError::InvalidOptions(error)) => Ok(Err(error.into())),
+            Err(DrawUpError::Request(error)) => self.no_plan(error).map(Err),
         }
     }
 
@@ -374,6 +385,18 @@ impl Steward {
             self.state.knowledge.remember(query, planned.version, (**object).clone());
         }
         Ok(Reply::Target(said))
+    }
+}
+
+/// A plan that is being drawn up, perhaps while its configuration is told so.
+type Drawing = Pin<Box<MaybeDone<BoxFuture<'static, Drawn>>>>;
+
+/// Gets on with a plan until something else is done.
+async fn meanwhile<T>(drawing: Option<&mut Drawing>, work: impl Future<Output = T>) -> T {
+    let Some(drawing) = drawing else { return work.await };
+    match select(pin!(work), drawing).await {
+        Either::Left((done, _)) => done,
+        Either::Right(((), work)) => work.await,
     }
 }
 
