@@ -22,7 +22,8 @@ enum Command {
     Operator(operator::Args),
 }
 
-#[tokio::main]
+/// One thread is enough for what mostly waits for an API server, and costs the same memory on a node of any size.
+#[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
     let result = match Command::parse() {
         Command::Preview(args) => preview::run(&args).await,
