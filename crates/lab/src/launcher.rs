@@ -29,6 +29,8 @@ pub const EVICTION_IN_PROGRESS: &str = "descheduler.alpha.kubernetes.io/eviction
 pub const SOURCE: &str = "simulation.node-classifier.io/migration-source";
 /// Label of a VM: the node that it runs on.
 pub const NODE_NAME: &str = "kubevirt.io/nodeName";
+/// Condition of a VM that is to move. It is written together with the mark; its reason and message tell the cause.
+pub const EVICTION_REQUESTED: &str = "EvictionRequested";
 
 /// What a guest puts on its node.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]

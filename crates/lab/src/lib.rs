@@ -8,6 +8,7 @@ pub mod launcher;
 mod listing;
 pub mod manifests;
 pub mod mco;
+pub mod play;
 pub mod prometheus;
 pub mod survey;
 pub mod up;

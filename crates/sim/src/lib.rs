@@ -31,4 +31,4 @@ pub use result::{Migrations, Outcome, simulate};
 pub use rng::Rng;
 pub use scenario::{Scenario, ScenarioError};
 pub use settings::Settings;
-pub use world::World;
+pub use world::{Happening, World};

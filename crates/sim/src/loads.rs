@@ -3,7 +3,8 @@
 use crate::{
     load::Tasks,
     rng::Rng,
-    world::{Target, World},
+    units::Rate,
+    world::{Happening, Target, World},
 };
 
 /// A VM of a scenario, as it is at first.
@@ -32,9 +33,21 @@ impl World {
         self.varying.is_empty() && self.tasks.is_empty()
     }
 
-    /// How many things happen to nodes.
-    pub fn event_count(&self) -> usize {
-        self.events.len()
+    /// At what rate a VM writes to its memory.
+    pub fn dirty_rate(&self, vm: u32) -> Rate {
+        Rate((self.group(vm).dirty_rate * 8.0) as u64)
+    }
+
+    /// What happens to nodes, and in which step, in order of time. Nodes that are closed from the beginning come first.
+    pub fn happenings(&self) -> Vec<(u64, Happening)> {
+        let closed = (0..).zip(&self.nodes).filter(|(_, node)| node.cordoned && node.present);
+        closed.map(|(number, _)| (0, Happening::Cordon(number))).chain(self.events.iter().copied()).collect()
+    }
+
+    /// The cores and bytes of a node.
+    pub fn node_size(&self, node: u32) -> (f64, u64) {
+        let node = &self.nodes[node as usize];
+        (node.cores, node.memory as u64)
     }
 }
 
@@ -185,5 +198,50 @@ mod tests {
         assert_eq!((guest.name.as_str(), guest.cores, guest.memory_bytes), ("busy-1", 4.0, 8 << 30));
         assert_eq!(guest.node.map(|node| world.node_name(node)), Some("worker-3"));
         assert!(!world.is_steady());
+    }
+
+    fn with_tasks(tasks: &str) -> World {
+        let text = format!(
+            "{{name: t, step: 1s, duration: 100s, nodes: [{{name: cold}}, {{name: hot}}], \
+             vms: [{{name: idle, cpu: 0.1, on: [cold]}}, {{name: busy, cpu: 0.4, on: [hot]}}], tasks: [{tasks}]}}"
+        );
+        World::new(&crate::scenario::parse(&text).unwrap()[0]).unwrap()
+    }
+
+    /// Holds L40.
+    #[test]
+    fn tasks_for_the_hottest_node_go_there_and_not_to_the_first() {
+        let world = with_tasks("{name: t, every: 1s, cpu: 0.1, seconds: 1, target: {hottestNodes: 1}}");
+        let mut loads = Loads::new(&world, 1);
+        for step in 1..20 {
+            loads.advance(step);
+            let tenths: Vec<f64> = loads.shares().iter().map(|[cpu, _]| (cpu * 10.0).round()).collect();
+            assert_eq!(tenths, [1.0, 5.0], "step {step}");
+        }
+    }
+
+    /// Holds L41 and L42.
+    #[test]
+    fn as_many_tasks_come_as_were_drawn_and_their_load_goes_with_them() {
+        let world = with_tasks("{name: t, every: 50s, count: 3, cpu: 0.1, seconds: 10, target: {vms: busy}}");
+        let mut loads = Loads::new(&world, 1);
+        let mut busy = |step| {
+            loads.advance(step);
+            (loads.shares()[1][0] * 10.0).round()
+        };
+        assert_eq!([1, 9, 10, 49, 50, 59, 60].map(&mut busy), [7.0, 7.0, 4.0, 4.0, 7.0, 7.0, 4.0]);
+    }
+
+    #[test]
+    fn what_happens_to_nodes_is_told_in_order_with_those_that_are_closed_first() {
+        let world = World::new(&shipped::find("drain").unwrap()).unwrap();
+        let told = world.happenings();
+        assert_eq!(told[0], (20, Happening::Drain(0)), "ten minutes in steps of half a minute");
+        assert_eq!(told.last(), Some(&(360, Happening::Join(10))));
+        assert_eq!((world.node_name(10), world.node_size(10)), ("spare", (64.0, 512 << 30)));
+        assert_eq!([0, 100].map(|vm| world.dirty_rate(vm).to_string()), ["800Mbps", "3Gbps"]);
+        let closed = "{name: t, nodes: [{name: a}, {name: b, cordoned: true}], vms: []}";
+        let closed = World::new(&crate::scenario::parse(closed).unwrap()[0]).unwrap();
+        assert_eq!(closed.happenings(), [(0, Happening::Cordon(1))]);
     }
 }

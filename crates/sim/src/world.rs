@@ -108,8 +108,9 @@ pub(crate) enum Target {
     Random(u32),
 }
 
+/// Something that happens to a node, which is given by its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Happening {
+pub enum Happening {
     Cordon(u32),
     Uncordon(u32),
     Drain(u32),

@@ -21,8 +21,8 @@ Each gives every node a score from 0 (nothing to do here) to 1, from four signal
 
 The simulator computes the formulas directly. Prometheus computes them with the recording rules shown, which come from the
 same definitions; a test against a real Prometheus keeps both equal. The real descheduler can be driven by any of the
-series: give it as the query of `LowNodeUtilization`. How the score is turned into buckets is in
-[balance.md](../dev/balance.md).
+series: give it as the query of `LowNodeUtilization`; what comes of that is in [a table](loop-table.md). How the score is
+turned into buckets is in [balance.md](../dev/balance.md).
 
 ";
 

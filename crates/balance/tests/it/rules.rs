@@ -7,6 +7,7 @@ use balance::{
     promql::{Options, Source, cluster_series, node_series, rule_file, rules},
 };
 
+/// Holds L9.
 #[test]
 fn series_are_named_as_the_seed_names_them() {
     let k3 = Algorithm::amplified(3.0);
@@ -15,6 +16,7 @@ fn series_are_named_as_the_seed_names_them() {
     assert_eq!(node_series(&Algorithm::MaxMetric), "descheduler:node:max_metric:avg1m");
 }
 
+/// Holds L9.
 #[test]
 fn all_19_and_their_averages_are_recorded_once() {
     for source in Source::ALL {

@@ -19,8 +19,14 @@ step: 2s
 duration: 20s
 nodes: [{name: n, count: 3}]
 vms:
-- {name: idle, count: 2, cpu: 0.1}
+- {name: idle, count: 2, cpu: 0.1, dirtyRate: 1Gbps}
 - {name: rush, count: 4, cpu: {ramp: {from: 0.1, to: 0.9, start: 0s, end: 20s}}, on: [n-3]}
+events:
+- {at: 2s, drain: n-1}
+- {at: 6s, uncordon: n-1}
+- {at: 8s, fail: n-2}
+- {at: 14s, recover: n-2}
+- {at: 18s, cordon: n-1}
 ";
 
 /// A place in which everything of a lab is, so that what is left can be found.
@@ -139,6 +145,7 @@ impl Drop for Up {
     }
 }
 
+/// Holds L7 and L10.
 #[test]
 fn a_lab_is_started_looked_at_loaded_and_ended_and_leaves_nothing() {
     let place = Place::new();
@@ -187,6 +194,18 @@ fn a_lab_is_started_looked_at_loaded_and_ended_and_leaves_nothing() {
     fs::remove_file(file).unwrap();
     assert!(said.contains("6 created and running, 0 there already") && said.contains("4 VMs changed"), "{said}");
     assert!(said.contains("The scenario is over"), "{said}");
+    assert!(said.contains("2 write to their memory at a rate of their own"), "{said}");
+    for what in [
+        "node kwok-node-1 is closed",
+        "VMs leave node kwok-node-1",
+        "node kwok-node-1 is open",
+        "node kwok-node-2 is lost",
+        "node kwok-node-2 is there",
+    ] {
+        assert!(said.contains(what), "{what}: {said}");
+    }
+    assert!(said.ends_with("Nodes that it left closed: kwok-node-1\n"), "{said}");
+    place.survey_with("all VMs run again", |survey| survey["vms"]["running"] == 26);
     assert_eq!(place.survey()["vms"]["all"], 26);
 
     assert_eq!(place.says(&["down"]), "Lab lab is down.\n");

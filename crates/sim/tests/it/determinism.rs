@@ -50,6 +50,7 @@ fn every_shipped_scenario_has_the_committed_digest_in_every_build() {
     assert_eq!(found.lines().count(), committed.lines().count());
 }
 
+/// Holds L44.
 #[test]
 fn a_comparison_does_not_depend_on_the_number_of_threads() {
     let scenario = shipped::find("light").unwrap();

@@ -110,6 +110,7 @@ fn fuzz_the_loop_with_small_random_clusters() {
 }
 
 /// What is written is what is read.
+/// Holds L6.
 #[test]
 fn a_scenario_survives_being_written_and_read() {
     runner(64)

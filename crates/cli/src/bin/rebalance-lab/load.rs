@@ -5,7 +5,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail, ensure};
 use api::VirtualMachine;
 use kube::{Api, Client, ResourceExt, api::ListParams};
-use lab::up::{self, Doors, Follower};
+use lab::{
+    play::{Nodes, set_dirty_rates},
+    up::{self, Doors, Follower},
+};
 use sim::{World, command, units::Span};
 
 use crate::{
@@ -49,17 +52,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     runtime()?.block_on(async {
         let client = found.client().await?;
         match &args.scenario {
-            Some(scenario) => {
-                let doors = Doors::of(&client).await?;
-                tokio::select! {
-                    result = play(args, scenario, &found, &client) => result,
-                    _ = tokio::signal::ctrl_c() => {
-                        // Some may be closed because VMs were being placed.
-                        doors.open().await?;
-                        print("\nThe VMs go on with the load that they have now.\n")
-                    }
-                }
-            }
+            Some(scenario) => play(args, scenario, &found, &client).await,
             None => set(args, &client).await,
         }
     })
@@ -82,24 +75,49 @@ async fn play(args: &Args, source: &str, found: &Found, client: &Client) -> anyh
     let world = World::new(&scenario).with_context(|| source.to_owned())?;
     let mut follower = Follower::new(&world, args.seed);
     let placement = follower.placement(&up::rooms(client).await?)?;
+    let mut nodes = Nodes::of(&world, client).await?;
     let (count, speed) = (placement.0.len(), args.speed.unwrap_or(found.running.time_scale));
     print(&format!("Scenario {}: {count} VMs\n", world.name()))?;
-    let created = placement.join(client).await?;
+    let doors = Doors::of(client).await?;
+    let created = tokio::select! {
+        created = placement.join(client) => created?,
+        _ = tokio::signal::ctrl_c() => {
+            // Some are closed because VMs were being placed.
+            doors.open().await?;
+            return print("\nThe VMs that were created stay.\n");
+        }
+    };
     print(&format!("{created} created and running, {} there already\n", count - created))?;
-    if world.event_count() > 0 {
-        print(&format!("Its {} events of nodes are left out: they are the simulator's.\n", world.event_count()))?;
+    let told = set_dirty_rates(client, &world).await?;
+    if told > 0 {
+        print(&format!("{told} write to their memory at a rate of their own\n"))?;
     }
-    if world.is_steady() {
+    if world.is_steady() && !nodes.is_eventful() {
         return print("Its load does not change.\n");
     }
     let length = Duration::from_secs(world.steps() * world.step_seconds()).div_f64(speed);
-    print(&format!("Following its load for {}, {speed} times as fast as the clock; Ctrl-C ends that\n", time(length)))?;
-    follow(&world, &mut follower, speed, found, client).await
+    print(&format!("Following it for {}, {speed} times as fast as the clock; Ctrl-C ends that\n", time(length)))?;
+    tokio::select! {
+        followed = follow(&world, &mut follower, &mut nodes, speed, found, client) => followed?,
+        _ = tokio::signal::ctrl_c() => {
+            for deed in nodes.amends() {
+                deed.perform(client).await?;
+            }
+            return print("\nAll nodes are open and there. The VMs go on with the load that they have now.\n");
+        }
+    }
+    print("The scenario is over; the VMs go on with the load that they have now.\n")?;
+    for (what, names) in ["closed", "lost"].into_iter().zip(nodes.left_behind()).filter(|(_, names)| !names.is_empty())
+    {
+        print(&format!("Nodes that it left {what}: {}\n", names.join(", ")))?;
+    }
+    Ok(())
 }
 
 async fn follow(
     world: &World,
     follower: &mut Follower<'_>,
+    nodes: &mut Nodes<'_>,
     speed: f64,
     found: &Found,
     client: &Client,
@@ -107,6 +125,7 @@ async fn follow(
     let began = Instant::now();
     let step_length = Duration::from_secs(world.step_seconds()).div_f64(speed);
     let mut step = 0;
+    happen(world, nodes, step, client).await?;
     while step < world.steps() {
         // Steps that were missed are left out: load follows the clock.
         step = step_at(began.elapsed(), step_length).max(step + 1).min(world.steps());
@@ -115,15 +134,29 @@ async fn follow(
         if !found.being.is_alive() {
             bail!("lab {} has ended", found.name);
         }
+        happen(world, nodes, step, client).await?;
         let changes = follower.changes(step);
         if !changes.is_empty() {
-            let time = Span(step * world.step_seconds()).to_string();
-            print(&format!("{time:>8}  {} VMs changed\n", changes.len()))?;
+            tell(world, step, &format!("{} VMs changed", changes.len()))?;
             let uses = changes.into_iter().map(|(name, [cpu, memory])| (name, [Some(cpu), Some(memory)]));
             up::edit(client, uses.collect()).await?;
         }
     }
-    print("The scenario is over; the VMs go on with the load that they have now.\n")
+    Ok(())
+}
+
+async fn happen(world: &World, nodes: &mut Nodes<'_>, step: u64, client: &Client) -> anyhow::Result<()> {
+    for deed in nodes.due(step) {
+        if deed.perform(client).await? {
+            tell(world, step, &deed.to_string())?;
+        }
+    }
+    Ok(())
+}
+
+fn tell(world: &World, step: u64, what: &str) -> anyhow::Result<()> {
+    let time = Span(step * world.step_seconds()).to_string();
+    print(&format!("{time:>8}  {what}\n"))
 }
 
 /// The last step that has begun.
@@ -137,19 +170,12 @@ fn time(time: Duration) -> Span {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
-
     use super::*;
-
-    #[derive(Parser)]
-    struct Line {
-        #[command(flatten)]
-        _args: Args,
-    }
+    use crate::part::parse;
 
     #[test]
     fn it_is_a_scenario_or_a_share() {
-        let is_good = |line: &str| Line::try_parse_from(format!("load {line}").split_whitespace()).is_ok();
+        let is_good = |line: &str| parse::<Args>(line).is_ok();
         for good in ["hotspot", "hotspot --speed 10 --seed 3", "--cpu 0.9", "--memory 1 --vms a*", "--cpu 0 --memory 0"]
         {
             assert!(is_good(good), "{good}");
