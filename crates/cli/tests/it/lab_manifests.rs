@@ -64,6 +64,7 @@ fn args(deployment: &Value, container: &str, changes: &[(&str, &str)]) -> Vec<St
     args.map(change).filter(|arg| !arg.is_empty()).collect()
 }
 
+/// Holds L11.
 #[test]
 fn the_arguments_of_every_container_mean_something_to_the_program() {
     let folder = tempfile::tempdir().unwrap();
@@ -208,6 +209,7 @@ fn has_taint(node: &Node) -> bool {
     taints.is_some_and(|taints| taints.iter().any(|taint| taint.key.ends_with("/overutilized")))
 }
 
+/// Holds L7 and L14.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_parts_of_the_manifests_balance_a_skew_with_the_rights_of_their_accounts() {
     let exporter_port = Port::reserve().unwrap();

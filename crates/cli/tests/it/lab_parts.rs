@@ -22,20 +22,25 @@ use crate::eventually::eventually;
 const GRACE: Duration = Duration::from_secs(5);
 
 /// A part that runs, and the address that it says it listens at.
-struct Part {
+pub(crate) struct Part {
     process: Companion,
     address: String,
 }
 
 impl Part {
     async fn start(cluster: &Cluster, name: &'static str, more: &[&str]) -> Part {
-        let args = [&[name, "--host=127.0.0.1", "--port=0"], more].concat();
+        Part::start_at(cluster, name, 0, more).await
+    }
+
+    pub(crate) async fn start_at(cluster: &Cluster, name: &'static str, port: u16, more: &[&str]) -> Part {
+        let port = format!("--port={port}");
+        let args = [&[name, "--host=127.0.0.1", &port], more].concat();
         let program = Path::new(env!("CARGO_BIN_EXE_rebalance-lab"));
         let who = Identity::user(name, &["system:masters"]);
         let process = cluster.access().run(&who, name, program, &args).await.unwrap();
         let says = async || {
             let log = std::fs::read_to_string(process.log()).ok()?;
-            let (_, rest) = log.split_once("http://")?;
+            let (_, rest) = log.split_once("://")?;
             rest.split_once('/').map(|(address, _)| address.to_owned())
         };
         let address = eventually("the part says where it listens", says).await;
@@ -50,11 +55,15 @@ impl Part {
         answer
     }
 
-    async fn shows(&self, path: &str, text: &str) {
+    pub(crate) async fn shows(&self, path: &str, text: &str) {
         eventually(text, async || self.get(path).contains(text).then_some(())).await;
     }
 
-    async fn stop(self) {
+    pub(crate) fn kill(&self) {
+        self.process.kill();
+    }
+
+    pub(crate) async fn stop(self) {
         let ended = self.process.stop(GRACE).await.unwrap();
         assert!(ended.is_some_and(|status| status.success()), "{ended:?}: {}", self.process.log_tail());
     }
@@ -101,8 +110,8 @@ async fn vm_controller_and_exporter_run_as_processes_and_go_on_when_they_were_ki
         (phases.filter(|phase| *phase == "Running").count() == 2).then_some(())
     };
     eventually("source and target run", both_run).await;
-    controller.process.kill();
-    exporter.process.kill();
+    controller.kill();
+    exporter.kill();
     let controller = Part::start(&cluster, "vm-controller", &["--time-scale=20", "--bandwidth=25Gbps"]).await;
     let exporter = Part::start(&cluster, "exporter", &[]).await;
     let moved = async || runs_on().await.filter(|node| *node != from);

@@ -5,6 +5,7 @@
 mod eventually;
 mod guide;
 mod lab_descheduler;
+mod lab_faults;
 mod lab_manifests;
 mod lab_parts;
 mod lab_sim;
@@ -12,3 +13,7 @@ mod lab_up;
 mod lab_webhook;
 mod lease;
 mod preview;
+#[path = "../../../lab/tests/common/replay.rs"]
+mod replay;
+#[path = "../../../lab/tests/common/wait.rs"]
+mod wait;

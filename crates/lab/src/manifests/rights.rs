@@ -49,7 +49,7 @@ pub(super) const EVICTION_WEBHOOK: [Right; 5] = [
     right(SIMULATION, "virtualmachines", &["get", "patch"]),
     right(SIMULATION, "virtualmachines/status", &["patch"]),
     named(
-        right("admissionregistration.k8s.io", "validatingwebhookconfigurations", &["create", "patch"]),
+        right("admissionregistration.k8s.io", "validatingwebhookconfigurations", &["create", "list", "patch", "watch"]),
         crate::webhook::NAME,
     ),
 ];

@@ -197,9 +197,10 @@ impl Controller {
                     self.active.insert(key.clone(), node);
                 }
                 None => {
-                    self.active.remove(&key);
-                    // A target that is gone took what was copied with it.
-                    self.copies.forget(&key);
+                    let had_target = self.active.remove(&key).is_some();
+                    if had_target && is_marked {
+                        self.copies.lose(&key);
+                    }
                 }
             }
         }
@@ -209,6 +210,10 @@ impl Controller {
     fn land(&mut self, key: Key, action: &Action, answer: Result<Answer, Refusal>) {
         self.busy.remove(&key);
         let now = Timestamp::now();
+        if answer.is_err() && matches!(action, Action::Create { away: Some(_) }) {
+            // No target was made, so none is lost.
+            self.active.remove(&key);
+        }
         match answer {
             Ok(answer) => {
                 match answer {

@@ -71,6 +71,12 @@ impl Copies {
         self.running.retain(|running| running.key != *key);
     }
 
+    /// Takes note that the target is gone.
+    pub(super) fn lose(&mut self, key: &Key) {
+        self.forget(key);
+        self.ended.insert(key.clone(), Progress::Lost);
+    }
+
     /// Lets the time until now pass. Returns whose copying has ended.
     pub(super) fn advance(&mut self, now: Timestamp, settings: &Settings) -> Vec<Key> {
         let passed = now.duration_since(self.now).as_secs_f64() * settings.time_scale;

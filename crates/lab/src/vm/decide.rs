@@ -139,6 +139,7 @@ fn migrate(
     };
     let Some(target) = target else {
         return match scene.may_migrate {
+            _ if scene.progress == Progress::Lost => give_up(Failure::TargetLost),
             true => Action::Create { away: Some((mark.to_owned(), source.name.clone())) }.into(),
             false => Decision { is_queued: true, ..Decision::default() },
         };
@@ -163,6 +164,7 @@ fn migrate(
             report(scene, vm, Some(target), Some(outcome)).map(Into::into).unwrap_or_default()
         }
         Progress::GivenUp => give_up(Failure::NotConverging),
+        Progress::Lost => give_up(Failure::TargetLost),
     }
 }
 

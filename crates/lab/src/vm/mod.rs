@@ -31,4 +31,6 @@ pub enum Progress {
     Copying,
     Copied,
     GivenUp,
+    /// The target is gone, and with it what was copied.
+    Lost,
 }

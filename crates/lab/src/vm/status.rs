@@ -5,9 +5,9 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 use super::{Launcher, Machine};
+use crate::launcher::EVICTION_REQUESTED;
 
 const READY: &str = "Ready";
-const EVICTION_REQUESTED: &str = "EvictionRequested";
 const MIGRATED: &str = "Migrated";
 
 /// Why a migration came to nothing.
@@ -106,14 +106,20 @@ pub(super) fn status(
         Some(Outcome::NotNeeded) | None => {}
     }
     match &status.evacuation_node_name {
-        Some(node) => {
+        // Who marked the VM has told the cause. A mark by hand comes without one.
+        Some(node) if !is_true(&status.conditions, EVICTION_REQUESTED) => {
             let message = format!("the VM is to leave {node}");
             let conditions = &mut status.conditions;
             set_condition(conditions, vm.generation, EVICTION_REQUESTED, true, EVICTION_REQUESTED, &message, now);
         }
+        Some(_) => {}
         None => status.conditions.retain(|condition| condition.type_ != EVICTION_REQUESTED),
     }
     status
+}
+
+fn is_true(conditions: &[Condition], kind: &str) -> bool {
+    conditions.iter().any(|condition| condition.type_ == kind && condition.status == "True")
 }
 
 fn set_condition(

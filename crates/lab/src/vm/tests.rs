@@ -207,16 +207,21 @@ fn a_migration_makes_the_target_first_hands_over_in_one_write_and_then_removes_t
     assert_eq!(stage.migrated(), ("True".into(), "Succeeded".into()));
 }
 
+/// Holds L21.
 #[test]
 fn a_migration_that_fails_leaves_one_running_pod_no_mark_and_a_reason() {
     type Spoil = fn(&mut Stage);
-    let cases: [(&str, Spoil); 5] = [
+    let cases: [(&str, Spoil); 6] = [
         ("TargetUnschedulable", |stage| stage.now = at(1000)),
         ("TargetNotStarted", |stage| {
             stage.pod("new1").node = Some("n2".into());
             stage.now = at(1000);
         }),
         ("TargetLost", |stage| stage.pod("new1").is_finished = true),
+        ("TargetLost", |stage| {
+            stage.pods.retain(|pod| pod.name != "new1");
+            stage.progress = Progress::Lost;
+        }),
         ("TargetLost", |stage| {
             (stage.pod("new1").node, stage.pod("new1").is_running) = (Some("n2".into()), true);
             stage.gone.push("n2");
@@ -280,6 +285,7 @@ fn a_mark_for_a_node_that_the_vm_is_not_on_is_cleared() {
     assert_eq!(stage.pods.len(), 1);
 }
 
+/// Holds L27.
 #[test]
 fn a_controller_that_restarts_at_any_step_comes_to_the_same_end() {
     // Every state that the objects go through in a migration, met by somebody who remembers nothing.
@@ -328,6 +334,7 @@ fn a_change_of_size_counts_from_the_next_pod_on() {
     assert_eq!(stage.status().allocated_cpu.as_deref(), Some("2"));
 }
 
+/// Holds L22 and L24.
 #[test]
 fn a_vm_is_stopped_and_started() {
     let mut stage = Stage::marked();
@@ -339,6 +346,7 @@ fn a_vm_is_stopped_and_started() {
     assert_eq!(stage.play(), ["report Pending -", "create new0", "report Scheduling new0"]);
 }
 
+/// Holds L20.
 #[test]
 fn pods_of_a_vm_that_is_gone_or_going_are_let_go() {
     for vm in [None, Some(Machine { is_deleted: true, ..machine(spec(), json!({})) })] {
@@ -363,6 +371,7 @@ fn a_pod_of_an_earlier_vm_of_the_same_name_is_removed() {
     assert_eq!(stage.play(), ["remove p1", "report Pending -", "create new0", "report Scheduling new0"]);
 }
 
+/// Holds L25.
 #[test]
 fn duplicates_are_removed_and_the_pod_that_the_status_names_stays() {
     let mut stage = Stage::settled();
@@ -370,6 +379,7 @@ fn duplicates_are_removed_and_the_pod_that_the_status_names_stays() {
     assert_eq!(stage.play(), ["remove older"]);
 }
 
+/// Holds L24.
 #[test]
 fn a_finished_pod_and_one_on_a_node_that_is_gone_are_replaced() {
     let replaced = ["remove p1", "report Pending -", "create new0", "report Scheduling new0", "label -"];
@@ -393,6 +403,7 @@ fn a_spec_that_cannot_be_read_fails_the_vm_and_leaves_its_pod() {
     assert_eq!(stage.pods.len(), 1);
 }
 
+/// Holds L23.
 #[test]
 fn conditions_are_bounded_and_keep_the_time_of_their_last_change() {
     let old = json!({"type": "PhaseRunning", "status": "True", "reason": "TransitionedToRunning", "message": "",
@@ -409,6 +420,28 @@ fn conditions_are_bounded_and_keep_the_time_of_their_last_change() {
     assert_eq!((ready.type_.as_str(), ready.status.as_str(), ready.last_transition_time.0), ("Ready", "False", at(49)));
     stage.now = at(100);
     assert_eq!(stage.decide(), Decision::default(), "the time alone changes nothing");
+}
+
+#[test]
+fn the_cause_that_came_with_the_mark_stays_until_the_migration_ends_and_a_mark_by_hand_gets_one() {
+    let cause = |stage: &Stage| {
+        let found = stage.status().conditions.iter().find(|condition| condition.type_ == launcher::EVICTION_REQUESTED);
+        found.map(|condition| (condition.reason.clone(), condition.message.clone()))
+    };
+    let by_webhook = json!({"type": "EvictionRequested", "status": "True", "reason": "Descheduler", "message": "over",
+        "lastTransitionTime": "2025-01-01T00:00:00Z"});
+    let mut stage = Stage::settled();
+    stage.status_mut().evacuation_node_name = Some("n1".into());
+    stage.status_mut().conditions.push(serde_json::from_value(by_webhook).unwrap());
+    stage.play();
+    assert_eq!(stage.pods.len(), 2, "it moves");
+    assert_eq!(cause(&stage), Some(("Descheduler".into(), "over".into())));
+    stage.now = at(1000);
+    stage.play();
+    assert_eq!((stage.migrated().1.as_str(), cause(&stage)), ("TargetUnschedulable", None));
+
+    let by_hand = Stage::marked();
+    assert_eq!(cause(&by_hand), Some(("EvictionRequested".into(), "the VM is to leave n1".into())));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Keeps the certificates fresh, and the API server informed of whom to trust.
+//! Keeps the certificates fresh, and the API server informed of whom to ask and to trust.
 //!
 //! In this order: whom to trust is written first, and what is to be trusted is used later.
 
@@ -9,9 +9,17 @@ use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use kube::{
     Api, Client,
     api::{Patch, PatchParams},
+    runtime::watcher::{Config, Event},
 };
 use rustls::ServerConfig;
-use tokio::{sync::watch, time::sleep};
+use tokio::{
+    sync::{
+        mpsc,
+        watch::{Receiver, Sender},
+    },
+    task::JoinSet,
+    time::{Instant, sleep, sleep_until},
+};
 use tracing::{info, warn};
 
 use super::{
@@ -20,7 +28,9 @@ use super::{
     configuration,
     mark::FIELD_MANAGER,
 };
-use crate::watch::delay;
+use crate::watch::{delay, watch};
+
+const BACKLOG: usize = 16;
 
 /// Where the webhook is announced.
 struct Registry {
@@ -91,15 +101,40 @@ impl Texts {
 }
 
 impl Files {
-    async fn look(&self) -> Result<Texts, Error> {
-        Texts::read(self.certificate.clone(), self.key.clone(), self.authority.clone()).await
+    /// What is to be used from now on, if that has changed.
+    async fn read_again(&mut self) -> Result<Option<Arc<ServerConfig>>, Error> {
+        let found = Texts::read(self.certificate.clone(), self.key.clone(), self.authority.clone()).await?;
+        if found == self.read {
+            return Ok(None);
+        }
+        let server = certificates::read(&found.certificate, &found.key)?;
+        self.read = found;
+        Ok(Some(server))
+    }
+}
+
+impl Stock {
+    /// Whom the API server is to trust.
+    fn authorities(&self) -> Option<String> {
+        match self {
+            Stock::Own(rotation) => Some(rotation.authorities()),
+            Stock::Files(files) => files.read.authority.clone(),
+        }
+    }
+
+    /// How often there may be something new.
+    fn interval(&self) -> Duration {
+        match self {
+            Stock::Own(rotation) => rotation.turn_length(),
+            Stock::Files(files) => files.interval,
+        }
     }
 }
 
 pub(super) struct Keeper {
     registry: Registry,
     stock: Stock,
-    server: watch::Sender<Arc<ServerConfig>>,
+    server: Sender<Arc<ServerConfig>>,
 }
 
 impl Keeper {
@@ -119,66 +154,102 @@ impl Keeper {
             }
         };
         let registry = Registry { client, reach, port, passes, is_registered };
-        Ok(Keeper { registry, stock, server: watch::Sender::new(server) })
+        Ok(Keeper { registry, stock, server: Sender::new(server) })
     }
 
-    pub(super) fn server(&self) -> watch::Receiver<Arc<ServerConfig>> {
+    pub(super) fn server(&self) -> Receiver<Arc<ServerConfig>> {
         self.server.subscribe()
     }
 
     /// Tells the API server for the first time. Once this has succeeded, it asks.
     pub(super) async fn announce(&self) -> Result<(), Error> {
-        match &self.stock {
-            Stock::Own(rotation) => self.registry.announce(Some(&rotation.authorities())).await,
-            Stock::Files(files) => self.registry.announce(files.read.authority.as_deref()).await,
-        }
+        self.registry.announce(self.stock.authorities().as_deref()).await
     }
 
-    pub(super) async fn run(self) {
-        let Keeper { registry, stock, server } = self;
-        match stock {
-            Stock::Own(rotation) => rotate(rotation, &registry, &server).await,
-            Stock::Files(files) => follow(files, &registry, &server).await,
+    /// Renews certificates when their time has come, and tells the API server again when somebody made it forget.
+    pub(super) async fn run(mut self) {
+        let (send, mut news) = mpsc::channel(BACKLOG);
+        let mut watches = JoinSet::new();
+        if self.registry.is_registered {
+            let all: Api<ValidatingWebhookConfiguration> = Api::all(self.registry.client.clone());
+            let this = Config::default().fields(&format!("metadata.name={NAME}"));
+            watches.spawn(watch(all, this, |_| {}, |event| event, send));
         }
-    }
-}
-
-async fn rotate(mut rotation: Rotation, registry: &Registry, server: &watch::Sender<Arc<ServerConfig>>) {
-    loop {
-        sleep(rotation.turn_length()).await;
-        match rotation.turn(Timestamp::now()) {
-            Ok(()) => {
-                server.send_replace(rotation.server());
-                registry.insist(Some(&rotation.authorities())).await;
-                info!(target: "lab", "eviction webhook: has a new certificate");
+        let mut presence = Presence::default();
+        let mut due = Instant::now() + self.stock.interval();
+        loop {
+            tokio::select! {
+                () = sleep_until(due) => {
+                    self.renew().await;
+                    due = Instant::now() + self.stock.interval();
+                }
+                Some(event) = news.recv() => if presence.is_lost(&event) {
+                    warn!(target: "lab", "eviction webhook: ValidatingWebhookConfiguration {NAME} is gone; writing it again");
+                    self.registry.insist(self.stock.authorities().as_deref()).await;
+                },
             }
-            Err(problem) => warn!(target: "lab", "eviction webhook: {problem}; keeping the old certificate"),
         }
     }
-}
 
-async fn follow(mut files: Files, registry: &Registry, server: &watch::Sender<Arc<ServerConfig>>) {
-    loop {
-        sleep(files.interval).await;
-        // Files are not replaced all at once, so what makes no sense now may do so soon.
-        let found = match files.look().await {
-            Ok(found) if found == files.read => continue,
-            Ok(found) => found,
+    async fn renew(&mut self) {
+        let renewed = match &mut self.stock {
+            Stock::Own(rotation) => rotation.turn(Timestamp::now()).map(|()| Some(rotation.server())),
+            Stock::Files(files) => files.read_again().await,
+        };
+        let server = match renewed {
+            Ok(Some(server)) => server,
+            Ok(None) => return,
+            // Files are not replaced all at once, so what makes no sense now may do so soon.
             Err(problem) => {
-                warn!(target: "lab", "eviction webhook: {problem}; keeping what was read before");
-                continue;
+                return warn!(target: "lab", "eviction webhook: {problem}; keeping the certificate that it has");
             }
         };
-        match certificates::read(&found.certificate, &found.key) {
-            Ok(fresh) => {
-                if found.authority != files.read.authority {
-                    registry.insist(found.authority.as_deref()).await;
-                }
-                server.send_replace(fresh);
-                files.read = found;
-                info!(target: "lab", "eviction webhook: uses the certificate that {} holds now", files.certificate.display());
+        let authorities = self.stock.authorities();
+        match &self.stock {
+            // The API server was told a turn ago to trust this one, and is told now to forget the one before.
+            Stock::Own(_) => {
+                self.server.send_replace(server);
+                self.registry.insist(authorities.as_deref()).await;
             }
-            Err(problem) => warn!(target: "lab", "eviction webhook: {problem}; keeping what was read before"),
+            Stock::Files(_) => {
+                self.registry.insist(authorities.as_deref()).await;
+                self.server.send_replace(server);
+            }
         }
+        info!(target: "lab", "eviction webhook: has a new certificate");
+    }
+}
+
+/// Whether an object is there, by a watch of it.
+#[derive(Debug, Default)]
+struct Presence {
+    is_listed: bool,
+}
+
+impl Presence {
+    /// Whether this says that the object is gone.
+    fn is_lost<K>(&mut self, event: &Event<K>) -> bool {
+        match event {
+            Event::Init => self.is_listed = false,
+            Event::InitApply(_) => self.is_listed = true,
+            Event::InitDone => return !self.is_listed,
+            Event::Apply(_) => {}
+            Event::Delete(_) => return true,
+        }
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_object_is_lost_when_it_is_deleted_or_missing_in_a_list() {
+        let mut presence = Presence::default();
+        let mut heard = |events: &[Event<()>]| events.iter().map(|event| presence.is_lost(event)).collect::<Vec<_>>();
+        assert_eq!(heard(&[Event::Init, Event::InitApply(()), Event::InitDone, Event::Apply(())]), [false; 4]);
+        assert_eq!(heard(&[Event::Delete(()), Event::Apply(())]), [true, false]);
+        assert_eq!(heard(&[Event::Init, Event::InitDone]), [false, true], "deleted while nobody watched");
     }
 }

@@ -11,12 +11,11 @@ use kube::{
 use serde_json::json;
 
 use super::{Deed, Request};
+pub use crate::launcher::EVICTION_REQUESTED;
 use crate::vm::Machine;
 
 /// Annotation of a VM, as KubeVirt writes it: `descheduler` if that asked for the VM's last migration.
 pub const EVICTION_SOURCE: &str = "kubevirt.io/eviction-source";
-/// Condition of a VM that is to move. It is written together with the mark; its reason and message tell the cause.
-pub const EVICTION_REQUESTED: &str = "EvictionRequested";
 
 const DESCHEDULER: (&str, &str) = ("sigs.k8s.io/descheduler", "descheduler");
 const LONGEST_MESSAGE: usize = 1024;

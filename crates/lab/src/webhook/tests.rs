@@ -170,7 +170,7 @@ fn a_mark_tells_who_asked_how_and_why() {
     assert_eq!(cause(&mark(request, None)).1.chars().count(), 1024);
 }
 
-/// Weakness 3.3: a repeated eviction marked the VM again and was answered like the first.
+/// L34: a repeated eviction marked the VM again and was answered like the first.
 #[test]
 fn a_vm_that_is_moving_already_is_said_to() {
     both_refused(IN_PROGRESS, |case| edit(&mut case.vm, "/status/evacuationNodeName", json!("n1")));
@@ -183,7 +183,7 @@ fn a_mark_for_a_node_that_the_vm_is_not_on_is_replaced() {
     }
 }
 
-/// Weakness 13.1-7: dry-run evictions start migrations.
+/// L31: dry-run evictions start migrations.
 #[test]
 fn a_dry_run_is_answered_like_the_real_thing_and_marks_nothing() {
     both_refused(TRIGGERED, |case| case.request["dryRun"] = json!(true));
@@ -192,7 +192,7 @@ fn a_dry_run_is_answered_like_the_real_thing_and_marks_nothing() {
     assert!(matches!(by_options.verdict(), Verdict::Refuse(Refusal::Triggered { .. })));
 }
 
-/// Weakness 13.1-7: the branch for evictions asked for a resource `pods/eviction`, which there is not.
+/// L30: the branch for evictions asked for a resource `pods/eviction`, which there is not.
 #[test]
 fn an_eviction_is_known_by_its_subresource() {
     assert_eq!(parse(eviction()).unwrap().deed, Deed::Eviction);
@@ -210,7 +210,7 @@ fn an_eviction_is_known_by_its_subresource() {
     }
 }
 
-/// Weakness 13.1-8: the pod of a VM that was deleted could not be deleted.
+/// L20: the pod of a VM that was deleted could not be deleted.
 #[test]
 fn the_pod_of_a_vm_that_is_gone_passes() {
     both_pass(Pass::VmGone, |case| case.vm = Ok(None));
@@ -218,7 +218,7 @@ fn the_pod_of_a_vm_that_is_gone_passes() {
     both_pass(Pass::VmGone, |case| edit(&mut case.vm, "/metadata/uid", json!("another of that name")));
 }
 
-/// Weakness 2.7: the cleanup of a failed target was refused by the lab's own webhook.
+/// L21: the cleanup of a failed target was refused by the lab's own webhook.
 #[test]
 fn what_the_vm_controller_has_let_go_passes() {
     both_pass(Pass::LetGo, |case| edit(&mut case.pod, "/metadata/finalizers", json!(["of.others/one"])));
@@ -253,7 +253,7 @@ fn what_no_vm_runs_in_passes() {
     });
 }
 
-/// Weakness 2.7: the test for the target was inverted as soon as the VM told its new node.
+/// L28: the test for the target was inverted as soon as the VM told its new node.
 #[test]
 fn the_target_of_a_migration_is_refused_and_not_counted() {
     both_refused("Eviction request for target Pod", |case| {
@@ -309,7 +309,7 @@ fn only_a_vm_that_moves_is_counted() {
     assert!(Refusal::InProgress { namespace: vm().0, vm: vm().1 }.message().contains(COUNTED));
 }
 
-/// Weakness 13.1-7: a malformed review was answered with a page of HTML.
+/// L32: a malformed review was answered with a page of HTML.
 #[test]
 fn what_is_no_review_is_not_read_as_one() {
     let review = |request: Value| {
@@ -388,7 +388,7 @@ fn files_that_do_not_go_together_are_refused_with_a_reason() {
     assert!(Pair::make(&["not\u{e4}scii".into()], Timestamp::now(), Duration::from_secs(1)).is_err());
 }
 
-/// Weakness 3.1: every eviction in the cluster went through the webhook, and failed when it was down.
+/// L35: every eviction in the cluster went through the webhook, and failed when it was down.
 #[test]
 fn the_api_server_asks_about_virt_launchers_only() {
     let passes = ["it's me".to_owned()];

@@ -24,10 +24,14 @@ use crate::platform::{blank, eventually};
 const USER: &str = "exporter-user";
 
 async fn get(address: SocketAddr, path: &'static str) -> (u16, String) {
+    ask(address, "GET", path).await
+}
+
+async fn ask(address: SocketAddr, method: &'static str, path: &'static str) -> (u16, String) {
     let ask = move || {
         let mut stream = TcpStream::connect(address).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
-        write!(stream, "GET {path} HTTP/1.1\r\nHost: lab\r\nConnection: close\r\n\r\n").unwrap();
+        write!(stream, "{method} {path} HTTP/1.1\r\nHost: lab\r\nConnection: close\r\n\r\n").unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
         let code = answer.split(' ').nth(1).unwrap().parse().unwrap();
@@ -94,6 +98,7 @@ fn use_of(node: &str, share: &str) -> String {
     format!("node_cpu_usage_ratio{{node=\"{node}\",instance=\"{node}\"}} {share}")
 }
 
+/// Holds L3 and L51.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_page_follows_nodes_pods_and_vms_and_a_scrape_asks_nobody() {
     let (cluster, client) = blank(Cluster::builder()).await;
@@ -132,6 +137,11 @@ async fn the_page_follows_nodes_pods_and_vms_and_a_scrape_asks_nobody() {
     name_pod(&client, "a", Some("virt-launcher-a-2")).await;
     shows(address, &use_of("small", "0.5")).await;
     shows(address, &use_of("big", "0")).await;
+
+    // Whoever takes it for the reference's is told that it is not, and the metrics go on.
+    assert_eq!(ask(address, "POST", "/scenario").await.0, 404);
+    assert_eq!(ask(address, "POST", "/metrics").await.0, 405);
+    shows(address, &use_of("small", "0.5")).await;
 
     // A change of utilisation.
     let pods: Api<Pod> = Api::default_namespaced(client.clone());

@@ -10,8 +10,12 @@ mod film;
 mod manifests;
 mod platform;
 mod pools;
+#[path = "../common/replay.rs"]
+mod replay;
 mod rollouts;
 mod sample;
 mod seed_commands;
 mod vms;
+#[path = "../common/wait.rs"]
+mod wait;
 mod webhook;

@@ -2,7 +2,7 @@
 
 use std::{
     path::{Path, PathBuf},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use devcluster::{Builder, Cluster, Identity};
@@ -17,10 +17,11 @@ use lab::mco::{Machine, MachineConfigPool, PoolStatus, Settings, StandIn, names}
 use serde_json::{Value, json};
 use tokio::sync::{OnceCell, oneshot};
 
+use crate::wait::within;
+
 /// What the stand-in is called in the audit log.
 pub(crate) const STAND_IN: &str = "mco-stand-in-user";
 const PATIENCE: Duration = Duration::from_secs(40);
-const POLL: Duration = Duration::from_millis(10);
 
 pub(crate) fn settings() -> Settings {
     Settings { reboot: Duration::from_millis(100), render_delay: Duration::from_millis(20), ..Settings::default() }
@@ -189,17 +190,8 @@ impl Pool {
 
     /// Polls until the pool is as it should be. Errors are what an API server answers that is being restarted.
     pub(crate) async fn reach(&self, what: &str, is_reached: impl Fn(&MachineConfigPool) -> bool) -> MachineConfigPool {
-        let start = Instant::now();
-        loop {
-            let pool = self.pools.get(&self.name).await;
-            if let Ok(pool) = &pool
-                && is_reached(pool)
-            {
-                return pool.clone();
-            }
-            assert!(start.elapsed() < PATIENCE, "pool {} did not come {what}: {pool:#?}", self.name);
-            tokio::time::sleep(POLL).await;
-        }
+        let check = async || self.pools.get(&self.name).await.ok().filter(|pool| is_reached(pool));
+        eventually(|| format!("pool {} comes {what}", self.name), check).await
     }
 
     /// Waits until a machine config is part of what all nodes run, or no longer is.
@@ -259,15 +251,8 @@ pub(crate) fn describe(node: &Node) -> String {
     words.join(" ")
 }
 
-pub(crate) async fn eventually<T>(what: impl Fn() -> String, mut check: impl AsyncFnMut() -> Option<T>) -> T {
-    let start = Instant::now();
-    loop {
-        if let Some(found) = check().await {
-            return found;
-        }
-        assert!(start.elapsed() < PATIENCE, "did not happen: {}", what());
-        tokio::time::sleep(POLL).await;
-    }
+pub(crate) async fn eventually<T>(what: impl Fn() -> String, check: impl AsyncFnMut() -> Option<T>) -> T {
+    within(PATIENCE, what, check).await
 }
 
 pub(crate) fn name(object: &impl ResourceExt) -> String {

@@ -15,6 +15,7 @@ use crate::platform::{
     STAND_IN, apply, configs, describe, documents, eventually, is_at_rest, name, own, root, start_stand_in,
 };
 
+/// Holds L50.
 #[tokio::test]
 async fn the_sample_cluster_is_adopted_as_it_is_and_at_rest_costs_no_requests() {
     let (cluster, client) = own(Cluster::builder()).await;

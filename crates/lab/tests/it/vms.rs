@@ -4,12 +4,11 @@ mod gate;
 mod life;
 mod limits;
 mod migrations;
-mod replay;
 mod restarts;
 
 use std::{pin::pin, time::Duration};
 
-use api::{VirtualMachine, VirtualMachineStatus, crd, virtual_machine::Phase};
+use api::{VirtualMachine, crd, virtual_machine::Phase};
 use devcluster::{Cluster, Component, Identity, Kwok};
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::{Node, Pod};
@@ -28,7 +27,10 @@ use tokio::{
     time::timeout,
 };
 
-use crate::platform::eventually;
+use crate::{
+    platform::eventually,
+    replay::{History, Moment, Observer, node, node_of, status},
+};
 
 /// What the controller is called in the audit log.
 const USER: &str = "vm-controller-user";
@@ -218,19 +220,14 @@ fn slow() -> Settings {
     slow
 }
 
-fn status(vm: &VirtualMachine) -> VirtualMachineStatus {
-    vm.status.clone().unwrap_or_default()
-}
-
-fn node(vm: &VirtualMachine) -> String {
-    status(vm).node_name.unwrap_or_default()
-}
-
-fn node_of(pod: &Pod) -> String {
-    pod.spec.as_ref().and_then(|spec| spec.node_name.clone()).unwrap_or_default()
-}
-
 fn reason(vm: &VirtualMachine, condition: &str) -> String {
     let conditions = status(vm).conditions;
     conditions.into_iter().find(|known| known.type_ == condition).map(|known| known.reason).unwrap_or_default()
+}
+
+/// The cluster at every revision.
+fn moments(history: &History) -> Vec<Moment> {
+    let mut moments = Vec::new();
+    history.each(|step| moments.push(step.now.clone()));
+    moments
 }

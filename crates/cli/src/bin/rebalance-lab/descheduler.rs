@@ -94,20 +94,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
-
     use super::*;
-
-    #[derive(Parser)]
-    struct Line {
-        #[command(flatten)]
-        args: Args,
-    }
+    use crate::part::parse;
 
     fn settings(line: &[&str]) -> anyhow::Result<Settings> {
-        Line::try_parse_from([&["lab", "--descheduler=d", "--folder=f", "--kubeconfig=k"], line].concat())?
-            .args
-            .settings()
+        parse::<Args>(&[&["--descheduler=d", "--folder=f", "--kubeconfig=k"], line].concat().join(" "))?.settings()
     }
 
     #[test]

@@ -69,6 +69,17 @@ pub(crate) fn time_scale(text: &str) -> Result<f64, String> {
     scale.ok_or_else(|| "expected a number from 0.001 to 1000, such as 20".to_owned())
 }
 
+/// The arguments of a part, as people write them.
+#[cfg(test)]
+pub(crate) fn parse<A: clap::Args>(line: &str) -> Result<A, clap::Error> {
+    #[derive(clap::Parser)]
+    struct Line<A: clap::Args> {
+        #[command(flatten)]
+        args: A,
+    }
+    <Line<A> as clap::Parser>::try_parse_from(["part"].into_iter().chain(line.split_whitespace())).map(|line| line.args)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

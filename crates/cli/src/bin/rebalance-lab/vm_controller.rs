@@ -65,29 +65,22 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
-
     use super::*;
-
-    #[derive(Parser)]
-    struct Line {
-        #[command(flatten)]
-        args: Args,
-    }
+    use crate::part::parse;
 
     fn settings(line: &str) -> Settings {
-        Line::try_parse_from(line.split(' ')).unwrap_or_else(|error| panic!("{error}")).args.settings()
+        parse::<Args>(line).unwrap_or_else(|error| panic!("{error}")).settings()
     }
 
     #[test]
     fn without_options_the_settings_are_the_librarys() {
-        assert_eq!(settings("vm-controller"), Settings::default());
+        assert_eq!(settings(""), Settings::default());
     }
 
     #[test]
     fn options_become_settings() {
         let settings = settings(
-            "vm-controller --bandwidth 25Gbps --dirty-rate 50Mbps --migrations-per-node 3 --migrations-per-cluster 9 \
+            "--bandwidth 25Gbps --dirty-rate 50Mbps --migrations-per-node 3 --migrations-per-cluster 9 \
              --start-timeout 2m --time-scale 20",
         );
         assert_eq!((settings.migration.bandwidth, settings.dirty_rate), (Rate(25_000_000_000), Rate(50_000_000)));
@@ -98,7 +91,7 @@ mod tests {
     #[test]
     fn options_that_make_no_sense_are_refused() {
         for option in ["--migrations-per-node=0", "--migrations-per-cluster=0", "--time-scale=0", "--bandwidth=fast"] {
-            assert!(Line::try_parse_from(["vm-controller", option]).is_err(), "{option}");
+            assert!(parse::<Args>(option).is_err(), "{option}");
         }
     }
 }

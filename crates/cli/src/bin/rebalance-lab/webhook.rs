@@ -86,33 +86,25 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
-
     use super::*;
-
-    #[derive(Parser)]
-    struct Line {
-        #[command(flatten)]
-        args: Args,
-    }
+    use crate::part::parse;
 
     fn settings(line: &str) -> Settings {
-        Line::try_parse_from(line.split(' ')).unwrap_or_else(|error| panic!("{error}")).args.settings()
+        parse::<Args>(line).unwrap_or_else(|error| panic!("{error}")).settings()
     }
 
     #[test]
     fn without_options_the_settings_are_the_librarys() {
-        assert_eq!(settings("webhook"), Settings::default());
+        assert_eq!(settings(""), Settings::default());
     }
 
     #[test]
     fn options_become_settings() {
-        let here =
-            settings("webhook --host 127.0.0.1 --port 0 --reach 127.0.0.1 --vm-controller jane --no-registration");
+        let here = settings("--host 127.0.0.1 --port 0 --reach 127.0.0.1 --vm-controller jane --no-registration");
         assert_eq!((here.address, here.reach), (([127, 0, 0, 1], 0).into(), Reach::Host("127.0.0.1".into())));
         assert_eq!(here.passes.last().map(String::as_str), Some("jane"));
         assert!(!here.is_registered);
-        let files = settings("webhook --cert c --key k --ca a").certificates;
+        let files = settings("--cert c --key k --ca a").certificates;
         let expected = Certificates::Files {
             certificate: "c".into(),
             key: "k".into(),
@@ -126,7 +118,7 @@ mod tests {
     fn options_that_make_no_sense_are_refused() {
         for option in ["--cert=c", "--key=k", "--ca=a", "--service=name", "--service=a/", "--certificate-lifetime=long"]
         {
-            assert!(Line::try_parse_from(["webhook", option]).is_err(), "{option}");
+            assert!(parse::<Args>(option).is_err(), "{option}");
         }
     }
 }

@@ -8,13 +8,14 @@ use kube::{
 use lab::{launcher, vm::VmController};
 use serde_json::json;
 
-use super::{Lab, USER, fast, gate, node, reason, replay, slow, status};
+use super::{Lab, Observer, USER, fast, gate, node, reason, slow, status};
 use crate::platform::eventually;
 
+/// Holds L22, L23 and L24.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_vm_is_started_loaded_stopped_started_and_deleted() {
     let lab = Lab::start(&["n1", "n2"]).await;
-    let observer = replay::Observer::start(&lab.client);
+    let observer = Observer::start(&lab.client).await;
     let _controller = lab.controller(fast()).await;
     lab.create("a").await;
     let vm = lab.settle("a").await;
@@ -40,14 +41,15 @@ async fn a_vm_is_started_loaded_stopped_started_and_deleted() {
     let vm = lab.settle("a").await;
     assert!(super::status(&vm).conditions.len() <= 3, "{:?}", super::status(&vm).conditions);
 
-    let history = observer.history(&lab).await;
-    replay::check(&history, &fast());
-    replay::check_counted(&history);
+    let history = observer.history().await;
+    history.check(&fast());
+    history.check_counted();
     lab.vms.delete("a", &DeleteParams::default()).await.unwrap();
     lab.no_pod("a").await;
     assert!(lab.vms.get_opt("a").await.unwrap().is_none());
 }
 
+/// Holds L20.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn deleting_a_vm_always_succeeds() {
     let lab = Lab::start(&["n1", "n2"]).await;
@@ -123,6 +125,7 @@ async fn a_vm_whose_stored_object_makes_no_sense_fails_alone() {
     lab.no_pod("good").await;
 }
 
+/// Holds L26.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_status_write_that_is_overtaken_is_made_again() {
     let lab = Lab::start(&["n1", "n2"]).await;

@@ -6,7 +6,7 @@ use futures::future::join_all;
 use kube::api::ListParams;
 use lab::vm::Settings;
 
-use super::{Lab, USER, fast, node, replay};
+use super::{Lab, Observer, USER, fast, moments, node};
 use crate::platform::eventually;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -20,8 +20,8 @@ async fn migrations_keep_to_the_limits_of_node_and_cluster() {
     for name in &names {
         lab.settle(name).await;
     }
-    let observer = replay::Observer::start(&lab.client);
-    observer.history(&lab).await;
+    let observer = Observer::start(&lab.client).await;
+    observer.history().await;
     lab.add_node("n4").await;
     let evicted = join_all(names.iter().map(|name| lab.evict(name))).await;
     assert!(evicted.iter().collect::<BTreeSet<_>>().len() > 1, "from several nodes");
@@ -29,14 +29,15 @@ async fn migrations_keep_to_the_limits_of_node_and_cluster() {
         lab.reach(name, "moves", |vm| super::reason(vm, "Migrated") == "Succeeded").await;
         lab.settle(name).await;
     }
-    let history = observer.history(&lab).await;
-    replay::check(&history, &settings);
-    replay::check_counted(&history);
-    let most = history.iter().map(|moment| moment.migrations().len()).max();
+    let history = observer.history().await;
+    history.check(&settings);
+    history.check_counted();
+    let most = moments(&history).iter().map(|moment| moment.migrations().len()).max();
     assert_eq!(most, Some(2), "as many as allowed, and no more");
     assert_eq!(controller.state().borrow().vms, 12);
 }
 
+/// Holds L50.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn hundreds_of_vms_that_rest_cost_no_request() {
     const VMS: usize = 300;

@@ -5,12 +5,12 @@ use kube::ResourceExt;
 use lab::{launcher, vm::Settings};
 use serde_json::json;
 
-use super::{Lab, fast, node, node_of, reason, replay, slow, status};
+use super::{Lab, Moment, Observer, fast, moments, node, node_of, reason, slow, status};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_migration_goes_target_copy_hand_over_source() {
     let lab = Lab::start(&["n1", "n2"]).await;
-    let observer = replay::Observer::start(&lab.client);
+    let observer = Observer::start(&lab.client).await;
     let _controller = lab.controller(fast()).await;
     lab.create("a").await;
     let source = status(&lab.settle("a").await).pod_name.unwrap();
@@ -19,10 +19,11 @@ async fn a_migration_goes_target_copy_hand_over_source() {
     assert_ne!(node(&vm), from);
     let target = status(&lab.settle("a").await).pod_name.unwrap();
 
-    let history = observer.history(&lab).await;
-    replay::check(&history, &fast());
-    replay::check_counted(&history);
-    let first = |is: &dyn Fn(&replay::Moment) -> bool| history.iter().position(is).unwrap();
+    let history = observer.history().await;
+    history.check(&fast());
+    history.check_counted();
+    let history = moments(&history);
+    let first = |is: &dyn Fn(&Moment) -> bool| history.iter().position(is).unwrap();
     let marked = first(&|moment| status(&moment.vms["a"]).evacuation_node_name.is_some());
     let annotated = first(&|moment| {
         moment.pods.get(&source).is_some_and(|pod| pod.annotations().contains_key(launcher::EVICTION_IN_PROGRESS))
@@ -47,19 +48,20 @@ async fn a_migration_goes_target_copy_hand_over_source() {
     assert_eq!(term["matchExpressions"], not_there);
 }
 
+/// Holds L21.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_target_that_cannot_be_placed_is_given_up() {
     let lab = Lab::start(&["n1"]).await;
-    let observer = replay::Observer::start(&lab.client);
+    let observer = Observer::start(&lab.client).await;
     let _controller = lab.controller(Settings { time_scale: 60.0, ..Settings::default() }).await;
     lab.create("a").await;
     lab.settle("a").await;
     let from = lab.evict("a").await;
     lab.reach("a", "gives up", |vm| reason(vm, "Migrated") == "TargetUnschedulable").await;
     assert_eq!(node(&lab.settle("a").await), from);
-    let history = observer.history(&lab).await;
-    replay::check(&history, &fast());
-    replay::check_counted(&history);
+    let history = observer.history().await;
+    history.check(&fast());
+    history.check_counted();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -81,7 +83,7 @@ async fn a_vm_that_writes_faster_than_the_network_stays_and_the_next_one_moves()
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pods_and_nodes_that_vanish_under_a_migration_leave_one_running_pod_and_a_reason() {
     let lab = Lab::start(&["n1", "n2", "n3"]).await;
-    let observer = replay::Observer::start(&lab.client);
+    let observer = Observer::start(&lab.client).await;
     let _controller = lab.controller(slow()).await;
     for (vm, reason_expected) in [
         ("source-pod", "SourceLost"),
@@ -109,7 +111,7 @@ async fn pods_and_nodes_that_vanish_under_a_migration_leave_one_running_pod_and_
             lab.settle(&vm.name_any()).await;
         }
     }
-    replay::check(&observer.history(&lab).await, &slow());
+    observer.history().await.check(&slow());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -131,6 +133,7 @@ async fn a_vm_without_a_migration_starts_anew_when_its_node_or_its_pod_is_gone()
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_api_server_that_is_killed_under_a_migration_delays_it() {
     let lab = Lab::start(&["n1", "n2"]).await;
+    let observer = Observer::start(&lab.client).await;
     let _controller = lab.controller(Settings { time_scale: 1.0, ..Settings::default() }).await;
     lab.create("a").await;
     lab.settle("a").await;
@@ -140,4 +143,7 @@ async fn an_api_server_that_is_killed_under_a_migration_delays_it() {
     lab.cluster.start(Component::ApiServer).await.unwrap();
     lab.reach("a", "moves", |vm| reason(vm, "Migrated") == "Succeeded").await;
     assert_ne!(node(&lab.settle("a").await), from);
+    let history = observer.history().await;
+    history.check(&Settings::default());
+    history.check_counted();
 }

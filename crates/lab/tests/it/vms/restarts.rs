@@ -6,18 +6,19 @@ use lab::vm::VmController;
 use tokio::time::timeout;
 
 use super::{
-    Lab, fast,
+    Lab, Observer, fast,
     gate::{Side, mortal},
-    node, reason, replay,
+    node, reason,
 };
 
 /// More writes than a migration takes.
 const ENOUGH: usize = 30;
 
+/// Holds L27.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_controller_that_dies_before_or_after_any_write_of_a_migration_is_followed_by_one_that_finishes_it() {
     let lab = Lab::start(&["n1", "n2"]).await;
-    let observer = replay::Observer::start(&lab.client);
+    let observer = Observer::start(&lab.client).await;
     let first = lab.controller(fast()).await;
     lab.create("a").await;
     lab.settle("a").await;
@@ -44,9 +45,9 @@ async fn a_controller_that_dies_before_or_after_any_write_of_a_migration_is_foll
         }
         if survived == 2 {
             assert!(step > 5, "a migration takes more than {step} writes");
-            let history = observer.history(&lab).await;
-            replay::check(&history, &fast());
-            return replay::check_counted(&history);
+            let history = observer.history().await;
+            history.check(&fast());
+            return history.check_counted();
         }
     }
     panic!("no migration came to its end without a death");
@@ -69,10 +70,11 @@ async fn a_controller_that_dies_while_memory_is_copied_leaves_the_source_countin
     assert_ne!(node(&lab.settle("a").await), from);
 }
 
+/// Holds L25.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_controllers_at_once_come_to_the_same_end_as_one() {
     let lab = Lab::start(&["n1", "n2", "n3"]).await;
-    let observer = replay::Observer::start(&lab.client);
+    let observer = Observer::start(&lab.client).await;
     let _controllers = [lab.controller(fast()).await, lab.controller(fast()).await];
     let names = ["a", "b", "c", "d"];
     for name in names {
@@ -88,5 +90,5 @@ async fn two_controllers_at_once_come_to_the_same_end_as_one() {
         lab.reach(name, "moves", |vm| reason(vm, "Migrated") == "Succeeded").await;
         lab.settle(name).await;
     }
-    replay::check_counted(&observer.history(&lab).await);
+    observer.history().await.check_counted();
 }

@@ -3,13 +3,15 @@
 use std::{collections::BTreeSet, path::Path, time::Duration};
 
 use futures::future::join_all;
-use lab::webhook::Certificates;
+use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
+use kube::{Api, ResourceExt, api::DeleteParams};
+use lab::webhook::{Certificates, NAME};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 
 use super::{EVICTIONS, Lab, triggered};
 use crate::platform::eventually;
 
-/// Weakness 3.5: no rotation, and every call failed between the installation and the first `caBundle`.
+/// L36: no rotation, and every call failed between the installation and the first `caBundle`.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn certificates_are_renewed_and_read_again_while_requests_go_on() {
     let lab = Lab::start().await;
@@ -56,6 +58,25 @@ async fn certificates_are_renewed_and_read_again_while_requests_go_on() {
     }
     eventually(|| "the new CA is written".into(), async || (lab.bundle().await == new.as_bytes()).then_some(())).await;
     lab.is_asked(&pod).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_configuration_that_somebody_deletes_is_written_again_at_once() {
+    let lab = Lab::start().await;
+    let pod = lab.add("a").await;
+    // Renewed in ten days.
+    let _webhook = lab.webhook(Certificates::default()).await;
+    lab.is_asked(&pod).await;
+    let bundle = lab.bundle().await;
+    let all: Api<ValidatingWebhookConfiguration> = Api::all(lab.client.clone());
+    for _ in 0..2 {
+        let before = all.get(NAME).await.unwrap().uid();
+        all.delete(NAME, &DeleteParams::default()).await.unwrap();
+        let is_back = async || all.get_opt(NAME).await.unwrap().filter(|found| found.uid() != before);
+        eventually(|| "the configuration is back".into(), is_back).await;
+        assert_eq!(lab.bundle().await, bundle);
+        lab.is_asked(&pod).await;
+    }
 }
 
 /// Writes a CA, a certificate and its key. Returns certificate and CA.
