@@ -5,8 +5,8 @@ use anyhow::Context;
 use crate::weaknesses;
 
 pub(crate) fn run() -> anyhow::Result<()> {
-    let lessons = weaknesses::page(&crate::root())?;
-    let files = api::crd::files().into_iter().chain([advisor::machine::table::page(), lessons]);
+    let lessons = weaknesses::pages(&crate::root())?;
+    let files = api::crd::files().into_iter().chain([advisor::machine::table::page()]).chain(lessons);
     let files = files.chain(advisor::access::files()).chain(lab::manifests::files());
     for (path, text) in files {
         let file = crate::root().join(path);
