@@ -1,40 +1,15 @@
 //! How long a scrape takes, from the index to the text: `cargo bench -p lab --bench exporter`.
 
+mod synthetic;
+
 use std::{hint::black_box, time::Duration};
 
-use balance::{Capacity, PressureModel};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use lab::{
-    exporter::{Index, NodeSeen, PodSeen, Renderer, Stage, VmSeen},
+    exporter::{PodSeen, Renderer, Stage},
     launcher::Load,
 };
-
-const VMS_PER_NODE: u32 = 50;
-
-fn index(nodes: u32) -> Index {
-    let mut index = Index::new(PressureModel::Reference);
-    for node in 0..nodes {
-        let name = format!("kwok-node-{node}");
-        let seen = NodeSeen { name: name.clone(), capacity: Some(Capacity::REFERENCE) };
-        index.apply_node(&seen, Duration::ZERO);
-        for number in 0..VMS_PER_NODE {
-            let vm = format!("vm-{node}-{number}");
-            let pod = format!("virt-launcher-{vm}-abcde");
-            let share = f64::from((node * 7919 + number * 104_729) % 1000) / 1000.0;
-            let load = Some(Load { cpu_cores: share, memory_bytes: 4e9 * (1.0 - share) });
-            let (namespace, stage) = ("default".to_owned(), Stage::Running);
-            index.apply_vm(
-                &VmSeen { namespace: namespace.clone(), name: vm.clone(), pod: Some(pod.clone()) },
-                Duration::ZERO,
-            );
-            index.apply_pod(
-                &PodSeen { namespace, name: pod, vm, node: Some(name.clone()), stage, load },
-                Duration::ZERO,
-            );
-        }
-    }
-    index
-}
+use synthetic::{VMS_PER_NODE, index};
 
 fn scrape(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("scrape");
