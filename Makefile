@@ -51,6 +51,10 @@ docker-build: ## Build the image of the operator with podman or docker (IMG=regi
 docker-push: ## Push it to its registry
 	@$(XTASK) image-push $(if $(IMG),--image '$(IMG)') $(if $(CONTAINER_TOOL),--tool '$(CONTAINER_TOOL)')
 
+.PHONY: lab-image
+lab-image: ## Build the image of the lab's parts (IMG=registry/name:tag, CONTAINER_TOOL=docker)
+	@$(XTASK) image-build --lab $(if $(IMG),--image '$(IMG)') $(if $(CONTAINER_TOOL),--tool '$(CONTAINER_TOOL)')
+
 ##@ Develop
 
 .PHONY: dev-setup kind-delete dev-teardown
@@ -92,7 +96,11 @@ test-model: ## Explore the decisions and the executor with a model checker
 
 .PHONY: test-closed-loop
 test-closed-loop: ## Let the real descheduler even out every skew of the lab, and show where it cannot
-	@$(CARGO) test --locked --package lab --test closed_loop -- --nocapture --include-ignored --test-threads=2
+	@$(CARGO) test --locked --package lab --test closed_loop -- --nocapture --include-ignored --test-threads=2 --skip lab_table
+
+.PHONY: lab-table
+lab-table: ## Run all algorithms in the loop of the lab, and write what comes of it to docs/lab/loop-table.md (half an hour; ONLY='max_metric pareto_front': these)
+	@LAB_TABLE_ONLY='$(ONLY)' $(CARGO) test --locked --package lab --test closed_loop -- --nocapture --ignored lab_table
 
 .PHONY: build
 build: ## Build the workspace
@@ -135,7 +143,7 @@ bench-plan: ## Measure what a plan costs, as a ratio to the API calls it cannot 
 	@$(CARGO) run --quiet --locked --release --package xtask -- bench-plan
 
 .PHONY: bench-lab
-bench-lab: ## Measure the lab's parts: VM controller, exporter (optimized build)
+bench-lab: ## Measure the lab's parts: VM controller, exporter, rules in Prometheus (optimized build)
 	@$(CARGO) bench --locked --package lab
 
 .PHONY: bench-sim

@@ -82,6 +82,7 @@ pub(super) struct Operator {
     home: Home,
     state: watch::Sender<State>,
     stop: watch::Receiver<bool>,
+    psi: watch::Receiver<bool>,
     news: mpsc::Receiver<News>,
     _watches: JoinSet<()>,
     listings: (Listing, Listing, Listing),
@@ -109,6 +110,7 @@ impl Operator {
         home: Home,
         state: watch::Sender<State>,
         stop: watch::Receiver<bool>,
+        psi: watch::Receiver<bool>,
     ) -> Operator {
         let (send, news) = mpsc::channel(BACKLOG);
         let mut watched = JoinSet::new();
@@ -126,6 +128,7 @@ impl Operator {
             home,
             state,
             stop,
+            psi,
             news,
             _watches: watched,
             listings: Default::default(),
@@ -151,6 +154,7 @@ impl Operator {
                     None => break,
                 },
                 _ = self.stop.changed() => break,
+                Ok(()) = self.psi.changed() => self.settings.has_psi = *self.psi.borrow_and_update(),
                 () = sleep(pause) => {}
             }
             while let Ok(news) = self.news.try_recv() {

@@ -26,7 +26,7 @@ pub struct Settings {
     /// Where its `/metrics` are to be served on plain HTTP, and the stand-in's own `/health`.
     pub metrics: Option<SocketAddr>,
     pub time_scale: f64,
-    /// Whether the pretended nodes measure pressure. Without, the profile of virtual machines is refused.
+    /// Whether the pretended nodes measure pressure at first. Without, the profile of virtual machines is refused.
     pub has_psi: bool,
     pub orders: Orders,
 }

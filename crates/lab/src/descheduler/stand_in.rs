@@ -39,6 +39,7 @@ pub struct State {
 pub struct StandIn {
     state: watch::Receiver<State>,
     stop: watch::Sender<bool>,
+    psi: watch::Sender<bool>,
     task: JoinHandle<()>,
     metrics: Option<SocketAddr>,
     log: PathBuf,
@@ -52,6 +53,7 @@ impl StandIn {
         let home = Home::furnish(&settings.folder)?;
         let (state_tell, state) = watch::channel(State::default());
         let (stop, stop_seen) = watch::channel(false);
+        let (psi, psi_seen) = watch::channel(settings.has_psi);
         let mut servers = JoinSet::new();
         let mut metrics = None;
         if let Some(address) = settings.metrics {
@@ -68,13 +70,18 @@ impl StandIn {
         }
         let log = process::log(&settings.folder);
         let policy = process::policy(&settings.folder);
-        let task = tokio::spawn(Operator::new(client, settings, home, state_tell, stop_seen).run());
-        Ok(StandIn { state, stop, task, metrics, log, policy, _servers: servers })
+        let task = tokio::spawn(Operator::new(client, settings, home, state_tell, stop_seen, psi_seen).run());
+        Ok(StandIn { state, stop, psi, task, metrics, log, policy, _servers: servers })
     }
 
     /// The descheduler as it is now, and what becomes of it.
     pub fn state(&self) -> watch::Receiver<State> {
         self.state.clone()
+    }
+
+    /// To say whether the nodes measure pressure, where that changes.
+    pub fn psi(&self) -> watch::Sender<bool> {
+        self.psi.clone()
     }
 
     /// Where the descheduler's metrics are served on plain HTTP.

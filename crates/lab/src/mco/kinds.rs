@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 pub type MachineConfig = DynamicObject;
 
 /// Where MachineConfigs are served.
-pub(super) fn machine_config_resource() -> ApiResource {
+pub(crate) fn machine_config_resource() -> ApiResource {
     let kind = &kind::MACHINE_CONFIG;
     let version = kind.versions.first().copied().unwrap_or("v1");
     ApiResource {

@@ -34,6 +34,7 @@ mod write;
 
 pub use action::Action;
 pub use error::Error;
+pub(crate) use kinds::machine_config_resource;
 pub use kinds::{
     Condition, Configuration, MachineConfig, MachineConfigPool, MachineConfigPoolSpec, PoolStatus, Source,
 };

@@ -60,9 +60,15 @@ async fn apply(cluster: &Cluster, folder: &Path, text: &str, how: &[&str]) -> Re
 }
 
 /// Has the nodes belong to somebody, and waits until they are at rest.
-pub(super) async fn machine_config_operator(client: Client, nodes: u32) -> Result<mco::StandIn, Error> {
+pub(super) async fn machine_config_operator(
+    client: Client,
+    nodes: u32,
+    time_scale: f64,
+) -> Result<mco::StandIn, Error> {
     let pools: Api<MachineConfigPool> = Api::all(client.clone());
-    let stand_in = mco::StandIn::start(client, mco::Settings::default());
+    let usual = mco::Settings::default();
+    let settings = mco::Settings { reboot: usual.reboot.div_f64(time_scale), ..usual };
+    let stand_in = mco::StandIn::start(client, settings);
     let at_rest = async {
         loop {
             let pool = pools.get(WORKERS).await.doing(|| format!("reading MachineConfigPool {WORKERS}"))?;

@@ -10,7 +10,7 @@ use devcluster::{Cluster, Component, Identity, Kwok, Port};
 use kube::Client;
 use tokio::sync::watch;
 
-use super::{Check, Descheduling, Error, Options, Part, advisor, journal, logs, platform};
+use super::{Check, Descheduling, Error, Options, Part, advisor, journal, logs, platform, psi};
 use crate::{
     descheduler::{self, Mode, Orders, Policy, SoftTainter, SoftTainterSettings, StandIn},
     exporter::{self, Exporter},
@@ -22,6 +22,8 @@ use crate::{
 /// How long a part may take to be ready.
 const PATIENCE: Duration = Duration::from_secs(60);
 const INTERVAL: Duration = Duration::from_secs(60);
+/// How long parts may take to end.
+const GRACE: Duration = Duration::from_secs(15);
 
 const MACHINE_CONFIG_OPERATOR: &str = "machine-config-operator";
 const JOURNAL: &str = "migrations.json";
@@ -55,6 +57,7 @@ pub struct Lab {
     stand_in: Option<StandIn>,
     soft_tainter: Option<SoftTainter>,
     machine_config_operator: Option<mco::StandIn>,
+    psi: Option<psi::Keeper>,
     _journal: journal::Keeper,
     client: Client,
     options: Options,
@@ -107,6 +110,7 @@ impl Lab {
             stand_in: None,
             soft_tainter: None,
             machine_config_operator: None,
+            psi: None,
             _journal: journal,
             client,
             options,
@@ -130,8 +134,9 @@ impl Lab {
         if lab.options.advisor {
             advisor::platform(&lab.cluster, &lab.folder).await?;
             let client = lab.client_of(MACHINE_CONFIG_OPERATOR).await?;
-            let stand_in = advisor::machine_config_operator(client, lab.options.nodes).await?;
-            lab.machine_config_operator = Some(stand_in);
+            lab.psi = lab.stand_in.as_ref().map(|stand_in| psi::Keeper::start(client.clone(), stand_in.psi()));
+            let Options { nodes, time_scale, .. } = lab.options;
+            lab.machine_config_operator = Some(advisor::machine_config_operator(client, nodes, time_scale).await?);
             tell(Ready { part: MACHINE_CONFIG_OPERATOR, place: "a stand-in; all machines are updated".into() });
         }
         if let Descheduling::By { algorithm, mode } = &lab.options.descheduling {
@@ -205,6 +210,8 @@ impl Lab {
             prometheus_url: Some(self.prometheus_url()?),
             metrics: Some((Ipv4Addr::LOCALHOST, metrics.number()).into()),
             time_scale: self.options.time_scale,
+            // With the advisor, when its plan has turned it on.
+            has_psi: !self.options.advisor,
             orders: self.orders(),
             ..descheduler::Settings::new(program, self.folder.join("descheduler"))
         };
@@ -322,14 +329,20 @@ impl Lab {
         self.stand_in.as_ref().map(StandIn::state)
     }
 
-    /// Ends the descheduler in its own time, and everything else at once.
+    /// Ends the stand-ins and the descheduler in their own time, but by [`GRACE`], and everything else at once.
     pub async fn shutdown(mut self) {
-        if let Some(operator) = self.machine_config_operator.take() {
-            let _ = operator.shutdown().await;
-        }
-        if let Some(stand_in) = self.stand_in.take() {
-            stand_in.shutdown().await;
-        }
+        let operator = self.machine_config_operator.take();
+        let stand_in = self.stand_in.take();
+        let in_order = async {
+            if let Some(operator) = operator {
+                let _ = operator.shutdown().await;
+            }
+            if let Some(stand_in) = stand_in {
+                stand_in.shutdown().await;
+            }
+        };
+        // Whoever has not ended by then waits for an answer that does not come, and is ended by being dropped.
+        let _ = tokio::time::timeout(GRACE, in_order).await;
     }
 }
 

@@ -12,6 +12,7 @@ mod options;
 mod part;
 mod platform;
 mod population;
+mod psi;
 mod sample;
 
 pub use error::Error;

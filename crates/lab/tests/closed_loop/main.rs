@@ -2,23 +2,45 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod advised;
 mod course;
+mod ending;
 mod observer;
 mod prediction;
+mod reason;
 mod skews;
+mod table;
+#[path = "../common/wait.rs"]
+mod wait;
 
 use balance::{Algorithm, Mode};
 
-use course::{run, run_with};
+use course::{Course, run, run_with};
+use lab::up::Placement;
 use prediction::predict;
 use skews::{big_guests, four_hot_nodes, placement_skew, use_skew};
+
+/// In seconds of the lab, a quarter of a cycle. Where migrations take longer, the machine cannot keep up with the lab's clock, and
+/// cycles see what the last one has begun: another system than the one that is simulated.
+const PACE: f64 = 15.0;
+
+fn as_the_simulator_says(skew: &Placement, mode: Mode, course: &Course) {
+    if course.took > PACE {
+        println!(
+            "not compared with the simulator: a migration took {:.0} s of the lab, this machine is too busy",
+            course.took
+        );
+        return;
+    }
+    predict(skew, &Algorithm::default(), mode, course.took).comes_true(course);
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_skew_in_placement_is_evened_out_and_then_the_loop_stops_as_the_simulator_says() {
     let (skew, mode) = (placement_skew(1), Mode::AsymmetricLow);
     let course = run(&skew, mode).await;
     course.settles(0.75);
-    predict(&skew, &Algorithm::default(), mode).comes_true(&course);
+    as_the_simulator_says(&skew, mode, &course);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -26,7 +48,7 @@ async fn a_skew_in_use_is_evened_out_and_then_the_loop_stops_as_the_simulator_sa
     let (skew, mode) = (use_skew(1), Mode::Low);
     let course = run(&skew, mode).await;
     course.settles(0.60);
-    predict(&skew, &Algorithm::default(), mode).comes_true(&course);
+    as_the_simulator_says(&skew, mode, &course);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -51,7 +73,7 @@ async fn four_hot_nodes_and_an_empty_one_are_left_as_they_are() {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "slow: `make test-closed-loop` runs it"]
 async fn without_the_soft_tainter_a_skew_in_use_never_settles() {
-    run_with(&use_skew(1), &Algorithm::default(), Mode::Low, false).await.goes_on();
+    run_with(&use_skew(1), &Algorithm::default(), Mode::Low, false).await.course.goes_on();
 }
 
 /// A limit of moving whole VMs: a big one takes the heat along.

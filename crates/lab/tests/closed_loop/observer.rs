@@ -3,7 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use api::{VirtualMachine, virtual_machine::Phase};
@@ -11,23 +11,47 @@ use futures::StreamExt;
 use k8s_openapi::api::core::v1::Pod;
 use kube::{
     Api, ResourceExt,
-    runtime::watcher::{self, Event, watcher},
+    runtime::{
+        WatchStreamExt,
+        watcher::{self, Event, watcher},
+    },
 };
 use lab::{launcher, up::Lab, webhook};
 use tokio::task::JoinSet;
 
+use crate::wait::within;
+
 const NODES: usize = 5;
 const CORES: f64 = 32.0;
+const MEMORY: f64 = (128_u64 << 30) as f64;
+/// How long the migrations that are under way may take.
+const AT_REST: Duration = Duration::from_secs(30);
 const PER_NODE: usize = 2;
 const PER_CLUSTER: usize = 5;
+
+/// What a node is asked for, of its CPU and of its memory, as shares of what it has.
+pub(crate) type Demand = [f64; 2];
+
+/// A VM that changed its node.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Move {
+    pub(crate) vm: String,
+    pub(crate) from: String,
+    pub(crate) to: String,
+    /// By how much the node that it left had more CPU use than the average of all, before it left.
+    pub(crate) excess: f64,
+    /// From the mark on the VM until it ran elsewhere, by the clock.
+    pub(crate) took: Duration,
+}
 
 /// A VM as it was seen last.
 #[derive(Debug, Clone)]
 struct Seen {
     node: String,
     pod: String,
-    load: f64,
-    is_leaving: bool,
+    demand: Demand,
+    /// Since when it shall go elsewhere.
+    leaving: Option<Instant>,
     has_cause: bool,
 }
 
@@ -36,7 +60,7 @@ struct Notes {
     vms: BTreeMap<String, Seen>,
     /// The pods that there are, by name, with the VM that they play.
     pods: BTreeMap<String, String>,
-    moves: BTreeMap<String, usize>,
+    moves: Vec<Move>,
     wrongs: BTreeSet<String>,
 }
 
@@ -55,7 +79,9 @@ impl Observer {
         let (known, mut knows) = tokio::sync::mpsc::channel(2);
         let (told, book) = (known.clone(), notes.clone());
         watches.spawn(async move {
-            let mut events = std::pin::pin!(watcher(pods, watcher::Config::default().labels("app=virt-launcher")));
+            // With pauses after failures: a watch whose client is at its end would else fail for ever and never yield.
+            let mut events =
+                std::pin::pin!(watcher(pods, watcher::Config::default().labels("app=virt-launcher")).default_backoff());
             while let Some(event) = events.next().await {
                 match event {
                     Ok(Event::InitApply(pod) | Event::Apply(pod)) => book.lock().unwrap().pod(&pod),
@@ -68,7 +94,7 @@ impl Observer {
         let book = notes.clone();
         knows.recv().await;
         watches.spawn(async move {
-            let mut events = std::pin::pin!(watcher(vms, watcher::Config::default()));
+            let mut events = std::pin::pin!(watcher(vms, watcher::Config::default()).default_backoff());
             while let Some(event) = events.next().await {
                 match event {
                     Ok(Event::InitApply(vm) | Event::Apply(vm)) => book.lock().unwrap().vm(&vm),
@@ -86,37 +112,33 @@ impl Observer {
         read(&self.notes.lock().unwrap())
     }
 
+    /// What each node is asked for, in the order of their numbers.
+    pub(crate) fn demands(&self) -> Vec<Demand> {
+        self.with(|notes| notes.demands().into_values().collect())
+    }
+
     /// The standard deviation of CPU use over the nodes.
     pub(crate) fn spread(&self) -> f64 {
-        let mut used: BTreeMap<String, f64> = (1..=NODES).map(|number| (format!("kwok-node-{number}"), 0.0)).collect();
-        self.with(|notes| {
-            for vm in notes.vms.values() {
-                *used.entry(vm.node.clone()).or_default() += vm.load / CORES;
-            }
-        });
-        let count = used.len() as f64;
-        let mean = used.values().sum::<f64>() / count;
-        (used.values().map(|share| (share - mean).powi(2)).sum::<f64>() / count).sqrt()
+        let demands = self.demands();
+        let (count, mean) = (demands.len() as f64, mean_cpu(&demands));
+        (demands.iter().map(|[cpu, _]| (cpu - mean).powi(2)).sum::<f64>() / count).sqrt()
     }
 
-    pub(crate) fn migrations(&self) -> usize {
-        self.with(|notes| notes.moves.values().sum())
+    /// The node of each VM.
+    pub(crate) fn homes(&self) -> BTreeMap<String, String> {
+        self.with(|notes| notes.vms.iter().map(|(name, vm)| (name.clone(), vm.node.clone())).collect())
     }
 
-    pub(crate) fn most_of_one(&self) -> usize {
-        self.with(|notes| notes.moves.values().max().copied().unwrap_or_default())
+    /// All of them, the first first.
+    pub(crate) fn moves(&self) -> Vec<Move> {
+        self.with(|notes| notes.moves.clone())
     }
 
     /// Until no VM is on its way, and every VM has one pod.
     pub(crate) async fn at_rest(&self) {
         let rests =
-            || self.with(|notes| notes.vms.values().all(|vm| !vm.is_leaving) && notes.pods.len() == notes.vms.len());
-        let waited = async {
-            while !rests() {
-                tokio::time::sleep(Duration::from_millis(50)).await;
-            }
-        };
-        tokio::time::timeout(Duration::from_secs(30), waited).await.expect("every migration comes to an end");
+            |notes: &Notes| notes.vms.values().all(|vm| vm.leaving.is_none()) && notes.pods.len() == notes.vms.len();
+        within(AT_REST, || "every migration is over".to_owned(), async || self.with(rests).then_some(())).await;
     }
 
     /// What it did that it must not: nothing.
@@ -130,7 +152,22 @@ impl Observer {
     }
 }
 
+pub(crate) fn mean_cpu(demands: &[Demand]) -> f64 {
+    demands.iter().map(|[cpu, _]| cpu).sum::<f64>() / demands.len() as f64
+}
+
 impl Notes {
+    fn demands(&self) -> BTreeMap<String, Demand> {
+        let mut demands: BTreeMap<String, Demand> =
+            (1..=NODES).map(|number| (format!("kwok-node-{number}"), Demand::default())).collect();
+        for vm in self.vms.values() {
+            let [cpu, memory] = demands.entry(vm.node.clone()).or_default();
+            *cpu += vm.demand[0];
+            *memory += vm.demand[1];
+        }
+        demands
+    }
+
     fn wrong(&mut self, what: String) {
         self.wrongs.insert(what);
     }
@@ -148,28 +185,37 @@ impl Notes {
         let name = vm.name_any();
         let status = vm.status.clone().unwrap_or_default();
         if status.phase != Some(Phase::Running) {
+            if !self.vms.contains_key(&name) {
+                return;
+            }
             self.wrong(format!("{name} is {:?} after it ran", status.phase));
         }
         let (Some(node), Some(pod)) = (status.node_name, status.pod_name) else {
             self.wrong(format!("{name} runs nowhere"));
             return;
         };
-        let cores = vm.spec.resources.cpu.cores().unwrap();
+        let (size, use_) = (&vm.spec.resources, &vm.spec.utilization);
+        let cores = size.cpu.cores().unwrap() * use_.cpu.value().unwrap();
+        let bytes = size.memory.bytes().unwrap() as f64 * use_.memory.value().unwrap();
+        let since = self.vms.get(&name).and_then(|before| before.leaving);
         let seen = Seen {
-            load: cores * vm.spec.utilization.cpu.value().unwrap(),
-            is_leaving: status.evacuation_node_name.is_some(),
+            demand: [cores / CORES, bytes / MEMORY],
+            leaving: status.evacuation_node_name.map(|_| since.unwrap_or_else(Instant::now)),
             has_cause: status.conditions.iter().any(|condition| condition.type_ == webhook::EVICTION_REQUESTED),
             node,
             pod,
         };
         if let Some(before) = self.vms.get(&name).filter(|before| before.node != seen.node).cloned() {
-            if !before.is_leaving || !before.has_cause {
+            if before.leaving.is_none() || !before.has_cause {
                 self.wrong(format!("{name} moved without a cause"));
             }
             if before.pod == seen.pod {
                 self.wrong(format!("{name} is on another node with the same pod"));
             }
-            *self.moves.entry(name.clone()).or_default() += 1;
+            let demands = self.demands();
+            let excess = demands[&before.node][0] - mean_cpu(&demands.into_values().collect::<Vec<_>>());
+            let took = before.leaving.map_or(Duration::ZERO, |since| since.elapsed());
+            self.moves.push(Move { vm: name.clone(), from: before.node, to: seen.node.clone(), excess, took });
         }
         self.vms.insert(name, seen);
         self.limits();
@@ -182,7 +228,7 @@ impl Notes {
             *played.entry(vm).or_default() += 1;
         }
         let mut leaving: BTreeMap<&str, usize> = BTreeMap::new();
-        let moves = |(name, vm): &(&String, &Seen)| vm.is_leaving && played.get(name.as_str()) == Some(&2);
+        let moves = |(name, vm): &(&String, &Seen)| vm.leaving.is_some() && played.get(name.as_str()) == Some(&2);
         for (_, vm) in self.vms.iter().filter(moves) {
             *leaving.entry(vm.node.as_str()).or_default() += 1;
         }

@@ -6,7 +6,7 @@ use sim::{
     Cause, Scenario, Settings, World,
     scenario::{self, Load, MigrationModel, NodeGroup, Rebalancing, Semantics, VmGroup},
     simulate,
-    units::{Bytes, Span},
+    units::{Bytes, Rate, Span},
 };
 
 use crate::course::Course;
@@ -52,8 +52,10 @@ impl Prediction {
     }
 }
 
-pub(crate) fn predict(placement: &Placement, algorithm: &Algorithm, mode: Mode) -> Prediction {
-    let scenario = scenario(placement, algorithm, mode);
+/// `took` is how long migrations take, in seconds of the lab.
+pub(crate) fn predict(placement: &Placement, algorithm: &Algorithm, mode: Mode, took: f64) -> Prediction {
+    let mut scenario = scenario(placement, algorithm, mode);
+    scenario.rebalancing.migration.bandwidth = bandwidth(placement, took);
     let settings = Settings::new(&scenario).unwrap();
     let world = World::new(&scenario).unwrap();
     let (mut migrations, mut active, mut spread) = (Vec::new(), Vec::new(), Vec::new());
@@ -67,6 +69,16 @@ pub(crate) fn predict(placement: &Placement, algorithm: &Algorithm, mode: Mode) 
         spread.push(outcome.end.cpu.sigma);
     }
     Prediction { migrations: Band::of(migrations), active: Band::of(active), spread: Band::of(spread) }
+}
+
+/// Time goes faster in the lab, but scheduler and API server do not: a migration takes as long as they take. In the
+/// simulator the network is as slow, for two VMs that share it.
+fn bandwidth(placement: &Placement, took: f64) -> Rate {
+    let usual = scenario::Migration::default();
+    let (guest, _) = &placement.0[0];
+    let dirty = VmGroup::new(&guest.name).dirty_rate.0 as f64;
+    let copied = guest.memory_bytes as f64 * guest.memory_use * 8.0 / took.max(f64::MIN_POSITIVE);
+    Rate((f64::from(usual.per_node) * (copied + dirty)).min(usual.bandwidth.0 as f64) as u64)
 }
 
 /// The same VMs on the same nodes, under the rules of the real descheduler and a scheduler like the real one.
@@ -94,4 +106,18 @@ fn scenario(placement: &Placement, algorithm: &Algorithm, mode: Mode) -> Scenari
         ..Rebalancing::default()
     };
     scenario
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::skews::use_skew;
+
+    #[test]
+    fn migrations_that_take_longer_than_the_usual_network_are_predicted_with_a_slower_one() {
+        let rate = |took| bandwidth(&use_skew(1), took).0;
+        assert_eq!(rate(0.0), 10_000_000_000, "the usual one");
+        // A GiB in ten seconds, beside what the VM writes meanwhile, for two of them.
+        assert_eq!(rate(10.0), 2 * (858_993_459 + 800_000_000));
+    }
 }

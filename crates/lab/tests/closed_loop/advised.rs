@@ -1,0 +1,274 @@
+//! The advisor and the lab together: from a plan that nobody has approved to a cluster that balances itself.
+
+use std::{cmp::Reverse, collections::BTreeMap, fmt::Debug, time::Duration};
+
+use api::{VirtPlatformConfig, virt_platform_config::Phase};
+use devcluster::Identity;
+use kube::{
+    Api, ResourceExt,
+    api::{ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams},
+    runtime::wait::await_condition,
+};
+use lab::{
+    descheduler::{Mode, names},
+    up::{Descheduling, Follower, Guest, Lab, Options, Placement, edit, rooms},
+};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use sim::{
+    Scenario, World,
+    scenario::{Load, NodeGroup, VmGroup},
+    units::{Bytes, Span},
+};
+use tokio::{sync::oneshot, task::JoinHandle, time::timeout};
+
+use crate::{
+    course::{Metrics, TIME_SCALE, end, follow},
+    observer::Observer,
+    wait::within,
+};
+
+const PROFILE: &str = "load-aware-rebalancing";
+const PSI: &str = "99-worker-psi-karg";
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// How many VMs come when the pools have rolled.
+const NEWCOMERS: usize = 100;
+const IDLE: f64 = 0.25;
+const BUSY: f64 = 0.85;
+/// The least spread that it leads to when some of them are busy.
+const SKEWED: f64 = 0.15;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plan_moves_nothing_until_it_is_approved_then_balances_and_is_kept_when_it_is_ignored() {
+    let stage = Stage::start().await;
+    let observer = Observer::start(&stage.lab).await;
+    let advisor = Advisor::start(&stage.lab).await;
+
+    let limits = json!({"loadAware": {"evictionLimitTotal": 4}});
+    stage.say(json!({"action": "DryRun", "options": limits})).await;
+    let reviewed = stage.phase(Phase::ReviewRequired).await;
+    let diffs: Vec<String> = reviewed.status.unwrap().items.into_iter().filter_map(|item| item.diff).collect();
+    assert!(diffs.iter().any(|diff| diff.contains("total: 4")), "{diffs:?}");
+    assert!(stage.descheduler.get_opt(names::OBJECT).await.unwrap().is_none(), "nothing is applied in a dry run");
+    assert!(stage.configs.get_opt(PSI).await.unwrap().is_none(), "nothing is applied in a dry run");
+    assert_eq!(stage.starts(), 0, "no descheduler runs in a dry run");
+    assert_eq!(observer.moves(), [], "nothing moves in a dry run");
+
+    stage.say(json!({"action": "Apply"})).await;
+    let refuses =
+        "profile KubeVirtRelieveAndMigrate can only be used when PSI metrics are enabled for the worker nodes";
+    let told = |object: &DynamicObject| object.data["status"]["conditions"][0]["reason"] == refuses;
+    until(&stage.descheduler, names::OBJECT, "no descheduler runs before the pools have rolled", told).await;
+    assert_eq!(stage.starts(), 0);
+    stage.phase(Phase::Completed).await;
+    let pid = stage.runs_as_planned().await;
+    assert!(observer.moves().len() >= stage.guests, "every VM had to leave the node that it began on");
+
+    stage.fill().await;
+    stage.load(&observer).await;
+    let record = follow(&stage.lab, &observer).await;
+    println!("with the advisor: {:?}", record.course);
+    record.course.settles(0.60);
+
+    let (descheduler, config) = stage.applied().await;
+    stage.say(json!({"action": "Ignore"})).await;
+    stage.phase(Phase::Ignored).await;
+    stage.two_more_cycles().await;
+    assert_eq!(stage.applied().await, (descheduler, config), "what was applied stays");
+    assert_eq!((stage.starts(), stage.pid()), (1, Some(pid)), "the descheduler goes on");
+
+    advisor.stop().await;
+    observer.verdict();
+    drop(observer);
+    end(stage.lab).await;
+}
+
+fn guest(name: String, cpu_use: f64) -> Guest {
+    Guest { name, cores: 1.0, memory_bytes: 2 << 30, cpu_use, memory_use: 0.5 }
+}
+
+/// After a while, as many VMs on each of two nodes get to work as there would be if all nodes had the same number.
+fn scenario(homes: &BTreeMap<String, String>) -> Scenario {
+    let mut on_node: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (name, home) in homes.iter().filter(|(name, _)| name.starts_with("new-")) {
+        on_node.entry(home).or_default().push(name);
+    }
+    let mut fullest: Vec<Vec<&str>> = on_node.into_values().collect();
+    fullest.sort_by_key(|names| Reverse(names.len()));
+    let steps = [(0, IDLE), (15, IDLE), (30, BUSY)].map(|(second, share)| (Span(second), share));
+    let vms = fullest.iter().enumerate().flat_map(|(rank, names)| {
+        names.iter().enumerate().map(move |(number, name)| {
+            let works = rank < 2 && number < NEWCOMERS / 5;
+            let cpu = if works { Load::Points(steps.to_vec()) } else { Load::Constant(IDLE) };
+            let Guest { name, cores, memory_bytes, memory_use, .. } = guest((*name).to_owned(), IDLE);
+            let memory_use = Load::Constant(memory_use);
+            VmGroup { cores, memory: Bytes(memory_bytes), cpu, memory_use, ..VmGroup::new(&name) }
+        })
+    });
+    let nodes = (1..=5).map(|number| NodeGroup::reference(&format!("kwok-node-{number}"))).collect();
+    let mut scenario = Scenario::new("some get to work", nodes, vms.collect());
+    (scenario.step, scenario.duration) = (Span(15), Span(45));
+    scenario
+}
+
+struct Stage {
+    lab: Lab,
+    /// How many VMs there are at first.
+    guests: usize,
+    profiles: Api<VirtPlatformConfig>,
+    descheduler: Api<DynamicObject>,
+    configs: Api<DynamicObject>,
+}
+
+impl Stage {
+    /// A lab for the advisor. All VMs are on one node: whoever may move one has a reason to.
+    async fn start() -> Stage {
+        let options = Options {
+            advisor: true,
+            descheduling: Descheduling::Awaited,
+            time_scale: TIME_SCALE,
+            ..Options::default()
+        };
+        let lab = Lab::start(options, |_| {}).await.unwrap_or_else(|error| panic!("{error}"));
+        let first = (0..10).map(|number| (guest(format!("first-{number}"), BUSY), Some("kwok-node-1".to_owned())));
+        let placement = Placement(first.collect());
+        placement.settle(lab.client()).await.unwrap();
+        let kind = |group: &str, kind: &str| ApiResource::from_gvk(&GroupVersionKind::gvk(group, "v1", kind));
+        let descheduler = kind("operator.openshift.io", "KubeDescheduler");
+        let config = kind("machineconfiguration.openshift.io", "MachineConfig");
+        Stage {
+            guests: placement.0.len(),
+            profiles: Api::all(lab.client().clone()),
+            descheduler: Api::namespaced_with(lab.client().clone(), names::NAMESPACE, &descheduler),
+            configs: Api::all_with(lab.client().clone(), &config),
+            lab,
+        }
+    }
+
+    /// Edits the spec of the advisor's offer, when that is there.
+    async fn say(&self, spec: Value) {
+        until(&self.profiles, PROFILE, "the advisor offers its profile", |_| true).await;
+        let patch = Patch::Merge(json!({"spec": spec}));
+        self.profiles.patch(PROFILE, &PatchParams::default(), &patch).await.unwrap();
+    }
+
+    async fn phase(&self, phase: Phase) -> VirtPlatformConfig {
+        let is = |config: &VirtPlatformConfig| {
+            let status = config.status.as_ref();
+            let is_current = status.and_then(|status| status.observed_generation) == config.metadata.generation;
+            is_current && status.is_some_and(|status| status.phase.as_ref() == Some(&phase))
+        };
+        until(&self.profiles, PROFILE, &format!("it is {phase:?}"), is).await
+    }
+
+    fn starts(&self) -> u32 {
+        self.lab.descheduler().unwrap().borrow().starts
+    }
+
+    fn pid(&self) -> Option<u32> {
+        self.lab.descheduler().unwrap().borrow().pid
+    }
+
+    /// The descheduler has the limits, the mode, the profile and the thresholds of the plan. Returns its process.
+    async fn runs_as_planned(&self) -> u32 {
+        let mut states = self.lab.descheduler().unwrap();
+        let ready = timeout(PATIENCE, states.wait_for(|state| state.is_ready)).await.expect("a descheduler starts");
+        let state = ready.unwrap().clone();
+        assert_eq!(state.starts, 1, "it started once, when the nodes were ready for it");
+        let started = state.policy.unwrap();
+        assert_eq!((started.mode, started.interval.as_secs()), (Mode::Automatic, 3), "a minute, 20 times as fast");
+
+        let spec = self.descheduler.get(names::OBJECT).await.unwrap().data["spec"].clone();
+        assert_eq!(spec["mode"], "Automatic");
+        assert_eq!(spec["evictionLimits"], json!({"total": 4, "node": 2}));
+        assert_eq!(spec["profileCustomizations"]["devDeviationThresholds"], "AsymmetricLow");
+        assert_eq!(spec["profiles"], json!(["KubeVirtRelieveAndMigrate"]));
+
+        let text = std::fs::read_to_string(self.lab.policy().unwrap()).unwrap();
+        let policy: Value = serde_saphyr::from_str(&text).unwrap();
+        assert_eq!((&policy["maxNoOfPodsToEvictTotal"], &policy["maxNoOfPodsToEvictPerNode"]), (&json!(4), &json!(2)));
+        let [profile] = &policy["profiles"].as_array().unwrap()[..] else { panic!("{text}") };
+        assert_eq!(profile["name"], "KubeVirtRelieveAndMigrate");
+        let plugins = profile["pluginConfig"].as_array().unwrap();
+        let plugin = &plugins.iter().find(|plugin| plugin["name"] == "LowNodeUtilization").unwrap()["args"];
+        assert_eq!(plugin["evictionLimits"], json!({"node": 2}));
+        assert_eq!(plugin["useDeviationThresholds"], true);
+        assert_eq!(plugin["thresholds"], json!({"MetricResource": 0}));
+        assert_eq!(plugin["targetThresholds"], json!({"MetricResource": 10}));
+        state.pid.unwrap()
+    }
+
+    /// VMs wherever the scheduler puts them, all with the same load.
+    async fn fill(&self) {
+        let newcomers = (0..NEWCOMERS).map(|number| (guest(format!("new-{number}"), IDLE), None));
+        Placement(newcomers.collect()).settle(self.lab.client()).await.unwrap();
+    }
+
+    /// What `rebalance-lab load` does with a scenario in which VMs of two nodes get to work; as fast as possible.
+    async fn load(&self, observer: &Observer) {
+        let client = self.lab.client();
+        let all = async || Some(observer.homes()).filter(|homes| homes.len() == self.guests + NEWCOMERS);
+        let homes = within(PATIENCE, || "the observer has seen all VMs".to_owned(), all).await;
+        let world = World::new(&scenario(&homes)).unwrap();
+        let mut follower = Follower::new(&world, 0);
+        let placement = follower.placement(&rooms(client).await.unwrap()).unwrap();
+        assert_eq!(placement.join(client).await.unwrap(), 0, "all VMs are there already");
+        for step in 1..=world.steps() {
+            let changes = follower.changes(step).into_iter();
+            edit(client, changes.map(|(name, uses)| (name, uses.map(Some))).collect()).await.unwrap();
+        }
+        let skewed = async || (observer.spread() >= SKEWED).then_some(());
+        within(PATIENCE, || format!("the spread is {}", observer.spread()), skewed).await;
+    }
+
+    /// What the plan brought, as far as only the advisor or a person would change it.
+    async fn applied(&self) -> (Value, Option<String>) {
+        let descheduler = self.descheduler.get(names::OBJECT).await.unwrap();
+        let metadata = &descheduler.metadata;
+        let descheduler = json!([metadata.uid, metadata.generation, metadata.labels, descheduler.data["spec"]]);
+        (descheduler, self.configs.get(PSI).await.unwrap().resource_version())
+    }
+
+    async fn two_more_cycles(&self) {
+        let metrics = Metrics::of(&self.lab);
+        let cycles = async || Some(metrics.read().await?.cycles);
+        let before = within(PATIENCE, || "the descheduler tells its cycles".to_owned(), cycles).await;
+        let more = async || cycles().await.filter(|now| *now >= before + 2);
+        within(PATIENCE, || "the descheduler goes on".to_owned(), more).await;
+    }
+}
+
+/// The advisor in this process.
+struct Advisor {
+    stop: oneshot::Sender<()>,
+    task: JoinHandle<()>,
+}
+
+impl Advisor {
+    async fn start(lab: &Lab) -> Advisor {
+        let who = Identity::user("virt-advisor", &["system:masters"]);
+        let config = lab.cluster().access().config(&who).await.unwrap();
+        let (stop, stopped) = oneshot::channel();
+        let task = tokio::spawn(async move {
+            let shutdown = async { drop(stopped.await) };
+            operator::run(config, operator::Settings::default(), shutdown).await.unwrap();
+        });
+        Advisor { stop, task }
+    }
+
+    async fn stop(self) {
+        let _ = self.stop.send(());
+        timeout(PATIENCE, self.task).await.expect("the advisor ends").unwrap();
+    }
+}
+
+/// Waits until the object is there and as described.
+async fn until<K>(api: &Api<K>, name: &str, what: &str, holds: impl Fn(&K) -> bool) -> K
+where
+    K: Clone + Debug + Send + DeserializeOwned + kube::Resource + 'static,
+{
+    let condition = |object: Option<&K>| object.is_some_and(&holds);
+    let waited = timeout(PATIENCE, await_condition(api.clone(), name, condition)).await;
+    waited.unwrap_or_else(|_| panic!("did not happen: {what}")).unwrap().unwrap()
+}
