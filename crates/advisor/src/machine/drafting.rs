@@ -10,7 +10,8 @@ use super::{
     },
     News, Next, NoPlan, Saying,
     desk::{Desk, FORCED_REVIEW, UPGRADE},
-    execution::{Progress, execution, note_rolled_out, progress},
+    execution::{Progress, execution, note_rolled_out, note_unnoticed, progress},
+    inputs,
 };
 use crate::{Facts, Plan, Refusal};
 
@@ -85,6 +86,7 @@ pub(super) fn drawn(mut desk: Desk<'_>, plan: &Plan) -> Decision {
         desk.on(PrerequisitesMissing, Saying::because(refusal.reason(), refusal.to_string()));
         return desk.rest_until_available();
     }
+    let before = std::mem::take(&mut desk.status.items);
     desk.adopt(plan);
     if let Some(refusal) = plan.refusals().next() {
         desk.on(PlanRefused, Saying::because(refusal.reason(), format!("Failed to generate plan items: {refusal}")));
@@ -102,6 +104,12 @@ pub(super) fn drawn(mut desk: Desk<'_>, plan: &Plan) -> Decision {
             desk.rest()
         }
         None => {
+            for item in &mut desk.status.items {
+                let is_it = |known: &&Item| known.state == ItemState::Completed && inputs::is_same(known, item);
+                if let Some(rolled_out) = before.iter().find(is_it) {
+                    note_unnoticed(item, rolled_out);
+                }
+            }
             desk.on(PlanApproved, "");
             execution(desk, &News::Drew(Ok(plan)))
         }

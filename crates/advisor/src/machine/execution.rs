@@ -134,7 +134,7 @@ fn confirm_gone(mut desk: Desk<'_>, position: usize) -> Decision {
 
 /// What the pools have rendered right before the write, where that must become something else. The rest of the impact
 /// stays as it was reviewed.
-fn note_rendered(item: &mut Item, planned: &PlannedItem) {
+pub(super) fn note_rendered(item: &mut Item, planned: &PlannedItem) {
     let now: Vec<_> = planned.item.impact_detail.iter().flat_map(|detail| &detail.pools).collect();
     for pool in item.impact_detail.iter_mut().flat_map(|detail| &mut detail.pools) {
         let known = now.iter().find(|known| known.name == pool.name);
@@ -147,6 +147,16 @@ pub(super) fn note_rolled_out(item: &mut Item, facts: &Facts) {
     for pool in item.impact_detail.iter_mut().flat_map(|detail| &mut detail.pools) {
         let now = pools::named(facts, &[&pool.name]);
         pool.rendered = now.first().and_then(pools::Pool::target).map(str::to_owned);
+    }
+}
+
+/// A pool that has not noticed that something drifted which was rolled out will not notice that it is set back: nothing has to
+/// be rendered anew there.
+pub(super) fn note_unnoticed(item: &mut Item, rolled_out: &Item) {
+    let known: Vec<_> = rolled_out.impact_detail.iter().flat_map(|detail| &detail.pools).collect();
+    for pool in item.impact_detail.iter_mut().flat_map(|detail| &mut detail.pools) {
+        let is_same = known.iter().any(|known| (&known.name, &known.rendered) == (&pool.name, &pool.rendered));
+        pool.rendered = pool.rendered.take().filter(|_| !is_same);
     }
 }
 

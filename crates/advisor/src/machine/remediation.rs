@@ -2,11 +2,18 @@
 
 use std::time::Duration;
 
-use api::virt_platform_config::{Action, Item, ItemState, Phase};
+use api::virt_platform_config::{Action, ItemState, Phase};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use super::{Decision, Event::DriftReverted, Next, Saying, desk::Desk, execution::enter, inputs};
-use crate::{Plan, PlannedItem};
+use super::{
+    Decision,
+    Event::DriftReverted,
+    Next, Saying,
+    desk::Desk,
+    execution::{enter, note_rendered, note_unnoticed},
+    inputs,
+};
+use crate::Plan;
 
 const WINDOW: Duration = Duration::from_secs(10 * 60);
 
@@ -54,7 +61,9 @@ pub(super) fn remediate(mut desk: Desk<'_>, plan: &Plan) -> Decision {
         item.waiting_since = None;
         item.drifted_by = None;
         item.source_fingerprint = Some(planned.fingerprint.clone());
-        note_unnoticed(item, planned);
+        let rolled_out = item.clone();
+        note_rendered(item, planned);
+        note_unnoticed(item, &rolled_out);
         enter(item, ItemState::Pending, "Re-applying to fix drift (bypassOptimisticLock)".into(), &now);
     }
     if desk.status.items.iter().all(|item| item.state != ItemState::Pending) {
@@ -64,13 +73,4 @@ pub(super) fn remediate(mut desk: Desk<'_>, plan: &Plan) -> Decision {
     desk.status.reverts.push(now);
     desk.on(DriftReverted, "");
     desk.next(Next::Continue)
-}
-
-/// A pool that has not noticed the drift will not notice that it is gone: nothing has to be rendered anew there.
-fn note_unnoticed(item: &mut Item, planned: &PlannedItem) {
-    let now: Vec<_> = planned.item.impact_detail.iter().flat_map(|detail| &detail.pools).collect();
-    for pool in item.impact_detail.iter_mut().flat_map(|detail| &mut detail.pools) {
-        let rendered = now.iter().find(|known| known.name == pool.name).and_then(|known| known.rendered.clone());
-        pool.rendered = if rendered == pool.rendered { None } else { rendered };
-    }
 }

@@ -96,8 +96,8 @@ async fn carry_out(server: Server, ticket: Ticket, request: Request, sender: one
 }
 
 fn reply(answer: Answer) -> Reply {
-    let (content, text) = match answer.body {
-        Value::String(text) => ("text/plain", text),
+    let (content, text) = match &*answer.body {
+        Value::String(text) => ("text/plain", text.clone()),
         body => ("application/json", body.to_string()),
     };
     let body = Full::new(Bytes::from(text)).map_err(|never| match never {}).boxed_unsync();

@@ -15,10 +15,14 @@ use crate::{
     door,
     fate::Climate,
     law, mco, people,
-    schedule::{Order, Schedule, TROUBLED},
+    schedule::{Order, SPACE, Schedule, TROUBLED},
     verdict,
     world::{Process, REPLICAS, Server},
 };
+
+/// How long it may take until nothing is written any more, and how long that is looked at: a recheck at least.
+const SETTLING: Duration = Duration::from_secs(12 * 60);
+const REST: Duration = Duration::from_secs(6 * 60);
 
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Outcome {
@@ -36,9 +40,7 @@ pub(crate) fn live(schedule: &Schedule) -> Outcome {
 }
 
 async fn through(schedule: &Schedule) -> Outcome {
-    let server = Server::new(schedule.seed, schedule.climate.clone());
-    people::found(&server);
-    server.world().story.clear();
+    let server = Server::new(schedule.seed, schedule.climate.clone(), people::founded());
     let start = Instant::now();
     let mco = tokio::spawn(mco::run(server.clone(), schedule.seed));
     let replicas = if schedule.elects { 2 } else { 1 };
@@ -68,19 +70,18 @@ async fn through(schedule: &Schedule) -> Outcome {
     sleep_until(start + schedule.storm()).await;
     server.world().climate = Climate::fair();
     server.world().is_over = true;
-    people::settle(&server, schedule.seed);
     server.tell("world", "the storm is over");
-    let (settling, rest) = match schedule.elects {
-        // A lease costs a request every second or two, for ever.
-        true => (Duration::from_secs(12 * 60), Duration::from_secs(6 * 60)),
-        false => (Duration::from_secs(25 * 60), Duration::from_secs(12 * 60)),
-    };
-    sleep(settling).await;
+    people::resume(&server);
+    if schedule.order == Order::Spaced {
+        sleep(SPACE).await;
+    }
+    people::reinstall(&server, schedule.seed);
+    sleep(SETTLING).await;
     let asked = server.world().requests;
     let written = verdict::written(&server.world().store);
     server.tell("world", "everything should rest by now");
-    sleep(rest).await;
-    verdict::rested(&server, &written, asked, rest);
+    sleep(REST).await;
+    verdict::rested(&server, &written, asked, REST);
     for (handle, replica) in replicas.into_iter().zip(REPLICAS) {
         if handle.is_finished() {
             let error = handle.await.err().map(|error| error.to_string()).unwrap_or_default();

@@ -25,12 +25,16 @@ const NODES: i64 = 3;
 pub(crate) async fn run(server: Server, seed: u64) {
     let mut dice = Dice::of(seed, "mco", 0);
     let slowest = *dice.pick(&[300, 3_000, 40_000]);
-    let mut done = 0;
     loop {
         sleep(dice.millis(200, slowest)).await;
-        let version = server.world().store.version;
-        if version != done && !step(&server) {
-            done = server.world().store.version;
+        let configs = server.changed("machineconfigs").notified();
+        let pools = server.changed("machineconfigpools").notified();
+        if !step(&server) {
+            tokio::select! {
+                biased;
+                () = configs => {}
+                () = pools => {}
+            }
         }
     }
 }

@@ -1,16 +1,19 @@
 //! Everybody else: administrators who edit configurations, targets and inputs, and installers who come and go. What somebody
 //! does follows from the seed, the number of the deed and what is there at that moment.
 
+use std::sync::OnceLock;
+
 use http::Method;
 use serde_json::{Value, json};
 
 use crate::{
     api::{
         kinds::{named, resources},
-        store::Key,
+        store::{Key, Store},
     },
     dice::Dice,
     door::{APPLY, JSON, MERGE, exists},
+    fate::Climate,
     mco::POOL,
     world::Server,
 };
@@ -271,20 +274,23 @@ pub(crate) fn populate(server: &Server, plural: &str) {
     }
 }
 
-/// A cluster at rest.
-pub(crate) fn found(server: &Server) {
-    for resource in resources().iter() {
-        if let Some(definition) = &resource.definition {
+/// A cluster at rest. All worlds begin with the same one.
+pub(crate) fn founded() -> Store {
+    static FOUNDED: OnceLock<Store> = OnceLock::new();
+    let found = || {
+        let server = Server::new(0, Climate::fair(), Store::default());
+        for definition in resources().iter().filter_map(|resource| resource.definition.as_ref()) {
             let uri = format!("{DEFINITIONS}?fieldManager=installer");
             server.act("install", Method::POST, &uri, JSON, definition);
         }
-    }
-    populate(server, "");
+        populate(&server, "");
+        std::mem::take(&mut server.world().store)
+    };
+    FOUNDED.get_or_init(found).clone()
 }
 
-/// What keeps plans from ending is set right: pools go on, and mostly everything is installed again.
-pub(crate) fn settle(server: &Server, seed: u64) {
-    let mut dice = Dice::of(seed, "settle", 0);
+/// What keeps plans from ending is set right: pools go on.
+pub(crate) fn resume(server: &Server) {
     if exists(server, POOL) {
         server.act(
             "admin",
@@ -294,7 +300,11 @@ pub(crate) fn settle(server: &Server, seed: u64) {
             &json!({"spec": {"paused": false}}),
         );
     }
-    if dice.permille(250) {
+}
+
+/// Mostly everything is installed again.
+pub(crate) fn reinstall(server: &Server, seed: u64) {
+    if Dice::of(seed, "settle", 0).permille(250) {
         return;
     }
     for plural in ["kubedeschedulers", "machineconfigs", "machineconfigpools", "hyperconvergeds"] {

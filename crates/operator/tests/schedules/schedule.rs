@@ -28,8 +28,8 @@ pub(crate) enum Order {
     Spaced,
 }
 
-/// How far deeds are apart, and how long there is trouble after each.
-const SPACE: Duration = Duration::from_secs(40 * 60);
+/// How far deeds are apart, and how long there is trouble after each. Reverts count for ten minutes.
+pub(crate) const SPACE: Duration = Duration::from_secs(20 * 60);
 pub(crate) const TROUBLED: Duration = Duration::from_secs(4 * 60);
 
 impl Schedule {
@@ -69,10 +69,11 @@ impl Schedule {
         schedule
     }
 
-    /// When nobody does anything any more.
+    /// When nobody does anything any more, but set right what keeps plans from ending. That is a deed, too, and has to be as far
+    /// from the last one as others are.
     pub(crate) fn storm(&self) -> Duration {
         let last = self.deeds.last().map_or(Duration::ZERO, |(_, at)| *at);
-        last + Duration::from_secs(60)
+        last + if self.order == Order::Spaced { SPACE } else { Duration::from_secs(60) }
     }
 
     /// The same deeds without any trouble.

@@ -5,14 +5,14 @@ use std::{collections::BTreeMap, time::Duration};
 use advisor::{Plan, drift, profiles};
 use api::{
     VirtPlatformConfig,
-    virt_platform_config::{Item, Phase},
+    virt_platform_config::{Item, ItemState, Phase},
 };
 use operator::{DrawUpError, Kubernetes, draw_up};
 use serde_json::{Value, json};
 
 use crate::{
     api::{
-        kinds::{CONFIGS, resources},
+        kinds::{CONFIGS, named, resources},
         store::{Key, Store},
     },
     door,
@@ -150,6 +150,7 @@ fn fits(
         }
         // Known: what somebody changes or removes before it has reached the nodes never does.
         Phase::InProgress if drifted => Ok(()),
+        Phase::InProgress if items().any(|item| went_unnoticed(world, item)) => Ok(()),
         Phase::InProgress => {
             let pool = plan
                 .facts
@@ -165,6 +166,26 @@ fn fits(
 fn is_drifted(item: &Item, plan: &Plan) -> bool {
     let live = plan.facts.target(&item.target_ref).flatten();
     item.applied_fingerprint.as_ref().is_some_and(|baseline| *baseline != drift::fingerprint(item, live))
+}
+
+/// Known: the operator waits for a pool to render something else than it had before the write. A pool that had not noticed that
+/// somebody changed a config never does so when the operator sets it back. What was rolled out is known to the operator, and not
+/// waited for; what was still on its way or in review is not.
+fn went_unnoticed(world: &World, item: &Item) -> bool {
+    let pools = item.impact_detail.iter().flat_map(|detail| &detail.pools);
+    let mut noted = pools.filter(|pool| pool.name == "worker").filter_map(|pool| pool.rendered.as_ref());
+    let (configs, pools) = ("machineconfigs", "machineconfigpools");
+    let since = world.store.history.iter().rev();
+    let since = since.take_while(|change| change.key.plural != configs || change.key.name != item.target_ref.name);
+    let target = |pool: &Value| pool["spec"]["configuration"]["name"].as_str().map(str::to_owned);
+    let mut targets = since.filter(|change| change.key.plural == pools && change.key.name == "worker").map(|change| {
+        let after = change.after.as_ref().ok();
+        (change.before.as_deref().and_then(target), after.and_then(|pool| target(pool)))
+    });
+    let now = world.store.get(&Key::new(named(pools), "", "worker")).and_then(|pool| target(pool));
+    item.state == ItemState::InProgress
+        && noted.any(|noted| now.as_ref() == Some(noted))
+        && targets.all(|(before, after)| before == after)
 }
 
 /// Whether a plan that is drawn up now does the same.
@@ -194,7 +215,10 @@ fn holding(status: &Value) -> Value {
 pub(crate) fn end(world: &World) -> Value {
     let configs = world.store.list(CONFIGS).map(|(key, object)| {
         let status = &object["status"];
-        let item = |item: &Value| json!({"name": item["name"], "state": item["state"], "operation": item["operation"]});
+        let item = |item: &Value| {
+            let target = &item["targetRef"]["name"];
+            json!({"name": item["name"], "state": item["state"], "operation": item["operation"], "target": target})
+        };
         let items = || status["items"].as_array().into_iter().flatten();
         let ran_out = |item: &Value| item["message"].as_str().is_some_and(|text| text.starts_with("Timeout waiting"));
         let shown = json!({
@@ -217,18 +241,41 @@ pub(crate) fn end(world: &World) -> Value {
     json!({"configs": configs.collect::<BTreeMap<_, _>>(), "targets": targets.collect::<BTreeMap<_, _>>()})
 }
 
-/// The two ends, but for what is a matter of seconds: whether a rollout was over before the wait for it was.
+/// The two ends, but for what is a matter of seconds: whether a rollout was over before the wait for it was; and whether it was
+/// when somebody changed what was on its way, which then never arrives. A pool that has noticed drift has something to roll out
+/// when it is reverted, and one that has not has nothing, so that may even be a matter of who was faster.
 pub(crate) fn comparable(mut one: Value, mut other: Value) -> (Value, Value) {
     let names: Vec<String> =
         one["configs"].as_object().into_iter().flat_map(|configs| configs.keys().cloned()).collect();
     for name in names {
-        let (one, other) = (&mut one["configs"][&name], &mut other["configs"][&name]);
-        if one["ranOutOfTime"] != other["ranOutOfTime"] {
-            for end in [one, other] {
-                end["course"] = Value::Null;
-                end["ranOutOfTime"] = Value::Null;
+        let ends = [&one["configs"][&name], &other["configs"][&name]];
+        let [timeouts, overtaken] = [ran_out_of_time, is_overtaken].map(|test| ends.map(test));
+        if timeouts[0] == timeouts[1] && overtaken[0] == overtaken[1] {
+            continue;
+        }
+        let targets: Vec<String> = ends.iter().flat_map(|end| targets(end)).collect();
+        for end in [&mut one, &mut other] {
+            end["configs"][&name]["course"] = Value::Null;
+            end["configs"][&name]["ranOutOfTime"] = Value::Null;
+            if overtaken.contains(&true)
+                && let Some(found) = end["targets"].as_object_mut()
+            {
+                found.retain(|key, _| !targets.iter().any(|target| key.ends_with(&format!("/{target}"))));
             }
         }
     }
     (one, other)
+}
+
+fn ran_out_of_time(end: &Value) -> bool {
+    end["ranOutOfTime"] == true
+}
+
+fn is_overtaken(end: &Value) -> bool {
+    end["course"]["phase"] == "InProgress" && end["course"]["conditions"]["Drifted"].is_string()
+}
+
+fn targets(end: &Value) -> Vec<String> {
+    let items = end["course"]["items"].as_array().into_iter().flatten();
+    items.filter_map(|item| item["target"].as_str().map(str::to_owned)).collect()
 }

@@ -75,11 +75,11 @@ pub(crate) struct Ticket {
 pub(crate) const REPLICAS: [&str; 2] = ["one", "two"];
 
 impl Server {
-    pub(crate) fn new(seed: u64, climate: Climate) -> Server {
+    pub(crate) fn new(seed: u64, climate: Climate, store: Store) -> Server {
         let world = World {
             seed,
             climate,
-            store: Store::default(),
+            store,
             story: Vec::new(),
             violations: Vec::new(),
             counts: BTreeMap::new(),
@@ -190,8 +190,13 @@ impl Server {
     /// An answer has arrived.
     pub(crate) fn deliver(&self, ticket: &Ticket, request: &Request, answer: &Answer) {
         let Some(target) = Target::of(&request.path).filter(|target| target.resource.plural == CONFIGS) else { return };
+        // A configuration that cannot be read is told so beside the work. That answer reaches no steward, and whoever is at work
+        // goes on from what it has read before, for one round at most.
+        if target.is_status && request.method == Method::PATCH {
+            return;
+        }
         let Some(name) = target.name.filter(|_| answer.code < 300) else { return };
-        self.world().seen.insert((ticket.process, name), Arc::new(answer.body.clone()));
+        self.world().seen.insert((ticket.process, name), answer.body.clone());
     }
 
     /// Tells whoever watches what has changed.

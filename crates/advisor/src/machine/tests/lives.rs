@@ -93,12 +93,14 @@ fn drift_is_reverted_on_request_and_not_for_ever() {
     assert_eq!(story.phase(), Completed);
 }
 
+/// Somebody changes what nodes run.
+fn psi_off(story: &mut Story) {
+    story.world.edit(&crate::kind::MACHINE_CONFIG, PSI, &["spec", "kernelArguments"], Some(json!(["psi=0"])));
+}
+
 /// What the pool has not noticed is not rolled out, and what it has noticed is.
 #[test]
 fn drift_of_nodes_that_is_reverted_is_waited_for_only_if_the_pool_has_noticed_it() {
-    let psi_off = |story: &mut Story| {
-        story.world.edit(&crate::kind::MACHINE_CONFIG, PSI, &["spec", "kernelArguments"], Some(json!(["psi=0"])));
-    };
     let mut story = Story::completed(LOAD_AWARE);
     story.spec.bypass_optimistic_lock = true;
     psi_off(&mut story);
@@ -108,6 +110,20 @@ fn drift_of_nodes_that_is_reverted_is_waited_for_only_if_the_pool_has_noticed_it
     psi_off(&mut story);
     story.roll_out(&[PSI, "other"]).settle();
     assert_eq!((story.phase(), story.written.len()), (InProgress, 4), "what it has rendered is another one");
+    story.roll_out(&[PSI]).settle();
+    assert_eq!(story.phase(), Completed);
+}
+
+/// Found by a random schedule: the pool had rendered the drift and then what it had before, and that was waited for to change.
+#[test]
+fn drift_of_nodes_that_an_edit_sets_back_is_waited_for_only_if_the_pool_has_noticed_it() {
+    let mut story = Story::completed(LOAD_AWARE);
+    psi_off(&mut story);
+    story.options(json!({"loadAware": {"deschedulingIntervalSeconds": 120}})).settle();
+    assert_eq!((story.phase(), story.written.len()), (Completed, 4), "nothing was rendered in between");
+    psi_off(&mut story);
+    story.roll_out(&[PSI, "other"]).options(json!({"loadAware": {"deschedulingIntervalSeconds": 60}})).settle();
+    assert_eq!((story.phase(), story.written.len()), (InProgress, 6), "what it has rendered is another one");
     story.roll_out(&[PSI]).settle();
     assert_eq!(story.phase(), Completed);
 }

@@ -90,9 +90,8 @@ fn compare(before: Option<&Value>, after: Option<&Value>, shape: &Shape, place: 
             value.and_then(Value::as_object).into_iter().flat_map(Map::keys).cloned().collect()
         };
         for name in members(before).into_iter().chain(members(after)).collect::<BTreeSet<String>>() {
-            let below = |value: Option<&Value>| value.and_then(|value| value.get(&name)).cloned();
-            let inner = deeper(place, format!("f:{name}"));
-            compare(below(before).as_ref(), below(after).as_ref(), shape.member(&name).0, &inner, changes);
+            let [before, after] = [before, after].map(|value| value.and_then(|value| value.get(&name)));
+            compare(before, after, shape.member(&name).0, &deeper(place, format!("f:{name}")), changes);
         }
         return;
     }

@@ -61,19 +61,14 @@ impl Resource {
 pub(crate) fn resources() -> &'static [Resource] {
     static ALL: OnceLock<Vec<Resource>> = OnceLock::new();
     ALL.get_or_init(|| {
-        let object = || Shape::object(["data"]);
+        // Nobody asks who owns what of these.
+        let whole = |group, kind, plural, namespaced| Resource::built_in(group, kind, plural, namespaced, Shape::Whole);
         let mut all = vec![
-            Resource::built_in("", "Namespace", "namespaces", false, object()),
-            Resource::built_in("", "ConfigMap", "configmaps", true, object()),
-            Resource::built_in("events.k8s.io", "Event", "events", true, object()),
-            Resource::built_in("coordination.k8s.io", "Lease", "leases", true, object()),
-            Resource::built_in(
-                "apiextensions.k8s.io",
-                "CustomResourceDefinition",
-                "customresourcedefinitions",
-                false,
-                object(),
-            ),
+            whole("", "Namespace", "namespaces", false),
+            Resource::built_in("", "ConfigMap", "configmaps", true, Shape::object(["data"])),
+            whole("events.k8s.io", "Event", "events", true),
+            whole("coordination.k8s.io", "Lease", "leases", true),
+            whole("apiextensions.k8s.io", "CustomResourceDefinition", "customresourcedefinitions", false),
         ];
         let third_parties = [
             "kubedescheduler-5.32.yaml",

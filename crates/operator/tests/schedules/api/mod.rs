@@ -8,7 +8,7 @@ pub(crate) mod shape;
 pub(crate) mod store;
 mod verbs;
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use http::Method;
 use serde_json::{Value, json};
@@ -85,12 +85,12 @@ fn decode(text: &str) -> String {
 pub(crate) struct Answer {
     pub(crate) code: u16,
     /// Text is sent as plain text.
-    pub(crate) body: Value,
+    pub(crate) body: Arc<Value>,
 }
 
 impl Answer {
-    pub(crate) fn ok(body: Value) -> Answer {
-        Answer { code: 200, body }
+    pub(crate) fn ok(body: impl Into<Arc<Value>>) -> Answer {
+        Answer { code: 200, body: body.into() }
     }
 
     pub(crate) fn failure(code: u16, reason: &str, message: String, details: Value) -> Answer {
@@ -98,7 +98,7 @@ impl Answer {
             "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
             "message": message, "reason": reason, "details": details, "code": code,
         });
-        Answer { code, body }
+        Answer { code, body: body.into() }
     }
 
     pub(crate) fn reason(&self) -> &str {
@@ -165,7 +165,7 @@ impl Target {
 }
 
 pub(crate) fn nothing_here() -> Answer {
-    Answer { code: 404, body: "404 page not found\n".into() }
+    Answer { code: 404, body: Arc::new("404 page not found\n".into()) }
 }
 
 impl Store {
@@ -194,7 +194,7 @@ impl Store {
                 false => self.list_at(&resource.plural, version).remove(&key),
             };
             return match found {
-                Some(object) => Answer::ok((*object).clone()),
+                Some(object) => Answer::ok(object),
                 None => target.not_found(),
             };
         }

@@ -36,7 +36,7 @@ pub(crate) struct Change {
     pub(crate) at: Duration,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Store {
     pub(crate) version: u64,
     objects: BTreeMap<Key, Arc<Value>>,

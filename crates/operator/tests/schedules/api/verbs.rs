@@ -104,9 +104,9 @@ impl Store {
         }
         if request.is_dry_run() {
             metadata.as_object_mut().map(|members| members.remove("resourceVersion"));
-            return Answer { code: 201, body: new };
+            return Answer { code: 201, body: new.into() };
         }
-        Answer { code: 201, body: (*self.put(target.key(), new)).clone() }
+        Answer { code: 201, body: self.put(target.key(), new) }
     }
 
     /// Replaces an object, or just its status, or all but its status.
@@ -143,16 +143,17 @@ impl Store {
 
     fn finish(&mut self, request: &Request, target: &Target, live: &Value, mut new: Value) -> Answer {
         new["metadata"]["resourceVersion"] = live["metadata"]["resourceVersion"].clone();
-        if timeless(&new) == timeless(live) {
+        if is_same(&new, live, &["metadata"]) && timeless(&new) == timeless(live) {
             return Answer::ok(live.clone());
         }
-        if target.resource.counts_generations && substance(&new, target) != substance(live, target) {
+        let insubstantial: &[&str] = if target.resource.has_status { &["metadata", "status"] } else { &["metadata"] };
+        if target.resource.counts_generations && !is_same(&new, live, insubstantial) {
             let generation = live["metadata"]["generation"].as_i64().unwrap_or_default();
             new["metadata"]["generation"] = (generation + 1).into();
         }
         match request.is_dry_run() {
             true => Answer::ok(new),
-            false => Answer::ok((*self.put(target.key(), new)).clone()),
+            false => Answer::ok(self.put(target.key(), new)),
         }
     }
 
@@ -197,7 +198,7 @@ fn moved(request: &Request, target: &Target, live: Option<&Value>) -> Option<Ans
             match request.method == Method::DELETE {
                 true if other || differs("resourceVersion", version) => {
                     let mut refusal = target.moved("Precondition failed");
-                    refusal.body["details"]["kind"] = target.resource.kind.as_str().into();
+                    Arc::make_mut(&mut refusal.body)["details"]["kind"] = target.resource.kind.as_str().into();
                     Some(refusal)
                 }
                 false if differs("resourceVersion", version) => Some(target.moved(ELSEWHERE)),
@@ -208,23 +209,20 @@ fn moved(request: &Request, target: &Target, live: Option<&Value>) -> Option<Ans
     }
 }
 
-/// Everything whose change makes a new generation.
-fn substance(object: &Value, target: &Target) -> Value {
-    let mut object = object.clone();
-    if let Some(members) = object.as_object_mut() {
-        members.remove("metadata");
-        if target.resource.has_status {
-            members.remove("status");
-        }
+/// Whether two objects are the same but for these members.
+fn is_same(a: &Value, b: &Value, but_for: &[&str]) -> bool {
+    fn rest<'a>(object: &'a Value, but_for: &'a [&str]) -> impl Iterator<Item = (&'a String, &'a Value)> {
+        object.as_object().into_iter().flatten().filter(|(name, _)| !but_for.contains(&name.as_str()))
     }
-    object
+    rest(a, but_for).eq(rest(b, but_for))
 }
 
+/// Its metadata, but for when who became an owner.
 fn timeless(object: &Value) -> Value {
-    let mut object = object.clone();
-    let entries = object.pointer_mut("/metadata/managedFields").and_then(Value::as_array_mut);
+    let mut metadata = object["metadata"].clone();
+    let entries = metadata.get_mut("managedFields").and_then(Value::as_array_mut);
     entries.into_iter().flatten().for_each(|entry| drop(entry["time"].take()));
-    object
+    metadata
 }
 
 pub(crate) fn merge_patch(into: &mut Value, patch: &Value) {
