@@ -2,32 +2,41 @@
 //!
 //! The server writes a request's line before the answer is complete, but not always before the client has read it.
 //! Every question therefore sends a request of its own first and waits for its line: whatever was answered before is
-//! then in the log.
+//! then in the log. A watch tells of a write even before it is answered. What counts is therefore when a request
+//! arrived, and the log is believed when every write that had arrived by the time of the question has been answered.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fmt,
     fs::File,
     io::{self, BufRead, BufReader, Seek, SeekFrom},
     path::{Path, PathBuf},
-    sync::atomic::{AtomicU64, Ordering},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     time::{Duration, Instant},
 };
 
+use jiff::Timestamp;
 use kube::Client;
 use serde::Deserialize;
 
 use crate::error::{Context, Error, Result};
 
-const LIMIT: Duration = Duration::from_secs(10);
+const LIMIT: Duration = Duration::from_secs(30);
 const FENCE: &str = "devcluster-audit-fence";
 
-/// A place in the log, to ask what came after it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Mark(u64);
+/// A moment, to ask what came after it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mark {
+    /// What arrived later is in the log after this.
+    place: u64,
+    arrived: Timestamp,
+}
 
 /// One answered request.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Request {
     /// Who made it. For an impersonated request, the one who was impersonated.
     pub user: String,
@@ -47,6 +56,7 @@ pub struct Request {
     pub lacks_right: bool,
     pub dry_run: bool,
     pub field_manager: Option<String>,
+    pub arrived: Timestamp,
 }
 
 impl Request {
@@ -84,28 +94,39 @@ impl fmt::Display for Request {
 #[derive(Debug, Clone)]
 pub struct AuditLog {
     path: PathBuf,
+    /// When the API server was last started. What an earlier one left unanswered stays so.
+    started: Arc<Mutex<Timestamp>>,
 }
 
 impl AuditLog {
     pub(crate) fn new(path: PathBuf) -> Self {
-        AuditLog { path }
+        AuditLog { path, started: Arc::default() }
     }
 
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The place after everything that has been answered so far.
-    pub async fn mark(&self, client: &Client) -> Result<Mark> {
-        let length = std::fs::metadata(&self.path).context(|| format!("reading {}", self.path.display()))?.len();
-        self.fence(client, Mark(length)).await
+    /// Another API server will write to the log from now on.
+    pub(crate) fn begin(&self) {
+        *self.started.lock().unwrap_or_else(PoisonError::into_inner) = Timestamp::now();
     }
 
-    /// Everything answered since `mark`, in the order in which it was answered.
+    /// After everything that has arrived so far.
+    pub async fn mark(&self, client: &Client) -> Result<Mark> {
+        let place = std::fs::metadata(&self.path).context(|| format!("reading {}", self.path.display()))?.len();
+        Ok(Mark { place, arrived: self.fence(client, place).await? })
+    }
+
+    /// Everything that has arrived since `mark` and was answered, in the order in which it was answered.
     pub async fn since(&self, mark: Mark, client: &Client) -> Result<Vec<Request>> {
-        self.fence(client, mark).await?;
-        let (requests, _) = self.read(mark)?;
-        Ok(requests.into_iter().filter(|request| !request.uri.contains(FENCE)).collect())
+        let now = self.fence(client, mark.place).await?;
+        let started = *self.started.lock().unwrap_or_else(PoisonError::into_inner);
+        let from = mark.arrived.max(started);
+        let lines = self.eventually(mark.place, |lines| all_answered(&lines, from, now).then_some(lines)).await?;
+        let counts =
+            |line: &Line| line.answered && line.request.arrived >= mark.arrived && !line.request.uri.contains(FENCE);
+        Ok(lines.into_iter().filter(counts).map(|line| line.request).collect())
     }
 
     /// What was written since `mark`, or tried to be, by anybody but the API server itself.
@@ -121,20 +142,24 @@ impl AuditLog {
         Ok(all.into_iter().filter(|request| request.user == user && request.lacks_right).collect())
     }
 
-    /// Returns the place after a request made now.
-    async fn fence(&self, client: &Client, from: Mark) -> Result<Mark> {
+    /// Makes a request, and returns when it arrived.
+    async fn fence(&self, client: &Client, from: u64) -> Result<Timestamp> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let token = format!("{FENCE}={}.", COUNT.fetch_add(1, Ordering::Relaxed));
         let request =
             http::Request::get(format!("/livez/ping?{token}")).body(Vec::new()).map_err(kube::Error::HttpError);
         let doing = || "asking the API server for a line in its audit log".to_owned();
         client.request_text(request.context(doing)?).await.context(doing)?;
+        let is_fence = |line: &Line| line.request.uri.contains(&token);
+        self.eventually(from, |lines| lines.into_iter().find(is_fence).map(|line| line.request.arrived)).await
+    }
 
+    /// What the lines after `from` tell, as soon as they tell it.
+    async fn eventually<T>(&self, from: u64, mut told: impl FnMut(Vec<Line>) -> Option<T>) -> Result<T> {
         let start = Instant::now();
         loop {
-            let (requests, end) = self.read(from)?;
-            if requests.iter().any(|request| request.uri.contains(&token)) {
-                return Ok(end);
+            if let Some(told) = told(self.read(from)?) {
+                return Ok(told);
             }
             if start.elapsed() > LIMIT {
                 return Err(Error::AuditLags { waited: LIMIT });
@@ -143,21 +168,35 @@ impl AuditLog {
         }
     }
 
-    /// The complete lines after `from`, and where they end.
-    fn read(&self, from: Mark) -> Result<(Vec<Request>, Mark)> {
+    /// The complete lines after `from`.
+    fn read(&self, from: u64) -> Result<Vec<Line>> {
         let read = || -> io::Result<_> {
             let mut file = BufReader::new(File::open(&self.path)?);
-            file.seek(SeekFrom::Start(from.0))?;
-            let (mut requests, mut end, mut line) = (Vec::new(), from.0, String::new());
+            file.seek(SeekFrom::Start(from))?;
+            let (mut lines, mut line) = (Vec::new(), String::new());
             while file.read_line(&mut line)? > 0 && line.ends_with('\n') {
-                requests.extend(parse(&line));
-                end += line.len() as u64;
+                lines.extend(parse(&line));
                 line.clear();
             }
-            Ok((requests, Mark(end)))
+            Ok(lines)
         };
         read().context(|| format!("reading the audit log {}", self.path.display()))
     }
+}
+
+struct Line {
+    /// The same in all lines of a request.
+    id: String,
+    /// Whether it tells of an answer, and not only of the request.
+    answered: bool,
+    request: Request,
+}
+
+/// Whether every write that arrived in this time has been answered; only writes have a line when they arrive.
+fn all_answered(lines: &[Line], from: Timestamp, until: Timestamp) -> bool {
+    let answered: BTreeSet<_> = lines.iter().filter(|line| line.answered).map(|line| &line.id).collect();
+    let arrived = |line: &&Line| (from..until).contains(&line.request.arrived);
+    lines.iter().filter(arrived).all(|line| answered.contains(&line.id))
 }
 
 /// The fields of an audit.k8s.io/v1 Event that we use.
@@ -165,6 +204,8 @@ impl AuditLog {
 #[serde(rename_all = "camelCase", default)]
 #[derive(Default)]
 struct Event {
+    #[serde(rename = "auditID")]
+    audit_id: String,
     #[serde(rename = "requestURI")]
     request_uri: String,
     stage: String,
@@ -174,6 +215,7 @@ struct Event {
     user_agent: String,
     object_ref: ObjectRef,
     response_status: ResponseStatus,
+    request_received_timestamp: Timestamp,
     annotations: BTreeMap<String, String>,
 }
 
@@ -200,7 +242,7 @@ struct ResponseStatus {
     message: String,
 }
 
-fn parse(line: &str) -> Option<Request> {
+fn parse(line: &str) -> Option<Line> {
     let event: Event = serde_json::from_str(line).ok()?;
     // A watch has two lines, one when it starts and one when it ends.
     if event.verb == "watch" && event.stage == "ResponseComplete" && event.response_status.code == 200 {
@@ -208,7 +250,7 @@ fn parse(line: &str) -> Option<Request> {
     }
     let query = event.request_uri.split_once('?').map_or("", |(_, query)| query);
     let parameter = |name: &str| query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
-    Some(Request {
+    let request = Request {
         lacks_right: lacks_right(&event),
         user: event.impersonated_user.unwrap_or(event.user).username,
         verb: event.verb,
@@ -221,8 +263,10 @@ fn parse(line: &str) -> Option<Request> {
         code: event.response_status.code,
         dry_run: parameter("dryRun").is_some(),
         field_manager: parameter("fieldManager").map(str::to_owned),
+        arrived: event.request_received_timestamp,
         uri: event.request_uri,
-    })
+    };
+    Some(Line { id: event.audit_id, answered: event.stage != "RequestReceived", request })
 }
 
 /// An apply that would create is judged again when it is known that it would: `... User "jane" cannot create resource "x" ...`
@@ -241,7 +285,7 @@ mod tests {
 
     #[test]
     fn a_line_tells_who_did_what_to_which_object() {
-        let request = parse(LINE).unwrap();
+        let request = parse(LINE).unwrap().request;
         assert_eq!(
             request.to_string(),
             "patch virtplatformconfigs.advisor.kubevirt.io/status x (dry run) by jane: 200"
@@ -254,19 +298,42 @@ mod tests {
     fn a_lack_of_rights_is_told_from_a_webhook_that_says_no() {
         let refused = |message: &str| {
             let answer = serde_json::json!({"code": 403, "message": message});
-            parse(&LINE.replace(r#"{"code":200}"#, &answer.to_string())).unwrap().lacks_right
+            parse(&LINE.replace(r#"{"code":200}"#, &answer.to_string())).unwrap().request.lacks_right
         };
         assert!(refused(
             r#"x is forbidden: User "jane" cannot patch resource "x" in API group "g" at the cluster scope"#
         ));
         assert!(!refused(r#"admission webhook "w" denied the request: no"#));
-        assert!(!parse(LINE).unwrap().lacks_right);
+        assert!(!parse(LINE).unwrap().request.lacks_right);
         let judged = r#"{"code":403},"annotations":{"authorization.k8s.io/decision":"forbid"}"#;
-        assert!(parse(&LINE.replace(r#"{"code":200}"#, judged)).unwrap().lacks_right, "the answer may have no words");
+        assert!(
+            parse(&LINE.replace(r#"{"code":200}"#, judged)).unwrap().request.lacks_right,
+            "the answer may have no words"
+        );
+    }
+
+    fn line(id: u8, stage: &str, second: u8) -> Line {
+        let text = format!(
+            r#"{{"auditID":"{id}","stage":"{stage}","requestReceivedTimestamp":"2026-01-01T00:00:0{second}.000001Z"}}"#
+        );
+        parse(&text).unwrap()
+    }
+
+    /// A watch tells of a write before whoever made it has the answer.
+    #[test]
+    fn a_write_that_had_arrived_is_waited_for_until_it_is_answered() {
+        let at = |second| line(0, "", second).request.arrived;
+        let (received, answered) = ("RequestReceived", "ResponseComplete");
+        let mut lines = vec![line(1, received, 3), line(2, answered, 4), line(3, received, 7), line(4, received, 1)];
+        assert!(!all_answered(&lines, at(2), at(6)), "the first has no answer");
+        assert!(all_answered(&lines, at(4), at(6)), "it came before, and the third after");
+        lines.push(line(1, answered, 3));
+        assert!(all_answered(&lines, at(2), at(6)));
+        assert!(!all_answered(&lines, at(1), at(6)));
     }
 
     #[test]
     fn an_unreadable_line_is_passed_over() {
-        assert_eq!(parse("{\"kind\":"), None);
+        assert!(parse("{\"kind\":").is_none());
     }
 }

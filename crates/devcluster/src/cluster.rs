@@ -235,6 +235,9 @@ impl Cluster {
     pub async fn start(&self, component: Component) -> Result<()> {
         let part = self.part(component)?;
         if part.process().is_none() {
+            if component == Component::ApiServer {
+                self.audit.begin();
+            }
             part.set(Some(Arc::new(Process::spawn(&part.invocation)?)));
         }
         self.wait_ready(component).await

@@ -34,7 +34,7 @@ pub enum Error {
     #[error("CustomResourceDefinition {name} is not established after {} s", .waited.as_secs())]
     NotEstablished { name: String, waited: Duration },
 
-    #[error("the audit log did not show a request that was answered {} s ago", .waited.as_secs())]
+    #[error("the audit log did not tell within {} s how everything was answered", .waited.as_secs())]
     AuditLags { waited: Duration },
 
     #[error("{doing}: {cause}")]

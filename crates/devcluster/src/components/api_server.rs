@@ -3,14 +3,16 @@
 use super::{Plan, Site};
 use crate::{error::Result, ports::Port};
 
-/// Every request, once it is answered, without bodies: who did what to which object. Watches when they start.
+/// Every request, once it is answered, without bodies: who did what to which object. Watches when they start, and
+/// writes when they arrive as well.
 const AUDIT_POLICY: &str = "\
 apiVersion: audit.k8s.io/v1
 kind: Policy
-omitStages: [RequestReceived]
 rules:
 - level: Metadata
-  omitManagedFields: true
+  verbs: [create, update, patch, delete, deletecollection]
+- level: Metadata
+  omitStages: [RequestReceived]
 ";
 
 pub(crate) const AUDIT_LOG: &str = "audit.log";

@@ -1,10 +1,13 @@
 //! The audit log tells exactly what was written, by whom, to what.
 
+use std::pin::pin;
+
 use devcluster::{Identity, own};
+use futures::StreamExt;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
     Api,
-    api::{DeleteParams, ListParams, ObjectMeta, Patch, PatchParams, PostParams},
+    api::{DeleteParams, ListParams, ObjectMeta, Patch, PatchParams, PostParams, WatchEvent, WatchParams},
 };
 use serde_json::json;
 
@@ -57,4 +60,31 @@ async fn sees_exactly_the_writes_that_were_made_and_by_whom() {
             "patch configmaps default/oracle (dry run) by oracle-jane: 200"
         ]
     );
+}
+
+/// A watch tells of a write before it is answered; long before, when it is the first of many deletions.
+#[tokio::test]
+async fn what_a_watch_told_is_waited_for_and_lies_on_the_right_side_of_a_mark() {
+    let cluster = own().await.unwrap();
+    let admin = cluster.access().client().await.unwrap();
+    let maps: Api<ConfigMap> = Api::namespaced(admin.clone(), "default");
+    let all = ListParams::default().labels("many=yes");
+    for number in 0..100 {
+        let mut map = config_map(&format!("many-{number}"));
+        map.metadata.labels = Some([("many".to_owned(), "yes".to_owned())].into());
+        maps.create(&PostParams::default(), &map).await.unwrap();
+    }
+    let version = maps.list(&all).await.unwrap().metadata.resource_version.unwrap();
+    let mut events = pin!(maps.watch(&WatchParams::default().labels("many=yes"), &version).await.unwrap());
+    let before = cluster.audit().mark(&admin).await.unwrap();
+
+    let (delete, everywhere) = (DeleteParams::default(), maps.clone());
+    let deletion = tokio::spawn(async move { everywhere.delete_collection(&delete, &all).await });
+    assert!(matches!(events.next().await, Some(Ok(WatchEvent::Deleted(_)))));
+    let after = cluster.audit().mark(&admin).await.unwrap();
+    for (mark, expected) in [(before, vec!["deletecollection configmaps default by admin: 200"]), (after, vec![])] {
+        let writes = cluster.audit().writes_since(mark, &admin).await.unwrap();
+        assert_eq!(writes.iter().map(ToString::to_string).collect::<Vec<_>>(), expected);
+    }
+    deletion.await.unwrap().unwrap();
 }

@@ -112,15 +112,10 @@ mod tests {
             verb: verb.into(),
             group: group.into(),
             resource: "things".into(),
-            subresource: String::new(),
-            namespace: String::new(),
             name: "x".into(),
-            uri: String::new(),
-            user_agent: String::new(),
             code: 200,
-            lacks_right: false,
-            dry_run: false,
             field_manager: Some(manager.into()),
+            ..Request::default()
         }
     }
 
