@@ -299,4 +299,31 @@ mod tests {
         assert!(matches!(read(&mut session, "t", "3"), Ask::Later(_)), "what had the name before");
         assert!(!matches!(read(&mut session, "v", "13"), Ask::Later(_)), "what has the name now");
     }
+
+    /// What may be begun while the status is recorded is what is asked for afterwards, and nothing else is begun.
+    #[test]
+    fn a_plan_is_begun_early_only_if_it_is_drawn_up_next() {
+        let profile = crate::profiles::find("example-profile").unwrap();
+        let setting = Setting { profile, version: "1", epoch: None, rhythm: Rhythm::default() };
+        let now = Timestamp::UNIX_EPOCH;
+        let mut session = Session::new(*config("u", "1"));
+        let mut ask = session.begin(&setting, now);
+        let mut phases = Vec::new();
+        while let Ask::Record(new) = ask {
+            assert!(session.draws_up_next(&new), "{:?}", new.status);
+            phases.push(new.status.as_ref().unwrap().phase.unwrap());
+            ask = session.next(&setting, now, Reply::Recorded(new));
+        }
+        assert_eq!(phases, [Phase::Pending, Phase::Drafting]);
+        assert_eq!(ask, Ask::DrawUp { seen: None });
+        let nothing = Reply::Drew(Box::new(Err(NoPlan::Missing("it".into()))));
+        let Ask::Record(told) = session.next(&setting, now, nothing) else { panic!("that is told") };
+        assert!(!session.draws_up_next(&told), "there is nothing to draw up");
+
+        let mut ignored = *config("u", "1");
+        ignored.spec.action = api::virt_platform_config::Action::Ignore;
+        let mut session = Session::new(ignored);
+        let Ask::Record(told) = session.begin(&setting, now) else { panic!("that is told") };
+        assert!(!session.draws_up_next(&told), "nobody asked for a plan");
+    }
 }

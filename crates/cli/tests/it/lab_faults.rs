@@ -13,11 +13,12 @@ use kube::{
     api::{ApiResource, DynamicObject, EvictParams, GroupVersionKind, ListParams, PostParams},
 };
 use lab::{descheduler::names, kwok, launcher, prometheus, vm};
-use serde_json::{Value, json};
+use serde_json::json;
 use tempfile::TempDir;
 
 use crate::{
     lab_parts::Part,
+    orders::orders_to_balance,
     replay::{Observer, Seen, node, status},
     wait::within,
 };
@@ -219,22 +220,4 @@ async fn each_part_is_killed_under_a_migration_and_every_vm_ends_as_one_running_
     for (_, part) in site.parts {
         part.stop().await;
     }
-}
-
-/// As the profile writes them, but by the use of CPU.
-fn orders_to_balance() -> Value {
-    json!({
-        "apiVersion": "operator.openshift.io/v1", "kind": "KubeDescheduler",
-        "metadata": {"name": "cluster", "namespace": names::NAMESPACE},
-        "spec": {
-            "managementState": "Managed", "mode": "Automatic", "deschedulingIntervalSeconds": 60,
-            "profiles": ["KubeVirtRelieveAndMigrate"],
-            "evictionLimits": {"total": 5, "node": 2},
-            "profileCustomizations": {
-                "devDeviationThresholds": "Low",
-                "devActualUtilizationProfile": "query:descheduler:node:cpu_usage:avg1m",
-                "devEnableEvictionsInBackground": true,
-            },
-        },
-    })
 }

@@ -12,6 +12,8 @@ mod lab_sim;
 mod lab_up;
 mod lab_webhook;
 mod lease;
+#[path = "../../../lab/tests/common/orders.rs"]
+mod orders;
 mod preview;
 #[path = "../../../lab/tests/common/replay.rs"]
 mod replay;

@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use advisor::machine_config::kernel_argument;
 use k8s_openapi::api::core::v1::Node;
 use kube::{
     Api, Client, ResourceExt,
     core::PartialObjectMeta,
     runtime::watcher::{Config, Event},
 };
-use serde_json::Value;
 use tokio::{
     sync::{mpsc, watch},
     task::JoinHandle,
@@ -21,7 +21,7 @@ use crate::{
 };
 
 const BACKLOG: usize = 256;
-const ARGUMENT: &str = "psi=";
+const ARGUMENT: &str = "psi";
 const ON: &str = "1";
 
 enum News {
@@ -45,7 +45,7 @@ impl Sight {
         match news {
             News::Config(event) => {
                 listed[0] |= listings.0.hear(*event, |change| match change {
-                    Change::Is(config) if turns_on(&config.data) => {
+                    Change::Is(config) if kernel_argument(&config.data, ARGUMENT) == Some(ON) => {
                         configs.insert(config.name_any());
                     }
                     Change::Is(config) => {
@@ -73,14 +73,6 @@ impl Sight {
         let measures = |config: &Option<String>| config.as_ref().is_some_and(|name| self.configs.contains(name));
         self.listed == [true; 2] && !self.nodes.is_empty() && self.nodes.values().all(measures)
     }
-}
-
-/// The last of several counts, as the kernel has it.
-fn turns_on(config: &Value) -> bool {
-    let arguments = config.pointer("/spec/kernelArguments").and_then(Value::as_array);
-    let mut values =
-        arguments.into_iter().flatten().rev().filter_map(|argument| argument.as_str()?.strip_prefix(ARGUMENT));
-    values.next() == Some(ON)
 }
 
 /// Tells for as long as it is kept.
@@ -168,19 +160,5 @@ mod tests {
         // The list had no node in it, so the one that was seen before is not known to be there.
         sight.hear(node("a", "new"));
         assert!(sight.all_measure());
-    }
-
-    #[test]
-    fn the_last_argument_counts() {
-        for (arguments, expected) in [
-            (json!(["psi=1"]), true),
-            (json!(["psi=0", "psi=1"]), true),
-            (json!(["psi=1", "psi=0"]), false),
-            (json!(["nopsi=1"]), false),
-            (json!(null), false),
-        ] {
-            assert_eq!(turns_on(&json!({"spec": {"kernelArguments": arguments}})), expected, "{arguments}");
-        }
-        assert!(!turns_on(&json!(null)));
     }
 }

@@ -30,6 +30,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use self::feed::Feed;
+use crate::orders::orders_to_balance;
 use crate::platform::{blank, documents, eventually, root};
 
 const STAND_IN: &str = "descheduler-stand-in-user";
@@ -149,23 +150,8 @@ impl Lab {
         Api::namespaced_with(self.client.clone(), names::NAMESPACE, &ApiResource::from_gvk(&kind))
     }
 
-    /// As the profile writes it, but for the metric: the use of CPU, so that all three buckets occur.
     async fn create_object(&self) {
-        let object = json!({
-            "apiVersion": "operator.openshift.io/v1", "kind": "KubeDescheduler",
-            "metadata": {"name": "cluster", "namespace": names::NAMESPACE},
-            "spec": {
-                "managementState": "Managed", "mode": "Automatic", "deschedulingIntervalSeconds": 60,
-                "profiles": ["KubeVirtRelieveAndMigrate"],
-                "evictionLimits": {"total": 5, "node": 2},
-                "profileCustomizations": {
-                    "devDeviationThresholds": "Low",
-                    "devActualUtilizationProfile": "query:descheduler:node:cpu_usage:avg1m",
-                    "devEnableEvictionsInBackground": true,
-                },
-            },
-        });
-        let object = serde_json::from_value(object).unwrap();
+        let object = serde_json::from_value(orders_to_balance()).unwrap();
         self.objects().create(&PostParams::default(), &object).await.unwrap();
     }
 

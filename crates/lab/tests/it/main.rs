@@ -8,6 +8,8 @@ mod drains;
 mod exporter;
 mod film;
 mod manifests;
+#[path = "../common/orders.rs"]
+mod orders;
 mod platform;
 mod pools;
 #[path = "../common/replay.rs"]
