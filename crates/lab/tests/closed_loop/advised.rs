@@ -79,7 +79,7 @@ async fn a_plan_moves_nothing_until_it_is_approved_then_balances_and_is_kept_whe
     assert_eq!((stage.starts(), stage.pid()), (1, Some(pid)), "the descheduler goes on");
 
     advisor.stop().await;
-    observer.verdict();
+    observer.verdict().await;
     drop(observer);
     end(stage.lab).await;
 }

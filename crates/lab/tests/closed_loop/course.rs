@@ -98,7 +98,7 @@ pub(crate) async fn run_with(placement: &Placement, algorithm: &Algorithm, mode:
     let record = follow(&lab, &observer).await;
     let moves: Vec<usize> = record.frames.iter().map(|frame| frame.moves).collect();
     println!("{} {}: {:?}, moves by cycle {moves:?}", algorithm.slug(), mode.name(), record.course);
-    observer.verdict();
+    observer.verdict().await;
     drop(observer);
     end(lab).await;
     record

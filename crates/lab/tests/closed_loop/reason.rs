@@ -144,7 +144,7 @@ mod tests {
     }
 
     fn moved(vm: &str, from: &str, to: &str, excess: f64) -> Move {
-        Move { vm: vm.into(), from: from.into(), to: to.into(), excess, took: Duration::ZERO }
+        Move { vm: vm.into(), from: from.into(), to: to.into(), excess, took: Duration::ZERO, was_evicted: true }
     }
 
     /// A run that looks like this in all cycles, with a move in each.

@@ -8,7 +8,7 @@ use std::{
     fmt::Debug,
     ops::Range,
     sync::{Arc, Mutex},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use api::{VirtualMachine, VirtualMachineStatus, virtual_machine::Phase};
@@ -37,15 +37,22 @@ const PAUSE: Duration = Duration::from_millis(20);
 
 #[derive(Debug, Clone)]
 pub(crate) enum Seen {
-    Vm(Box<VirtualMachine>),
-    Pod(Box<Pod>),
+    Vm(Arc<VirtualMachine>),
+    Pod(Arc<Pod>),
     PodGone(String),
     VmGone(String),
 }
 
+#[derive(Debug, Clone)]
+struct Event {
+    revision: u64,
+    at: Instant,
+    seen: Seen,
+}
+
 #[derive(Debug, Default)]
 struct Reel {
-    events: Vec<(u64, Seen)>,
+    events: Vec<Event>,
     /// Between these revisions something may have been missed.
     gaps: Vec<Range<u64>>,
 }
@@ -59,7 +66,7 @@ struct Record {
 
 impl Record {
     fn note(&self, revision: u64, seen: Seen) {
-        self.reel.lock().unwrap().events.push((revision, seen));
+        self.reel.lock().unwrap().events.push(Event { revision, at: Instant::now(), seen });
         self.grown.notify_one();
     }
 }
@@ -82,14 +89,14 @@ fn revision_of<K: Resource>(object: &K) -> u64 {
 }
 
 /// Lists, watches, and lists again when a watch has ended.
-async fn watch<K>(api: Api<K>, record: Shared, is: fn(Box<K>) -> Seen, gone: fn(String) -> Seen, begun: Sender<()>)
+async fn watch<K>(api: Api<K>, record: Shared, is: fn(Arc<K>) -> Seen, gone: fn(String) -> Seen, begun: Sender<()>)
 where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {
     let note = |mut object: K| {
         object.managed_fields_mut().clear();
         let revision = revision_of(&object);
-        record.note(revision, is(Box::new(object)));
+        record.note(revision, is(Arc::new(object)));
         revision
     };
     let (mut known, mut last) = (BTreeSet::new(), 0);
@@ -148,7 +155,7 @@ impl Observer {
             loop {
                 let fresh: Vec<_> = self.record.reel.lock().unwrap().events[known..].to_vec();
                 known += fresh.len();
-                fresh.into_iter().for_each(|(_, seen)| moment.put(seen));
+                fresh.into_iter().for_each(|event| moment.put(event.seen));
                 if is_so(&moment) {
                     return;
                 }
@@ -160,18 +167,22 @@ impl Observer {
         moment
     }
 
+    /// As far as it was seen.
+    pub(crate) fn so_far(&self) -> History {
+        History::of(&self.record.reel.lock().unwrap())
+    }
+
     /// Waits until everything that happened so far was seen.
     pub(crate) async fn history(&self) -> History {
         let vms = self.vms.list(&ListParams::default()).await.unwrap();
         let pods = self.pods.list(&ListParams::default()).await.unwrap();
         let now: BTreeSet<u64> = vms.iter().map(revision_of).chain(pods.iter().map(revision_of)).collect();
         let is_seen = async || {
-            let reel = self.record.reel.lock().unwrap();
-            let seen: BTreeSet<u64> = reel.events.iter().map(|(revision, _)| *revision).collect();
-            let history = now.is_subset(&seen).then(|| History::of(&reel))?;
+            let history = self.so_far();
+            let seen: BTreeSet<u64> = history.events.iter().map(|event| event.revision).collect();
             let last = history.last();
             let are_all_there = last.vms.len() == vms.items.len() && last.pods.len() == pods.items.len();
-            are_all_there.then_some(history)
+            (now.is_subset(&seen) && are_all_there).then_some(history)
         };
         within(PATIENCE, || "everything is seen".into(), is_seen).await
     }
@@ -180,8 +191,8 @@ impl Observer {
 /// The cluster at one revision.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Moment {
-    pub(crate) vms: BTreeMap<String, VirtualMachine>,
-    pub(crate) pods: BTreeMap<String, Pod>,
+    pub(crate) vms: BTreeMap<String, Arc<VirtualMachine>>,
+    pub(crate) pods: BTreeMap<String, Arc<Pod>>,
     /// The pods of each VM.
     played: BTreeMap<String, BTreeSet<String>>,
     marked: BTreeSet<String>,
@@ -195,11 +206,11 @@ impl Moment {
                     Some(_) => self.marked.insert(vm.name_any()),
                     None => self.marked.remove(&vm.name_any()),
                 };
-                self.vms.insert(vm.name_any(), *vm);
+                self.vms.insert(vm.name_any(), vm);
             }
             Seen::Pod(pod) => {
                 self.played.entry(vm_of(&pod).to_owned()).or_default().insert(pod.name_any());
-                self.pods.insert(pod.name_any(), *pod);
+                self.pods.insert(pod.name_any(), pod);
             }
             Seen::VmGone(name) => {
                 self.vms.remove(&name);
@@ -215,7 +226,7 @@ impl Moment {
 
     /// Whether there are so many VMs, each runs as one pod, and nothing is under way.
     pub(crate) fn rests(&self, count: usize) -> bool {
-        let is_one = |vm: &VirtualMachine| {
+        let is_one = |vm: &Arc<VirtualMachine>| {
             let status = status(vm);
             let pod = status.pod_name.and_then(|name| self.pods.get(&name));
             let is_staying = |pod: &Pod| !pod.annotations().contains_key(launcher::EVICTION_IN_PROGRESS);
@@ -228,20 +239,22 @@ impl Moment {
 
     /// The nodes that VMs are being moved away from, one for each.
     pub(crate) fn migrations(&self) -> Vec<String> {
-        let is_migrating = |vm: &&VirtualMachine| {
+        let is_migrating = |vm: &&Arc<VirtualMachine>| {
             let named = status(vm).pod_name;
             let pods = self.played.get(&vm.name_any()).into_iter().flatten().filter_map(|pod| self.pods.get(pod));
             pods.into_iter().any(|pod| pod.annotations().get(launcher::SOURCE) == named.as_ref())
         };
-        self.marked.iter().filter_map(|name| self.vms.get(name)).filter(is_migrating).map(node).collect()
+        self.marked.iter().filter_map(|name| self.vms.get(name)).filter(is_migrating).map(|vm| node(vm)).collect()
     }
 }
 
 /// One revision, and what it changed.
 pub(crate) struct Step<'a> {
+    #[allow(dead_code, reason = "not every test asks when")]
+    pub(crate) at: Instant,
     pub(crate) seen: &'a Seen,
     /// The VM that it is about, as it was.
-    pub(crate) vm_before: Option<VirtualMachine>,
+    pub(crate) vm_before: Option<Arc<VirtualMachine>>,
     is_new_pod: bool,
     vm: String,
     pub(crate) now: &'a Moment,
@@ -251,13 +264,25 @@ impl Step<'_> {
     /// A VM that runs counts as the pod that is named, on the node where that runs.
     fn check_counted(&self) {
         let name = &self.vm;
-        let shall_run = |vm: &&VirtualMachine| vm.spec.running && status(vm).phase == Some(Phase::Running);
-        let Some(vm) = self.now.vms.get(name).filter(shall_run) else { return };
+        let runs = |vm: &&Arc<VirtualMachine>| vm.spec.running && status(vm).phase == Some(Phase::Running);
+        let Some(vm) = self.now.vms.get(name).filter(runs) else { return };
         let named = status(vm).pod_name.unwrap();
         let pod = self.now.pods.get(&named).unwrap_or_else(|| panic!("{name} counts as {named}, which is gone"));
         assert_eq!(node_of(pod), node(vm), "{name} counts where it does not run");
         let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
         assert_eq!(phase, Some("Running"), "{name} counts as {named}, which does not run");
+    }
+
+    /// A VM that runs goes on running until somebody stops or deletes it.
+    fn check_running(&self) {
+        let Some(before) = &self.vm_before else { return };
+        if before.spec.running
+            && before.meta().deletion_timestamp.is_none()
+            && status(before).phase == Some(Phase::Running)
+        {
+            let now = self.now.vms.get(&self.vm).unwrap_or_else(|| panic!("{} vanished", self.vm));
+            assert_eq!(status(now).phase, Some(Phase::Running), "{} ran before", self.vm);
+        }
     }
 
     fn check_limits(&self, settings: &Settings) {
@@ -292,38 +317,38 @@ impl Step<'_> {
 }
 
 pub(crate) struct History {
-    events: Vec<(u64, Seen)>,
+    events: Vec<Event>,
     gaps: Vec<Range<u64>>,
 }
 
 impl History {
     fn of(reel: &Reel) -> History {
         let mut events = reel.events.clone();
-        events.sort_by_key(|(revision, _)| *revision);
+        events.sort_by_key(|event| event.revision);
         History { events, gaps: reel.gaps.clone() }
     }
 
-    fn last(&self) -> Moment {
+    pub(crate) fn last(&self) -> Moment {
         let mut moment = Moment::default();
-        self.events.iter().for_each(|(_, seen)| moment.put(seen.clone()));
+        self.events.iter().for_each(|event| moment.put(event.seen.clone()));
         moment
     }
 
     /// Shows every revision of which everything is known.
     pub(crate) fn each(&self, mut look: impl FnMut(&Step<'_>)) {
         let mut now = Moment::default();
-        for (revision, seen) in &self.events {
+        for Event { revision, at, seen } in &self.events {
             let vm = match seen {
                 Seen::Vm(vm) => vm.name_any(),
                 Seen::VmGone(name) => name.clone(),
                 Seen::Pod(pod) => vm_of(pod).to_owned(),
-                Seen::PodGone(name) => now.pods.get(name).map(vm_of).unwrap_or_default().to_owned(),
+                Seen::PodGone(name) => now.pods.get(name).map(|pod| vm_of(pod)).unwrap_or_default().to_owned(),
             };
             let vm_before = now.vms.get(&vm).cloned();
             let is_new_pod = matches!(seen, Seen::Pod(pod) if !now.pods.contains_key(&pod.name_any()));
             now.put(seen.clone());
             if !self.gaps.iter().any(|gap| gap.contains(revision)) {
-                look(&Step { seen, vm_before, is_new_pod, vm, now: &now });
+                look(&Step { at: *at, seen, vm_before, is_new_pod, vm, now: &now });
             }
         }
     }
@@ -338,9 +363,13 @@ impl History {
         });
     }
 
-    /// What holds as long as nobody kills pods: a VM that runs counts as one pod that runs, on that pod's node.
+    /// What holds as long as nobody kills pods: a VM that runs goes on running, and counts as one pod that runs, on that
+    /// pod's node.
     pub(crate) fn check_counted(&self) {
-        self.each(|step| step.check_counted());
+        self.each(|step| {
+            step.check_running();
+            step.check_counted();
+        });
     }
 }
 

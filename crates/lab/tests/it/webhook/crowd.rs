@@ -85,7 +85,7 @@ async fn five_hundred_evictions_at_once_move_five_hundred_vms_within_the_limits(
         let migrated = status(vm).conditions.into_iter().find(|condition| condition.type_ == "Migrated");
         migrated.is_some_and(|condition| condition.reason == "Succeeded")
     };
-    let have_moved = |now: &Moment| now.rests(VMS) && now.vms.values().all(has_moved);
+    let have_moved = |now: &Moment| now.rests(VMS) && now.vms.values().all(|vm| has_moved(vm));
     let after = names_of_pods(&observer.until(PATIENCE, "all VMs have moved and run", have_moved).await);
     assert!(before.iter().all(|(name, pod)| after[name] != *pod), "each has moved");
 
@@ -99,7 +99,7 @@ async fn five_hundred_evictions_at_once_move_five_hundred_vms_within_the_limits(
         if status(vm).evacuation_node_name.is_some() {
             assert_eq!(cause(vm).map(|(why, _)| why).as_deref(), Some("Eviction"), "{}", vm.name_any());
         }
-        let earlier = step.vm_before.as_ref().map(node).filter(|node| !node.is_empty());
+        let earlier = step.vm_before.as_ref().map(|vm| node(vm)).filter(|node| !node.is_empty());
         if earlier.is_some_and(|earlier| earlier != node(vm)) {
             *moves.entry(vm.name_any()).or_default() += 1;
         }
