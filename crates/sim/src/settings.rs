@@ -16,6 +16,8 @@ pub struct Settings {
     pub interval: u64,
     /// Over how many steps signals are averaged.
     pub window: u64,
+    /// How many steps ago the newest of them are from.
+    pub lag: u64,
     pub limits: Limits,
     pub placement: Placement,
     pub soft_taints: bool,
@@ -73,6 +75,7 @@ impl Settings {
             pressure,
             interval: given.interval.map_or(1, |interval| (interval.0 / step.max(1)).max(1)),
             window: given.window.map_or(1, |window| window.0 / step.max(1)),
+            lag: given.lag.map_or(0, |lag| lag.0 / step.max(1)),
             limits: given.limits,
             placement: given.placement,
             soft_taints: given.soft_taints,

@@ -3,7 +3,7 @@
 use balance::{Algorithm, Mode};
 use lab::up::Placement;
 use sim::{
-    Cause, Scenario, Settings, World,
+    Cause, Rng, Scenario, Settings, World,
     scenario::{self, Load, MigrationModel, NodeGroup, Rebalancing, Semantics, VmGroup},
     simulate,
     units::{Bytes, Rate, Span},
@@ -56,11 +56,12 @@ impl Prediction {
 pub(crate) fn predict(placement: &Placement, algorithm: &Algorithm, mode: Mode, took: f64) -> Prediction {
     let mut scenario = scenario(placement, algorithm, mode);
     scenario.rebalancing.migration.bandwidth = bandwidth(placement, took);
-    let settings = Settings::new(&scenario).unwrap();
     let world = World::new(&scenario).unwrap();
+    let mut rng = Rng::new(0);
     let (mut migrations, mut active, mut spread) = (Vec::new(), Vec::new(), Vec::new());
     for seed in 0..SEEDS {
-        let (outcome, run) = simulate(&world, &settings, seed);
+        scenario.rebalancing.lag = Some(lag(took, &mut rng));
+        let (outcome, run) = simulate(&world, &Settings::new(&scenario).unwrap(), seed);
         let evictions = run.history().moves().iter().filter(|moved| moved.cause == Cause::Eviction);
         migrations.push(outcome.migrations.evicted as f64);
         active
@@ -69,6 +70,15 @@ pub(crate) fn predict(placement: &Placement, algorithm: &Algorithm, mode: Mode, 
         spread.push(outcome.end.cpu.sigma);
     }
     Prediction { migrations: Band::of(migrations), active: Band::of(active), spread: Band::of(spread) }
+}
+
+/// In the simulator all happens at once: scrape, rules, cycle, and after it the VMs are elsewhere. Really a scrape waits for
+/// the rules and these for the cycle, each up to an interval, and a migration takes its time. What that adds up to in
+/// whole samples is how much later a cycle sees what the last one did.
+fn lag(took: f64, rng: &mut Rng) -> Span {
+    let scrape = SCRAPE.0 as f64;
+    let late = rng.between(0.0, scrape) + rng.between(0.0, scrape) + took;
+    Span((late / scrape) as u64 * SCRAPE.0)
 }
 
 /// Time goes faster in the lab, but scheduler and API server do not: a migration takes as long as they take. In the
@@ -112,6 +122,19 @@ fn scenario(placement: &Placement, algorithm: &Algorithm, mode: Mode) -> Scenari
 mod tests {
     use super::*;
     use crate::skews::use_skew;
+
+    #[test]
+    fn what_a_cycle_did_is_seen_up_to_two_samples_later() {
+        let mut rng = Rng::new(0);
+        let mut share = |took, expected| {
+            let lags = (0..1000).filter(|_| lag(took, &mut rng).0 == expected).count();
+            lags as f64 / 1000.0
+        };
+        // Two waits of up to a sample each: as often less than one sample together as more.
+        assert!((share(0.0, 0) - 0.5).abs() < 0.05);
+        assert!((share(0.0, 15) - 0.5).abs() < 0.05);
+        assert!(share(7.5, 0) < 0.2, "migrations that take half a sample are seldom seen at once");
+    }
 
     #[test]
     fn migrations_that_take_longer_than_the_usual_network_are_predicted_with_a_slower_one() {

@@ -1,4 +1,4 @@
-//! What a monitoring system shows of the nodes: the means of their signals over the last steps.
+//! What a monitoring system shows of the nodes: the means of their signals over some steps, until a while ago.
 
 use std::collections::VecDeque;
 
@@ -8,22 +8,25 @@ use balance::{Means, Signals};
 #[derive(Debug)]
 pub(super) struct Averages {
     window: usize,
+    /// How many of the newest samples are not shown yet.
+    lag: usize,
     samples: VecDeque<Vec<Option<[f64; 4]>>>,
     signals: Signals,
     means: Means,
 }
 
 impl Averages {
-    /// None if there is nothing to average.
-    pub(super) fn over(window: u64) -> Option<Self> {
-        let window = usize::try_from(window).unwrap_or(usize::MAX);
+    /// None if the newest signals are what is shown.
+    pub(super) fn over(window: u64, lag: u64) -> Option<Self> {
+        let [window, lag] = [window.max(1), lag].map(|steps| usize::try_from(steps).unwrap_or(usize::MAX / 2));
         let signals = Signals::new();
-        (window > 1).then(|| Self { window, samples: VecDeque::new(), means: Means::of(&signals), signals })
+        let is_other = window > 1 || lag > 0;
+        is_other.then(|| Self { window, lag, samples: VecDeque::new(), means: Means::of(&signals), signals })
     }
 
     pub(super) fn sample(&mut self, nodes: usize, slots: &[u32], signals: &Signals) {
-        let mut sample =
-            if self.samples.len() < self.window { Vec::new() } else { self.samples.pop_front().unwrap_or_default() };
+        let is_full = self.samples.len() >= self.window + self.lag;
+        let mut sample = if is_full { self.samples.pop_front().unwrap_or_default() } else { Vec::new() };
         sample.clear();
         sample.resize(nodes, None);
         for (slot, node) in slots.iter().enumerate() {
@@ -32,16 +35,21 @@ impl Averages {
         self.samples.push_back(sample);
     }
 
-    /// The averages of these nodes, each over the samples in which it was up.
+    /// The averages of these nodes, each over the shown samples in which it was up. Of a node that was in none, the newest.
     pub(super) fn of(&mut self, slots: &[u32]) -> (&Signals, &Means) {
         self.signals.clear();
+        let shown = self.samples.len().saturating_sub(self.lag).max(1);
         for node in slots {
+            let of_node = |sample: &Vec<Option<[f64; 4]>>| sample.get(*node as usize).copied().flatten();
             let (mut sum, mut count) = ([0.0; 4], 0_u32);
-            for values in self.samples.iter().filter_map(|sample| sample.get(*node as usize).copied().flatten()) {
+            for values in self.samples.iter().take(shown).filter_map(of_node) {
                 sum.iter_mut().zip(values).for_each(|(sum, value)| *sum += value);
                 count += 1;
             }
-            self.signals.push(sum.map(|sum| sum / f64::from(count.max(1))));
+            self.signals.push(match count {
+                0 => self.samples.back().and_then(of_node).unwrap_or_default(),
+                _ => sum.map(|sum| sum / f64::from(count)),
+            });
         }
         self.means.reset(&self.signals);
         (&self.signals, &self.means)
@@ -54,7 +62,7 @@ mod tests {
 
     #[test]
     fn each_node_is_averaged_over_the_newest_samples_in_which_it_was_up() {
-        let mut averages = Averages::over(2).unwrap();
+        let mut averages = Averages::over(2, 0).unwrap();
         let mut sample = |slots: &[u32], values: &[f64]| {
             let mut signals = Signals::new();
             values.iter().for_each(|value| signals.push([*value; 4]));
@@ -68,8 +76,33 @@ mod tests {
     }
 
     #[test]
+    fn what_is_new_is_shown_later() {
+        for (window, expected) in [(1, [0.25, 0.25, 0.5, 0.75]), (2, [0.25, 0.25, 0.375, 0.625])] {
+            let mut averages = Averages::over(window, 1).unwrap();
+            let seen = [0.25, 0.5, 0.75, 1.0].map(|value| {
+                let mut signals = Signals::new();
+                signals.push([value; 4]);
+                averages.sample(1, &[0], &signals);
+                averages.of(&[0]).0.cpu_usage[0]
+            });
+            assert_eq!(seen, expected);
+        }
+    }
+
+    #[test]
+    fn of_a_node_that_has_just_come_up_the_newest_is_known() {
+        let mut averages = Averages::over(1, 1).unwrap();
+        for (slots, values) in [(&[0][..], &[0.1][..]), (&[0, 1], &[0.2, 0.7])] {
+            let mut signals = Signals::new();
+            values.iter().for_each(|value| signals.push([*value; 4]));
+            averages.sample(2, slots, &signals);
+        }
+        assert_eq!(averages.of(&[0, 1]).0.cpu_usage, [0.1, 0.7]);
+    }
+
+    #[test]
     fn one_sample_is_no_average() {
-        assert!(Averages::over(0).is_none());
-        assert!(Averages::over(1).is_none());
+        assert!(Averages::over(0, 0).is_none());
+        assert!(Averages::over(1, 0).is_none());
     }
 }

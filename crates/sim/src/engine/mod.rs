@@ -94,7 +94,7 @@ impl<'w> Run<'w> {
             migrations: Migrations::default(),
             guard: Guard::new(settings.guards, world),
             placer: Placer::default(),
-            averages: Averages::over(settings.window),
+            averages: Averages::over(settings.window, settings.lag),
             scores: Scores::new(),
             buckets: Buckets::new(),
             sources: Vec::new(),

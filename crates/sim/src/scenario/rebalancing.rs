@@ -23,6 +23,9 @@ pub struct Rebalancing {
     /// Over how long signals are averaged before nodes are scored; not at all, without it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<Span>,
+    /// How old the newest signals are when nodes are scored: scrapes and rules have their intervals. Nothing, without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lag: Option<Span>,
     pub limits: Limits,
     pub placement: Placement,
     /// Whether nodes that are not under-utilized get taints that make the scheduler prefer others.
@@ -42,6 +45,7 @@ impl Default for Rebalancing {
             semantics: Semantics::Reference,
             interval: None,
             window: None,
+            lag: None,
             limits: Limits::default(),
             placement: Placement::Random,
             soft_taints: true,
