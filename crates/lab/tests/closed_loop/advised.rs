@@ -34,10 +34,10 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 /// How many VMs come when the pools have rolled.
 const NEWCOMERS: usize = 100;
-const IDLE: f64 = 0.25;
-const BUSY: f64 = 0.85;
+const IDLE: f64 = 0.2;
+const BUSY: f64 = 0.95;
 /// The least spread that it leads to when some of them are busy.
-const SKEWED: f64 = 0.15;
+const SKEWED: f64 = 0.18;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_plan_moves_nothing_until_it_is_approved_then_balances_and_is_kept_when_it_is_ignored() {

@@ -18,6 +18,8 @@ mod upgrade;
 mod versions;
 mod world;
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use devcluster::Request;
 use serde_json::{Value, json};
 
@@ -58,9 +60,10 @@ fn limits(cluster: i32, node: i32) -> Value {
 /// Labels the descheduler, which must be looked at since labels may matter, and returns when it was. Whatever happened
 /// before has then been heard of too. Returns what was asked for that.
 async fn catch_up(platform: &Platform) -> Vec<Request> {
+    static LABEL: AtomicU32 = AtomicU32::new(0);
     let mark = platform.mark().await;
     let mut labeled = descheduler(json!({}));
-    labeled["metadata"]["labels"] = json!({"changed-at": format!("{mark:?}").replace(['(', ')'], "-") + "x"});
+    labeled["metadata"]["labels"] = json!({"change": LABEL.fetch_add(1, Ordering::Relaxed).to_string()});
     platform.patch("labeler", &labeled).await;
     eventually("the label is looked at", async || {
         let requests = platform.requests_since(mark).await;
