@@ -2,14 +2,15 @@
 
 use std::pin::pin;
 
-use devcluster::{Identity, own};
+use devcluster::{Cluster, Component, Identity, Request, own};
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
-    Api,
+    Api, Client,
     api::{DeleteParams, ListParams, ObjectMeta, Patch, PatchParams, PostParams, WatchEvent, WatchParams},
 };
 use serde_json::json;
+use tokio::task::JoinHandle;
 
 fn config_map(name: &str) -> ConfigMap {
     ConfigMap { metadata: ObjectMeta { name: Some(name.into()), ..Default::default() }, ..Default::default() }
@@ -62,12 +63,9 @@ async fn sees_exactly_the_writes_that_were_made_and_by_whom() {
     );
 }
 
-/// A watch tells of a write before it is answered; long before, when it is the first of many deletions.
-#[tokio::test]
-async fn what_a_watch_told_is_waited_for_and_lies_on_the_right_side_of_a_mark() {
-    let cluster = own().await.unwrap();
-    let admin = cluster.access().client().await.unwrap();
-    let maps: Api<ConfigMap> = Api::namespaced(admin.clone(), "default");
+/// Deletes many objects with one request, and returns when a watch tells of the first: long before the request is answered.
+async fn begin_long_deletion(client: &Client) -> JoinHandle<()> {
+    let maps: Api<ConfigMap> = Api::namespaced(client.clone(), "default");
     let all = ListParams::default().labels("many=yes");
     for number in 0..100 {
         let mut map = config_map(&format!("many-{number}"));
@@ -76,15 +74,38 @@ async fn what_a_watch_told_is_waited_for_and_lies_on_the_right_side_of_a_mark() 
     }
     let version = maps.list(&all).await.unwrap().metadata.resource_version.unwrap();
     let mut events = pin!(maps.watch(&WatchParams::default().labels("many=yes"), &version).await.unwrap());
-    let before = cluster.audit().mark(&admin).await.unwrap();
-
-    let (delete, everywhere) = (DeleteParams::default(), maps.clone());
-    let deletion = tokio::spawn(async move { everywhere.delete_collection(&delete, &all).await });
+    let everywhere = maps.clone();
+    let deletion =
+        tokio::spawn(async move { drop(everywhere.delete_collection(&DeleteParams::default(), &all).await) });
     assert!(matches!(events.next().await, Some(Ok(WatchEvent::Deleted(_)))));
+    deletion
+}
+
+fn deletions(requests: &[Request]) -> Vec<String> {
+    requests.iter().filter(|request| request.verb == "deletecollection").map(ToString::to_string).collect()
+}
+
+#[tokio::test]
+async fn what_a_watch_told_is_waited_for_and_lies_on_the_right_side_of_a_mark() {
+    let cluster = own().await.unwrap();
+    let admin = cluster.access().client().await.unwrap();
+    let before = cluster.audit().mark(&admin).await.unwrap();
+    let deletion = begin_long_deletion(&admin).await;
     let after = cluster.audit().mark(&admin).await.unwrap();
     for (mark, expected) in [(before, vec!["deletecollection configmaps default by admin: 200"]), (after, vec![])] {
-        let writes = cluster.audit().writes_since(mark, &admin).await.unwrap();
-        assert_eq!(writes.iter().map(ToString::to_string).collect::<Vec<_>>(), expected);
+        assert_eq!(deletions(&cluster.audit().writes_since(mark, &admin).await.unwrap()), expected);
     }
-    deletion.await.unwrap().unwrap();
+    deletion.await.unwrap();
+}
+
+#[tokio::test]
+async fn what_a_dead_api_server_left_unanswered_is_not_waited_for() {
+    let cluster = Cluster::builder().start().await.unwrap();
+    let admin = cluster.access().client().await.unwrap();
+    let mark = cluster.audit().mark(&admin).await.unwrap();
+    let deletion = begin_long_deletion(&admin).await;
+    cluster.kill(Component::ApiServer).unwrap();
+    cluster.start(Component::ApiServer).await.unwrap();
+    cluster.audit().writes_since(mark, &admin).await.expect("only what can still be answered is waited for");
+    deletion.abort();
 }

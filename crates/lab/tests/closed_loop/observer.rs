@@ -30,7 +30,7 @@ pub(crate) struct Move {
     pub(crate) excess: f64,
     /// From the mark on the VM until it ran elsewhere, by the clock.
     pub(crate) took: Duration,
-    /// Whether an eviction was asked for.
+    /// Whether it was marked to leave, because an eviction was asked for.
     pub(crate) was_evicted: bool,
 }
 
@@ -116,10 +116,12 @@ fn moves(history: &History) -> Vec<Move> {
         {
             let (from, now) = (node(before), demands(step.now));
             let mean = mean_cpu(&now.values().copied().collect::<Vec<_>>());
+            let since = leaving.get(&name);
+            let is_asked_for = status(before).conditions.iter().any(|it| it.type_ == webhook::EVICTION_REQUESTED);
             moves.push(Move {
                 excess: now[&from][0] + demand(before)[0] - mean,
-                took: leaving.get(&name).map_or(Duration::ZERO, |since| step.at - *since),
-                was_evicted: status(before).conditions.iter().any(|it| it.type_ == webhook::EVICTION_REQUESTED),
+                took: since.map_or(Duration::ZERO, |since| step.at - *since),
+                was_evicted: since.is_some() && is_asked_for,
                 vm: name.clone(),
                 from,
                 to,

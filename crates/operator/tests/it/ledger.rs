@@ -28,7 +28,7 @@ impl Platform {
         Watchdog { audit: self.cluster.audit().clone(), client: self.client.clone(), since: self.mark().await }
     }
 
-    /// The place after everything that was answered so far.
+    /// After everything that has arrived so far.
     pub(crate) async fn mark(&self) -> Mark {
         self.cluster.audit().mark(&self.client).await.unwrap()
     }

@@ -57,7 +57,7 @@ fn limits(cluster: i32, node: i32) -> Value {
     }}))
 }
 
-/// Labels the descheduler, which must be looked at since labels may matter, and returns when it was. Whatever happened
+/// Labels the descheduler, which must be looked at since labels may matter, and waits until it was. Whatever happened
 /// before has then been heard of too. Returns what was asked for that.
 async fn catch_up(platform: &Platform) -> Vec<Request> {
     static LABEL: AtomicU32 = AtomicU32::new(0);
