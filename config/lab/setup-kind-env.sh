@@ -145,7 +145,7 @@ install() {
   apply vm-controller.yaml
   apply eviction-webhook.yaml
   if [[ $WITH_OPERATOR == true ]]; then
-    kube apply --server-side --force-conflicts -f "$ROOT/config/crd/third-party/kubedescheduler-5.32.yaml"
+    kube apply --server-side --force-conflicts -f "$ROOT/config/crd/third-party/kubedescheduler-5.1.yaml"
     apply descheduler-operator.yaml
   else
     apply descheduler.yaml

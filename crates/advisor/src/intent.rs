@@ -18,6 +18,13 @@ impl Draft {
     pub fn note(text: String) -> Self {
         Draft { intents: Vec::new(), notes: vec![text] }
     }
+
+    /// This, then the other.
+    pub fn and(mut self, other: Draft) -> Self {
+        self.intents.extend(other.intents);
+        self.notes.extend(other.notes);
+        self
+    }
 }
 
 #[derive(Debug, Clone, PartialEq)]

@@ -24,6 +24,7 @@ pub mod hyper_converged;
 pub mod impact;
 pub mod intent;
 pub mod kind;
+pub mod kube_descheduler;
 pub mod machine;
 pub mod machine_config;
 pub mod ownership;

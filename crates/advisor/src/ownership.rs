@@ -1,6 +1,6 @@
 //! Whose an object is, read from what Kubernetes itself records and not from a mark of ours.
 
-use api::names::FIELD_MANAGER;
+use api::{names::FIELD_MANAGER, virt_platform_config::TakeOver};
 use serde_json::Value;
 
 use crate::fields::{self, Manager, Path};
@@ -45,6 +45,29 @@ pub fn owns_alone(object: &Value, field: &str) -> bool {
     let shared = |leaf: &Path| others.iter().any(|manager| manager.leaves.contains(leaf));
     let field = Path::dotted(field);
     fields::applied_by(object, FIELD_MANAGER).iter().any(|leaf| leaf.is_within(&field) && !shared(leaf))
+}
+
+/// Adds to whose fields change hands those that lose a field because it is taken out.
+pub fn with_losers(mut taken: Vec<TakeOver>, object: &Value, removed: &[Path]) -> Vec<TakeOver> {
+    for manager in fields::managers(object).into_iter().filter(|manager| manager.name != FIELD_MANAGER) {
+        let lost = removed
+            .iter()
+            .filter(|path| manager.leaves.iter().any(|leaf| leaf.is_within(path) || path.is_within(leaf)));
+        let lost: Vec<String> = lost.map(Path::to_string).collect();
+        if lost.is_empty() {
+            continue;
+        }
+        let position = taken.iter().position(|known| known.manager == manager.name).unwrap_or_else(|| {
+            taken.push(TakeOver { manager: manager.name.clone(), fields: Vec::new() });
+            taken.len() - 1
+        });
+        let fields = &mut taken[position].fields;
+        fields.extend(lost);
+        fields.sort();
+        fields.dedup();
+    }
+    taken.sort_by(|a, b| a.manager.cmp(&b.manager));
+    taken
 }
 
 fn owns_substance(manager: &Manager) -> bool {

@@ -14,6 +14,7 @@ use crate::{
     fields::{self, Path},
     fingerprint::sha256,
     impact,
+    ownership::with_losers,
 };
 
 /// What a dry run of one intent showed.
@@ -167,20 +168,20 @@ impl PlannedItem {
         let Preview { live, outcome, takes_over } = preview;
         let (kind, name) = (intent.target.kind.kind, intent.target.name.as_str());
         let live = live.as_ref();
-        let (operation, desired_state, removes) = match intent.change {
+        let (operation, desired_state, remove) = match intent.change {
             Change::Delete => (Operation::Delete, None, Vec::new()),
-            Change::Apply { fields, remove } => {
-                (Operation::Apply, fields.as_object().cloned(), remove.iter().map(Path::to_string).collect())
-            }
+            Change::Apply { fields, remove } => (Operation::Apply, fields.as_object().cloned(), remove),
         };
+        let lost: Vec<Path> =
+            remove.iter().filter(|path| live.is_some_and(|live| path.find(live).is_some())).cloned().collect();
         let mut item = Item {
             name: intent.name.to_owned(),
             target_ref: intent.target.target(intent.version),
             operation,
             desired_state,
             managed_fields: intent.managed.iter().map(|&path| path.to_owned()).collect(),
-            removes,
-            takes_over,
+            removes: remove.iter().map(Path::to_string).collect(),
+            takes_over: live.map_or(takes_over.clone(), |live| with_losers(takes_over, live, &lost)),
             ..Item::default()
         };
         let (after, refusal) = match outcome {

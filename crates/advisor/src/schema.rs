@@ -62,14 +62,14 @@ mod tests {
 
     #[test]
     fn fields_and_values_are_known_or_not() {
-        let facts = facts(definition("kubedescheduler-5.14"));
+        let facts = facts(definition("kubedescheduler-4.18"));
         let schema = spec(&facts, &KUBE_DESCHEDULER, "v1").unwrap();
         for (path, known) in [
             ("evictionLimits", true),
             ("evictionLimits.total", true),
             ("evictionLimits.node", false),
             ("evictionLimits.total.deeper", false),
-            ("profileCustomizations.evictionLimits.node", true),
+            ("profileCustomizations.devDeviationThresholds", true),
             ("node", false),
             ("", false),
         ] {

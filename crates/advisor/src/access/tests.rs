@@ -78,7 +78,7 @@ fn hyper_converged(namespace: &str) -> Value {
 
 /// Clusters and options that between them bring out everything a profile does.
 fn cases(profile: &str) -> Vec<(World, Value)> {
-    let cluster = || World::cluster("5.32");
+    let cluster = || World::cluster("5.1");
     let upstream = || cluster().with(hyper_converged("kubevirt-hyperconverged"));
     let own = || cluster().with(hyper_converged("openshift-cnv"));
     match profile {

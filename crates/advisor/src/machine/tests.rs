@@ -56,7 +56,7 @@ impl Story {
         let mut spec = VirtPlatformConfigSpec::new(profile);
         spec.action = action;
         Story {
-            world: World::cluster("5.32").with(crate::world::sample("hyperconverged")),
+            world: World::cluster("5.1").with(crate::world::sample("hyperconverged")),
             spec,
             generation: 1,
             status: VirtPlatformConfigStatus::default(),

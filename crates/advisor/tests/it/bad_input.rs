@@ -49,7 +49,7 @@ fn world() -> World {
         "metadata": {"name": "cluster", "namespace": "openshift-kube-descheduler-operator"},
         "spec": {"deschedulingIntervalSeconds": 600, "profiles": ["LongLifecycle"], "evictionLimits": {"total": 3}},
     });
-    World::cluster("5.32")
+    World::cluster("5.1")
         .with(set_by("kubectl", "Apply", hyper_converged))
         .with(set_by("argocd", "Apply", descheduler))
         .with(ours(machine_config("99-worker-psi-karg", json!({"kernelArguments": ["psi=1", "quiet"]}))))

@@ -3,6 +3,7 @@
 use advisor::{
     Change, Draft, Intent, Verb, access,
     kind::{HYPER_CONVERGED, MACHINE_CONFIG},
+    kube_descheduler::Release,
     schema,
 };
 use api::names::FIELD_MANAGER;
@@ -10,7 +11,7 @@ use proptest::{prelude::*, sample::Index};
 use serde_json::{Map, Value, json};
 
 use crate::world::{
-    DESCHEDULERS, World, arbitrary, definition, machine_config, ours, pool, set_by, spec_schema, stored, unknown_fields,
+    World, arbitrary, definition, machine_config, ours, pool, set_by, spec_schema, stored, unknown_fields,
 };
 
 const LOAD_AWARE: &str = "load-aware-rebalancing";
@@ -168,7 +169,7 @@ fn cluster() -> impl Strategy<Value = (&'static str, World)> {
         any::<bool>(),
     );
     (any::<Index>(), version, objects).prop_map(|(descheduler, (version, hco), objects)| {
-        let (descheduler, _) = DESCHEDULERS[descheduler.index(DESCHEDULERS.len())];
+        let descheduler = Release::ALL[descheduler.index(Release::ALL.len())].as_str();
         let (live, psi, swap, rendered, custom_pool) = objects;
         let gpu = custom_pool.then(|| pool("gpu", &["worker", "gpu"], 2));
         let definition = definition(if version == "v1" { "hyperconverged-v1" } else { "hyperconverged-v1beta1" });

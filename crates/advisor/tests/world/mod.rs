@@ -29,14 +29,6 @@ use serde_json::{Value, json};
 
 pub(crate) const ROLE: &str = "machineconfiguration.openshift.io/role";
 
-/// The versions of the descheduler that the guides name, each with the profile to expect there.
-pub(crate) const DESCHEDULERS: [(&str, &str); 4] = [
-    ("5.10", "LongLifecycle"),
-    ("5.14", "DevKubeVirtRelieveAndMigrate"),
-    ("5.21", "DevKubeVirtRelieveAndMigrate"),
-    ("5.32", "KubeVirtRelieveAndMigrate"),
-];
-
 static KINDS: [&Kind; 7] = [
     &KUBE_DESCHEDULER,
     &MACHINE_CONFIG,
@@ -59,7 +51,7 @@ fn read(file: &str) -> Vec<Value> {
     serde_saphyr::from_multiple(&text).unwrap_or_else(|error| panic!("{file}: {error}"))
 }
 
-/// One of the third parties' definitions, as `kubedescheduler-5.32`.
+/// One of the third parties' definitions, as `kubedescheduler-5.1`.
 pub(crate) fn definition(name: &str) -> Value {
     documents(&format!("config/crd/third-party/{name}.yaml")).remove(0)
 }

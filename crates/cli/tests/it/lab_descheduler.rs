@@ -60,7 +60,7 @@ fn is_alive(pid: u32) -> bool {
 async fn descheduler_operator_and_soft_tainter_run_as_processes_and_leave_no_descheduler_behind() {
     let cluster = Cluster::builder().start().await.unwrap_or_else(|error| panic!("{error}"));
     let client = cluster.access().client().await.unwrap();
-    let crd = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../config/crd/third-party/kubedescheduler-5.32.yaml");
+    let crd = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../config/crd/third-party/kubedescheduler-5.1.yaml");
     let crd: CustomResourceDefinition = serde_saphyr::from_str(&std::fs::read_to_string(crd).unwrap()).unwrap();
     cluster.access().install_crds(&[crd]).await.unwrap();
     let create = |object: Value| serde_json::from_value::<DynamicObject>(object).unwrap();

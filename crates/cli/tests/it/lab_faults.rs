@@ -51,7 +51,7 @@ impl Site {
         let builder = Cluster::builder().scheduler().controllers(&kwok::CONTROLLERS);
         let builder = builder.kwok(Kwok { stages: kwok::stages().to_owned() }).prometheus(rules.component(None));
         let cluster = builder.start().await.unwrap_or_else(|error| panic!("{error}"));
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../config/crd/third-party/kubedescheduler-5.32.yaml");
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../config/crd/third-party/kubedescheduler-5.1.yaml");
         let descheduler: CustomResourceDefinition =
             serde_saphyr::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
         cluster.access().install_crds(&[crd::virtual_machine(), descheduler]).await.unwrap();

@@ -376,7 +376,7 @@ async fn place_examples(site: &Site) {
 async fn the_stand_in_of_the_manifests_runs_a_descheduler_with_the_rights_of_its_account() {
     let cluster = Cluster::builder().start().await.unwrap_or_else(|error| panic!("{error}"));
     let mut site = Site::new(cluster).await;
-    let crd = root().join("config/crd/third-party/kubedescheduler-5.32.yaml");
+    let crd = root().join("config/crd/third-party/kubedescheduler-5.1.yaml");
     site.kubectl(&["apply", "--server-side", "-f", crd.to_str().unwrap()]).await;
     site.kubectl(&[
         "wait",

@@ -18,7 +18,7 @@ use crate::{descheduler::names, kwok};
 /// Who the lab is when it sets up things.
 const MANAGER: &str = "rebalance-lab";
 
-const KUBE_DESCHEDULER: &str = include_str!("../../../../config/crd/third-party/kubedescheduler-5.32.yaml");
+const KUBE_DESCHEDULER: &str = include_str!("../../../../config/crd/third-party/kubedescheduler-5.1.yaml");
 
 pub(super) async fn definitions(cluster: &Cluster) -> Result<(), Error> {
     let descheduler: CustomResourceDefinition = serde_saphyr::from_str(KUBE_DESCHEDULER)

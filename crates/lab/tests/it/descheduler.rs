@@ -58,7 +58,7 @@ impl Lab {
         let builder = Cluster::builder().kwok(Kwok::default()).prometheus(prometheus.component(None));
         let (cluster, client) = blank(builder).await;
         let crd: Vec<CustomResourceDefinition> =
-            documents(&root().join("config/crd/third-party/kubedescheduler-5.32.yaml"))
+            documents(&root().join("config/crd/third-party/kubedescheduler-5.1.yaml"))
                 .into_iter()
                 .map(|document| serde_json::from_value(document).unwrap())
                 .collect();

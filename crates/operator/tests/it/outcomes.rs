@@ -74,7 +74,7 @@ async fn missing_kinds_are_listed_with_what_to_install() {
 /// D20: not even HyperConverged.
 #[tokio::test]
 async fn only_what_the_options_need_is_required() {
-    let platform = Platform::with(&["kubedescheduler-5.32.yaml"]).await;
+    let platform = Platform::with(&["kubedescheduler-5.1.yaml"]).await;
     platform.apply("admin", &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "openshift-kube-descheduler-operator"}}), "").await;
     let plan = platform.plan_with(LOAD_AWARE, json!({"loadAware": {"enablePSIMetrics": false}})).await;
     assert_eq!(plan.items.len(), 1, "neither MachineConfig nor HyperConverged is needed");
@@ -84,7 +84,7 @@ async fn only_what_the_options_need_is_required() {
 
 #[tokio::test]
 async fn a_missing_namespace_is_an_outcome_of_its_own() {
-    let platform = Platform::with(&["kubedescheduler-5.32.yaml"]).await;
+    let platform = Platform::with(&["kubedescheduler-5.1.yaml"]).await;
     let plan = platform.plan_with(LOAD_AWARE, json!({"loadAware": {"enablePSIMetrics": false}})).await;
     let planned = &plan.items[0];
     assert_eq!((planned.verb, planned.refusal.as_ref().unwrap().reason()), (Verb::Refused, "NamespaceMissing"));
@@ -232,7 +232,7 @@ async fn psi_that_is_effective_already_needs_no_item() {
 
 #[tokio::test]
 async fn hyper_converged_is_used_in_the_version_that_is_served() {
-    let platform = Platform::with(&["kubedescheduler-5.32.yaml", "hyperconverged-v1.yaml"]).await;
+    let platform = Platform::with(&["kubedescheduler-5.1.yaml", "hyperconverged-v1.yaml"]).await;
     for name in ["openshift-cnv", "openshift-kube-descheduler-operator"] {
         platform
             .apply("admin", &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}), "")

@@ -26,7 +26,7 @@ impl Platform {
     /// Everything installed, no descheduler configured yet.
     pub(crate) async fn at_rest() -> Platform {
         let platform = Platform::with(&[
-            "kubedescheduler-5.32.yaml",
+            "kubedescheduler-5.1.yaml",
             "machineconfig.yaml",
             "machineconfigpool.yaml",
             "machineconfiguration.yaml",

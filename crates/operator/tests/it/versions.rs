@@ -26,10 +26,12 @@ async fn carry_out_and_settle(platform: &Platform, profile: &str, options: Value
 async fn every_descheduler_version_gets_a_plan_that_it_accepts_and_that_settles() {
     let platform = Platform::at_rest().await;
     for (version, profile, has_customizations, has_node_limit) in [
-        ("5.10", "LongLifecycle", false, false),
-        ("5.14", "DevKubeVirtRelieveAndMigrate", true, false),
-        ("5.21", "DevKubeVirtRelieveAndMigrate", true, false),
-        ("5.32", "KubeVirtRelieveAndMigrate", true, true),
+        ("4.17", "LongLifecycle", false, false),
+        ("4.18", "DevKubeVirtRelieveAndMigrate", true, false),
+        ("4.19", "DevKubeVirtRelieveAndMigrate", true, true),
+        ("4.20", "KubeVirtRelieveAndMigrate", true, true),
+        ("4.21", "KubeVirtRelieveAndMigrate", true, true),
+        ("5.1", "KubeVirtRelieveAndMigrate", true, true),
     ] {
         for existing in [false, true] {
             let case = format!("{version}, {}", if existing { "existing objects" } else { "fresh" });

@@ -243,7 +243,7 @@ fn a_new_version_that_would_change_something_is_shown_and_resolved_by_hand_or_by
 /// W1, D32: limits that a version does not have are neither missed nor taken for changed.
 #[test]
 fn a_plan_for_any_version_of_the_descheduler_comes_into_force_and_stays_there() {
-    for (version, _) in crate::world::DESCHEDULERS {
+    for version in crate::kube_descheduler::Release::ALL.map(crate::kube_descheduler::Release::as_str) {
         let mut story = Story::new(LOAD_AWARE, Action::Apply);
         story.world = World::cluster(version).with(crate::world::sample("hyperconverged"));
         story.settle().roll_out(&[PSI]).settle();

@@ -38,7 +38,7 @@ fn hyper_converged(namespace: &str, version: &str, spec: Value) -> Value {
 /// A cluster with OpenShift Virtualization as it is installed.
 fn installed() -> World {
     let spec = json!({"higherWorkloadDensity": {"memoryOvercommitPercentage": 100}});
-    World::cluster("5.32").with(hyper_converged("openshift-cnv", "v1beta1", spec))
+    World::cluster("5.1").with(hyper_converged("openshift-cnv", "v1beta1", spec))
 }
 
 fn fields(intent: &Intent) -> &Value {

@@ -5,13 +5,12 @@ use serde_json::{Value, json};
 
 use super::Options;
 use crate::{
-    Access, Change, Facts, Intent, ObjectRef, Query, fields, hyper_converged, intent::Weight, kind::KUBE_DESCHEDULER,
+    Access, Change, Draft, Facts, Intent, ObjectRef, Query, fields, hyper_converged,
+    intent::Weight,
+    kind::KUBE_DESCHEDULER,
+    kube_descheduler::{Exclusion, LONG_LIFECYCLE, Release},
     schema,
 };
-
-const GA: &str = "KubeVirtRelieveAndMigrate";
-const DEV: &str = "DevKubeVirtRelieveAndMigrate";
-const FALLBACK: &str = "LongLifecycle";
 
 /// Profiles of the administrator's that go with ours.
 const PRESERVED: [&str; 2] = ["AffinityAndTaints", "SoftTopologyAndDuplicates"];
@@ -28,11 +27,23 @@ pub(super) fn wants() -> Vec<Query> {
     vec![Query::Object(target()), Query::Object(ObjectRef::definition(&KUBE_DESCHEDULER))]
 }
 
-pub(super) fn plan(options: &Options, facts: &Facts) -> Intent {
+/// What becomes of load on releases that differ. The newest measures the processor and memory.
+const WHY: &str = "the descheduler moves virtual machines away from busy nodes, as many at a time as may migrate";
+const WHY_PROCESSOR: &str =
+    "the descheduler moves virtual machines away from nodes whose processor is busy, as many at a time as may migrate";
+const WHY_REQUESTS: &str = "the descheduler evens out what is requested of nodes; it does not see how busy they are";
+
+const MOST_STAY: &str = "The descheduler of OpenShift 4.17 has no profile for virtual machines. LongLifecycle looks at requests \
+                         and not at load, and leaves pods with persistent volumes or local storage where they are, so most \
+                         virtual machines will not move. Upgrade to OpenShift 4.18 or newer, or annotate those that shall \
+                         move with descheduler.alpha.kubernetes.io/evict.";
+
+pub(super) fn plan(options: &Options, facts: &Facts) -> Draft {
     let version = facts.version(&KUBE_DESCHEDULER).unwrap_or("v1");
     let live = facts.object(&target());
     let schema = schema::spec(facts, &KUBE_DESCHEDULER, version);
-    let profile = choose_profile(schema);
+    let release = Release::of(schema);
+    let profile = release.profile();
 
     let mut spec = json!({
         "deschedulingIntervalSeconds": options.interval_seconds,
@@ -40,10 +51,14 @@ pub(super) fn plan(options: &Options, facts: &Facts) -> Intent {
         "profiles": profiles(live, profile),
     });
     let mut managed = vec!["spec.deschedulingIntervalSeconds", "spec.mode", "spec.profiles"];
-    let mut inputs = Vec::new();
-    if profile != FALLBACK {
+    let (mut inputs, mut remove, mut notes) = (Vec::new(), Vec::new(), Vec::new());
+    if profile == LONG_LIFECYCLE {
+        notes.push(MOST_STAY.to_owned());
+    } else {
         let (limits, derived_from) = limits(options, facts, has(schema, "evictionLimits.node"));
-        spec["profileCustomizations"] = customizations(options, schema);
+        let customizations = customizations(options, release, schema);
+        remove = refused_beside(&customizations, release);
+        spec["profileCustomizations"] = customizations;
         spec["evictionLimits"] = limits;
         managed.extend(["spec.profileCustomizations", "spec.evictionLimits"]);
         inputs = derived_from;
@@ -51,7 +66,7 @@ pub(super) fn plan(options: &Options, facts: &Facts) -> Intent {
     if let Some(state) = management_state(live) {
         spec["managementState"] = state;
     }
-    Intent {
+    let intent = Intent {
         name: "enable-load-aware-descheduling",
         target: target(),
         version,
@@ -62,20 +77,19 @@ pub(super) fn plan(options: &Options, facts: &Facts) -> Intent {
                 "metadata": {"name": target().name, "namespace": target().namespace},
                 "spec": spec,
             }),
-            remove: Vec::new(),
+            remove,
         },
         managed,
         message: format!("KubeDescheduler 'cluster' will be configured with profile '{profile}'"),
-        why: "the descheduler moves virtual machines away from busy nodes, as many at a time as may migrate",
+        why: match release {
+            Release::V4_17 => WHY_REQUESTS,
+            Release::V4_18 | Release::V4_19 | Release::V4_20 => WHY_PROCESSOR,
+            Release::V4_21 | Release::V5_1 => WHY,
+        },
         inputs,
         weight: Weight::Component,
-    }
-}
-
-/// The best profile that the installed version knows. Without a schema to look at, the current one.
-fn choose_profile(schema: Option<&Value>) -> &'static str {
-    let known = |name: &&str| schema.is_some_and(|schema| schema::list_allows(schema, "profiles", name));
-    [GA, DEV, FALLBACK].into_iter().find(known).unwrap_or(GA)
+    };
+    Draft { intents: vec![intent], notes }
 }
 
 fn has(schema: Option<&Value>, path: &str) -> bool {
@@ -83,15 +97,26 @@ fn has(schema: Option<&Value>, path: &str) -> bool {
 }
 
 /// What the profile needs beyond its name, as far as the installed version knows it.
-fn customizations(options: &Options, schema: Option<&Value>) -> Value {
-    let wanted = [
+fn customizations(options: &Options, release: Release, schema: Option<&Value>) -> Value {
+    let mut wanted = vec![
         ("devDeviationThresholds", json!(options.thresholds)),
         ("devEnableEvictionsInBackground", json!(true)),
         ("devEnableSoftTainter", json!(true)),
     ];
+    // Without a metric this release compares requests. Later ones have a metric by default.
+    if release == Release::V4_18 {
+        wanted.push(("devActualUtilizationProfile", json!("PrometheusCPUCombined")));
+    }
     let known = |name: &str| schema.is_none() || has(schema, &format!("profileCustomizations.{name}"));
     let known = wanted.into_iter().filter(|(name, _)| known(name)).map(|(name, value)| (name.to_owned(), value));
     Value::Object(known.collect())
+}
+
+/// What the operator refuses beside our customizations. It would keep the policy that it has, and tell nobody.
+fn refused_beside(customizations: &Value, release: Release) -> Vec<fields::Path> {
+    let ours = customizations.as_object().into_iter().flatten().map(|(name, _)| name.as_str());
+    let rivals = ours.flat_map(|name| Exclusion::of(release).filter_map(|exclusion| exclusion.rival_of(name)));
+    rivals.map(|rival| fields::Path::dotted(&format!("spec.profileCustomizations.{rival}"))).collect()
 }
 
 /// Ours last, after those of the administrator's that go with it, each once: the operator refuses duplicates.

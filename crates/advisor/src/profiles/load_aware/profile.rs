@@ -62,8 +62,6 @@ impl Planner for Options {
     }
 
     fn plan(&self, facts: &Facts) -> Draft {
-        let mut draft = psi::plan(self.psi, facts);
-        draft.intents.push(descheduler::plan(self, facts));
-        draft
+        psi::plan(self.psi, facts).and(descheduler::plan(self, facts))
     }
 }

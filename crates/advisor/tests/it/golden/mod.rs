@@ -76,6 +76,8 @@ fn differences() -> Vec<Difference> {
     let told = "beyond the guide: how many nodes of which pools reboot";
     let managed = "the descheduler's own operator cannot update an object without it";
     let taken = "beyond the guide: whose fields change hands";
+    let refused = "the descheduler's operator refuses a second threshold, so there must be none";
+    let removes = || Add(json!(["spec.profileCustomizations.devLowNodeUtilizationThresholds"]));
     let later = "tells how far the plan got, not what it is";
     let units = "the units are ours to write: a node without the partition must start its kubelet";
     vec![
@@ -90,6 +92,9 @@ fn differences() -> Vec<Difference> {
             reword("+  logLevel: Normal\n", "+  logLevel: Normal\n+  managementState: Managed\n"),
             managed,
         ),
+        difference(Review, DESCHEDULER, "/removes", removes(), refused),
+        difference(Progress, DESCHEDULER, "/removes", removes(), refused),
+        difference(Drift, DESCHEDULER, "/removes", removes(), refused),
         difference(Progress, PRESSURE, "/impactDetail", detail(), told),
         difference(
             Progress,
@@ -230,7 +235,7 @@ fn created(definition: &Value, object: Value) -> Value {
 /// The guide's cluster: three workers, OpenShift Virtualization with its defaults, the descheduler operator.
 fn cluster() -> World {
     let definition = definition("hyperconverged-v1beta1");
-    World::cluster("5.32").with(created(&definition, sample("hyperconverged"))).with(definition)
+    World::cluster("5.1").with(created(&definition, sample("hyperconverged"))).with(definition)
 }
 
 #[test]
@@ -242,7 +247,7 @@ fn section_6_the_first_review() {
 
 #[test]
 fn section_8_a_descheduler_that_was_there_before() {
-    let descheduler = created(&definition("kubedescheduler-5.32"), sample("kubedescheduler"));
+    let descheduler = created(&definition("kubedescheduler-5.1"), sample("kubedescheduler"));
     let mut world = cluster().with(descheduler);
     let plan = world.plan(LOAD_AWARE, Value::Null);
     assert_eq!(plan.severity.as_str(), Section::Progress.status()["impactSeverity"]);
@@ -263,7 +268,7 @@ fn section_8_a_descheduler_that_was_there_before() {
 #[test]
 fn section_10_hyper_converged_changed_and_the_descheduler_was_edited() {
     // As the advisor left it, but for two fields that somebody edited.
-    let definition = definition("kubedescheduler-5.32");
+    let definition = definition("kubedescheduler-5.1");
     let mut descheduler = stored(&definition, sample("kubedescheduler-edited"));
     descheduler["metadata"]["managedFields"] = json!([
         {"manager": FIELD_MANAGER, "operation": "Apply", "fieldsV1": {"f:spec": {

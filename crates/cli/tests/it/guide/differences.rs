@@ -195,6 +195,12 @@ fn load_aware_items() -> Vec<Row> {
             reads("+  logLevel: Normal\n", "+  logLevel: Normal\n+  managementState: Managed\n"),
             managed,
         ),
+        (
+            &[Review, Progress, Completed, Drift, Resolved],
+            "status.items[enable-load-aware-descheduling].removes",
+            adds(json!(["spec.profileCustomizations.devLowNodeUtilizationThresholds"])),
+            "the descheduler's operator refuses a second threshold, so there must be none",
+        ),
         (&[Progress, Completed], "status.items[enable-load-aware-descheduling].takesOver", before(), taken),
         (&[Drift, Resolved], "status.items[enable-load-aware-descheduling].takesOver", edited(), taken),
     ]

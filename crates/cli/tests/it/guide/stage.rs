@@ -21,7 +21,7 @@ const POLL: Duration = Duration::from_millis(50);
 /// What OpenShift Virtualization brings along, without the descheduler.
 pub(crate) const PLATFORM: &[&str] =
     &["machineconfig.yaml", "machineconfigpool.yaml", "machineconfiguration.yaml", "hyperconverged-v1beta1.yaml"];
-pub(crate) const DESCHEDULER: &str = "kubedescheduler-5.32.yaml";
+pub(crate) const DESCHEDULER: &str = "kubedescheduler-5.1.yaml";
 
 pub(crate) struct Stage {
     pub(crate) cluster: Cluster,

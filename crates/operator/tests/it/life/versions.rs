@@ -68,10 +68,12 @@ async fn every_descheduler_version_comes_into_force_and_is_watched_without_a_loo
     let platform = Platform::at_rest().await;
     platform.install().await;
     for (version, profile) in [
-        ("5.10", "LongLifecycle"),
-        ("5.14", "DevKubeVirtRelieveAndMigrate"),
-        ("5.21", "DevKubeVirtRelieveAndMigrate"),
-        ("5.32", "KubeVirtRelieveAndMigrate"),
+        ("4.17", "LongLifecycle"),
+        ("4.18", "DevKubeVirtRelieveAndMigrate"),
+        ("4.19", "DevKubeVirtRelieveAndMigrate"),
+        ("4.20", "KubeVirtRelieveAndMigrate"),
+        ("4.21", "KubeVirtRelieveAndMigrate"),
+        ("5.1", "KubeVirtRelieveAndMigrate"),
     ] {
         for existing in [false, true] {
             let case = format!("{version}, {}", if existing { "existing objects" } else { "fresh" });

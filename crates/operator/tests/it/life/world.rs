@@ -48,7 +48,7 @@ async fn what_is_missing_is_named_and_the_plan_goes_on_as_soon_as_it_appears() {
     let shorter = format!("{list}{descheduler_missing}");
     platform.until(LOAD_AWARE, "told less", |config| missing(config) == shorter).await;
 
-    platform.define("kubedescheduler-5.32.yaml").await;
+    platform.define("kubedescheduler-5.1.yaml").await;
     let no_namespace = |config: &Value| reason(config, "PrerequisiteFailed") == "NamespaceMissing";
     let waiting = platform.until(LOAD_AWARE, "without a namespace", no_namespace).await;
     assert!(missing(&waiting).contains("namespace openshift-kube-descheduler-operator does not exist"));
@@ -75,7 +75,7 @@ async fn what_is_missing_is_named_and_the_plan_goes_on_as_soon_as_it_appears() {
 /// W39: going is noticed as well as coming.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_component_that_is_upgraded_or_vanishes_leads_to_a_new_plan_and_a_forced_review() {
-    let platform = Platform::with(&["kubedescheduler-5.21.yaml", "hyperconverged-v1beta1.yaml"]).await;
+    let platform = Platform::with(&["kubedescheduler-4.18.yaml", "hyperconverged-v1beta1.yaml"]).await;
     platform.install().await;
     namespace(&platform, "openshift-kube-descheduler-operator").await;
     namespace(&platform, "openshift-cnv").await;
@@ -84,7 +84,7 @@ async fn a_component_that_is_upgraded_or_vanishes_leads_to_a_new_plan_and_a_forc
     platform.complete(LOAD_AWARE, json!({"options": no_psi()}), &[]).await;
     let mark = platform.mark().await;
 
-    platform.define("kubedescheduler-5.32.yaml").await;
+    platform.define("kubedescheduler-5.1.yaml").await;
     let review = platform.until_phase(LOAD_AWARE, "ReviewRequired").await;
     assert_eq!(condition(&review, DRIFT)["status"], "True");
     let diff = item(&review, DESCHEDULER)["diff"].as_str().unwrap();
@@ -106,7 +106,7 @@ async fn a_component_that_is_upgraded_or_vanishes_leads_to_a_new_plan_and_a_forc
     })
     .await;
     let mark = platform.mark().await;
-    platform.define("kubedescheduler-5.32.yaml").await;
+    platform.define("kubedescheduler-5.1.yaml").await;
     let review = platform.until_phase(LOAD_AWARE, "ReviewRequired").await;
     assert_eq!(condition(&review, DRIFT)["status"], "True");
     assert_eq!(platform.changes_since(mark).await, [""; 0], "nothing is created behind anybody's back");
@@ -118,7 +118,7 @@ async fn a_component_that_is_upgraded_or_vanishes_leads_to_a_new_plan_and_a_forc
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_plan_in_review_follows_a_component_that_is_upgraded_meanwhile() {
-    let platform = Platform::with(&["kubedescheduler-5.21.yaml"]).await;
+    let platform = Platform::with(&["kubedescheduler-4.19.yaml"]).await;
     platform.install().await;
     namespace(&platform, "openshift-kube-descheduler-operator").await;
     let operator = Running::start(&platform).await;
@@ -126,7 +126,7 @@ async fn a_plan_in_review_follows_a_component_that_is_upgraded_meanwhile() {
     let old = platform.until_phase(LOAD_AWARE, "ReviewRequired").await;
     let profiles = |config: &Value| item(config, DESCHEDULER).pointer("/desiredState/spec/profiles").cloned();
     assert_eq!(profiles(&old), Some(json!(["DevKubeVirtRelieveAndMigrate"])));
-    platform.define("kubedescheduler-5.32.yaml").await;
+    platform.define("kubedescheduler-5.1.yaml").await;
     let follows = |config: &Value| profiles(config) == Some(json!(["KubeVirtRelieveAndMigrate"]));
     platform.until(LOAD_AWARE, "planned for what is installed now", follows).await;
     platform.until_phase(LOAD_AWARE, "ReviewRequired").await;
@@ -135,7 +135,7 @@ async fn a_plan_in_review_follows_a_component_that_is_upgraded_meanwhile() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn hyper_converged_is_followed_into_its_new_version() {
-    let platform = Platform::with(&["kubedescheduler-5.32.yaml", "hyperconverged-v1beta1.yaml"]).await;
+    let platform = Platform::with(&["kubedescheduler-5.1.yaml", "hyperconverged-v1beta1.yaml"]).await;
     platform.install().await;
     namespace(&platform, "openshift-kube-descheduler-operator").await;
     namespace(&platform, "openshift-cnv").await;

@@ -71,7 +71,7 @@ pub(crate) fn resources() -> &'static [Resource] {
             whole("apiextensions.k8s.io", "CustomResourceDefinition", "customresourcedefinitions", false),
         ];
         let third_parties = [
-            "kubedescheduler-5.32.yaml",
+            "kubedescheduler-5.1.yaml",
             "machineconfig.yaml",
             "machineconfigpool.yaml",
             "machineconfiguration.yaml",

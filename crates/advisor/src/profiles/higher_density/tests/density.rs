@@ -97,7 +97,7 @@ fn page_merging_is_on_by_default_and_off_where_options_leave_it_out() {
 fn page_merging_that_is_on_is_turned_off_by_taking_the_field_out() {
     let off = || given(json!({"memoryToRequestRatio": 150}));
     let live = |ksm: Value| {
-        World::cluster("5.32").with(hyper_converged("openshift-cnv", "v1beta1", json!({"ksmConfiguration": ksm})))
+        World::cluster("5.1").with(hyper_converged("openshift-cnv", "v1beta1", json!({"ksmConfiguration": ksm})))
     };
     let cases = [
         ("on for all", json!({"nodeLabelSelector": {}}), true),
@@ -160,7 +160,7 @@ fn what_the_user_did_not_fix_is_an_input_too() {
         ("nothing fixed", installed(), json!({}), vec![(RATIO, Some("100")), (KSM, None)]),
         (
             "nothing fixed, page merging on",
-            World::cluster("5.32").with(hyper_converged(
+            World::cluster("5.1").with(hyper_converged(
                 "openshift-cnv",
                 "v1beta1",
                 json!({"ksmConfiguration": {"nodeLabelSelector": {}}}),
@@ -192,7 +192,7 @@ fn what_the_user_did_not_fix_is_an_input_too() {
 #[test]
 fn version_1_of_hyper_converged_keeps_all_of_it_below_virtualization() {
     let spec = json!({"virtualization": {"ksmConfiguration": {"nodeLabelSelector": {}}}});
-    let world = World::cluster("5.32").serving_v1_only().with(hyper_converged("openshift-cnv", "v1", spec));
+    let world = World::cluster("5.1").serving_v1_only().with(hyper_converged("openshift-cnv", "v1", spec));
     let intent = density(&world, json!({}));
     assert_eq!(intent.version, "v1");
     let expected = json!({
@@ -218,7 +218,7 @@ fn version_1_of_hyper_converged_keeps_all_of_it_below_virtualization() {
 
 #[test]
 fn the_object_that_is_there_is_the_one_that_is_configured() {
-    let world = World::cluster("5.32").with(hyper_converged("kubevirt-hyperconverged", "v1beta1", json!({})));
+    let world = World::cluster("5.1").with(hyper_converged("kubevirt-hyperconverged", "v1beta1", json!({})));
     let intent = density(&world, json!({}));
     assert_eq!(intent.target.to_string(), "HyperConverged kubevirt-hyperconverged/kubevirt-hyperconverged");
     assert_eq!(fields(&intent)["metadata"]["namespace"], "kubevirt-hyperconverged");

@@ -6,24 +6,92 @@ use super::*;
 type Inputs = Vec<(&'static str, Option<&'static str>)>;
 
 #[test]
-fn the_best_profile_that_the_installed_version_knows_is_chosen() {
-    for (version, profile) in DESCHEDULERS {
-        let intent = descheduler(&World::cluster(version), json!({}));
+fn the_best_profile_that_the_installed_release_knows_is_chosen() {
+    for release in Release::ALL {
+        let profile = match release {
+            Release::V4_17 => "LongLifecycle",
+            Release::V4_18 | Release::V4_19 => "DevKubeVirtRelieveAndMigrate",
+            Release::V4_20 | Release::V4_21 | Release::V5_1 => "KubeVirtRelieveAndMigrate",
+        };
+        let intent = descheduler(&World::cluster(release.as_str()), json!({}));
         let spec = &fields(&intent)["spec"];
         let message = format!("KubeDescheduler 'cluster' will be configured with profile '{profile}'");
-        assert_eq!(intent.message, message, "{version}");
-        assert_eq!(spec["profiles"], json!([profile]), "{version}");
+        assert_eq!(intent.message, message, "{release}");
+        assert_eq!(spec["profiles"], json!([profile]), "{release}");
 
         let plain = ["spec.deschedulingIntervalSeconds", "spec.mode", "spec.profiles"];
         let full = [&plain[..], &["spec.profileCustomizations", "spec.evictionLimits"]].concat();
-        let (managed, customized, limits) = match version {
-            "5.10" => (plain.to_vec(), false, Value::Null),
-            "5.32" => (full, true, json!({"total": 5, "node": 2})),
-            _ => (full, true, json!({"total": 5})),
+        let (managed, customized, limits) = match release {
+            Release::V4_17 => (plain.to_vec(), false, Value::Null),
+            Release::V4_18 => (full, true, json!({"total": 5})),
+            _ => (full, true, json!({"total": 5, "node": 2})),
         };
-        assert_eq!(intent.managed, managed, "{version}");
-        assert_eq!(spec.get("profileCustomizations").is_some(), customized, "{version}");
-        assert_eq!(spec.get("evictionLimits").cloned().unwrap_or_default(), limits, "{version}");
+        assert_eq!(intent.managed, managed, "{release}");
+        assert_eq!(spec.get("profileCustomizations").is_some(), customized, "{release}");
+        assert_eq!(spec.get("evictionLimits").cloned().unwrap_or_default(), limits, "{release}");
+    }
+}
+
+/// Real operators, third in rank: without a metric, 4.18 compares requests and not load.
+#[test]
+fn load_is_measured_on_every_release_that_can() {
+    for release in Release::ALL {
+        let metric =
+            &spec(&World::cluster(release.as_str()), json!({}))["profileCustomizations"]["devActualUtilizationProfile"];
+        let expected = if release == Release::V4_18 { json!("PrometheusCPUCombined") } else { Value::Null };
+        assert_eq!(metric, &expected, "{release}");
+    }
+}
+
+/// Real operators, last in rank: the reasons that people read differ where the effect does.
+#[test]
+fn the_plan_says_what_a_release_cannot_do() {
+    let why = |release: Release| descheduler(&World::cluster(release.as_str()), json!({})).why;
+    let reasons: Vec<_> = Release::ALL.into_iter().map(why).collect();
+    assert!(reasons[0].contains("does not see how busy"), "{reasons:?}");
+    assert!(reasons[1..4].iter().all(|why| why.contains("whose processor is busy")), "{reasons:?}");
+    assert!(reasons[4..].iter().all(|why| why.contains("away from busy nodes")), "{reasons:?}");
+    for release in Release::ALL {
+        let notes = World::cluster(release.as_str()).draft(NAME, json!({})).notes;
+        let says = notes.iter().any(|note| note.contains("most virtual machines will not move"));
+        assert_eq!(says, release == Release::V4_17, "{release}: {notes:?}");
+    }
+}
+
+/// Real operators, second in rank: two thresholds are refused, and nobody is told.
+#[test]
+fn a_field_that_is_refused_beside_ours_is_taken_out_and_its_owner_named() {
+    const RIVAL: &str = "spec.profileCustomizations.devLowNodeUtilizationThresholds";
+    for release in Release::ALL {
+        let existing = json!({"profiles": ["LongLifecycle"], "profileCustomizations": {
+            "devLowNodeUtilizationThresholds": "High", "thresholdPriority": 7, "namespaces": {"excluded": ["mine"]},
+        }});
+        let mut world = World::cluster(release.as_str()).with(set_by("argocd", "Apply", live_descheduler(existing)));
+        let planned = world.plan(NAME, no_psi()).items.remove(0);
+        let removes: &[&str] = if release == Release::V4_17 { &[] } else { &[RIVAL] };
+        assert_eq!(planned.item.removes, removes, "{release}");
+        let is_named = planned
+            .item
+            .takes_over
+            .iter()
+            .any(|taken| taken.manager == "argocd" && taken.fields.contains(&RIVAL.to_owned()));
+        assert_eq!(is_named, !removes.is_empty(), "{release}: {:?}", planned.item.takes_over);
+        let diff = planned.item.diff.unwrap();
+        assert_eq!(
+            diff.contains("-    devLowNodeUtilizationThresholds: High\n"),
+            !removes.is_empty(),
+            "{release}: {diff}"
+        );
+
+        world.apply(NAME, no_psi());
+        let live = world.find(&KUBE_DESCHEDULER, Some(NAMESPACE), "cluster").unwrap();
+        let customizations = &live["spec"]["profileCustomizations"];
+        assert_eq!(customizations["thresholdPriority"], 7, "{release}: nothing of ours excludes it");
+        assert_eq!(customizations["namespaces"], json!({"excluded": ["mine"]}), "{release}");
+        let both = ["devLowNodeUtilizationThresholds", "devDeviationThresholds"]
+            .map(|name| customizations.get(name).is_some());
+        assert_ne!(both, [true, true], "{release}");
+        assert!(!world.plan(NAME, no_psi()).has_changes(), "{release}: and that is all");
     }
 }
 
@@ -36,30 +104,30 @@ fn the_fallback_takes_no_customizations_even_if_the_user_asks_for_them() {
         "mode": "Predictive",
         "profiles": ["LongLifecycle"],
     });
-    assert_eq!(spec(&World::cluster("5.10"), given(options)), expected);
-    assert_eq!(descheduler(&World::cluster("5.10"), json!({})).inputs, [], "limits that are not set have no inputs");
+    assert_eq!(spec(&World::cluster("4.17"), given(options)), expected);
+    assert_eq!(descheduler(&World::cluster("4.17"), json!({})).inputs, [], "limits that are not set have no inputs");
 }
 
 #[test]
 fn customizations_that_the_installed_version_lacks_are_left_out() {
-    let mut definition = world::definition("kubedescheduler-5.32");
+    let mut definition = world::definition("kubedescheduler-5.1");
     let customizations = "/schema/openAPIV3Schema/properties/spec/properties/profileCustomizations/properties";
     let known = definition["spec"]["versions"][0].pointer_mut(customizations).and_then(Value::as_object_mut);
     known.unwrap().remove("devEnableSoftTainter");
-    let spec = spec(&World::cluster("5.32").with(definition), json!({}));
+    let spec = spec(&World::cluster("5.1").with(definition), json!({}));
     let expected = json!({"devDeviationThresholds": "AsymmetricLow", "devEnableEvictionsInBackground": true});
     assert_eq!(spec["profileCustomizations"], expected);
 }
 
 #[test]
 fn the_schema_of_the_served_version_decides() {
-    let mut definition = world::definition("kubedescheduler-5.32");
+    let mut definition = world::definition("kubedescheduler-5.1");
     let profiles = "/schema/openAPIV3Schema/properties/spec/properties/profiles/items";
     let set = |definition: &mut Value, items: Value| {
         *definition["spec"]["versions"][0].pointer_mut(profiles).unwrap() = items;
     };
     let chosen = |definition: &Value| {
-        let world = World::cluster("5.32").with(definition.clone());
+        let world = World::cluster("5.1").with(definition.clone());
         spec(&world, json!({}))["profiles"][0].as_str().unwrap().to_owned()
     };
     set(&mut definition, json!({"enum": ["LongLifecycle", "DevKubeVirtRelieveAndMigrate"]}));
@@ -101,10 +169,10 @@ fn profiles_of_the_administrator_that_go_with_ours_are_kept_once_and_in_order() 
         (json!(null), json!([ours])),
     ];
     for (existing, expected) in cases {
-        let world = World::cluster("5.32").with(live_descheduler(json!({"profiles": existing})));
+        let world = World::cluster("5.1").with(live_descheduler(json!({"profiles": existing})));
         assert_eq!(spec(&world, json!({}))["profiles"], expected, "{existing}");
     }
-    let world = World::cluster("5.10").with(live_descheduler(json!({"profiles": ["AffinityAndTaints", ours]})));
+    let world = World::cluster("4.17").with(live_descheduler(json!({"profiles": ["AffinityAndTaints", ours]})));
     assert_eq!(spec(&world, json!({}))["profiles"], json!(["AffinityAndTaints", "LongLifecycle"]), "after a downgrade");
 }
 
@@ -118,7 +186,7 @@ fn options_reach_the_descheduler() {
         "evictionLimitTotal": 50,
         "evictionLimitNode": 12,
     });
-    let spec = spec(&World::cluster("5.32"), given(options));
+    let spec = spec(&World::cluster("5.1"), given(options));
     assert_eq!(spec["deschedulingIntervalSeconds"], 1800);
     assert_eq!(spec["mode"], "Predictive");
     assert_eq!(spec["profileCustomizations"]["devDeviationThresholds"], "AsymmetricHigh");
@@ -172,7 +240,7 @@ fn derived_limits_leave_room_for_migrations_that_people_start() {
     ];
     for (setting, limit) in table {
         assert_eq!(scaled(setting), limit, "{setting}");
-        let world = World::cluster("5.32").with(hyper_converged("v1beta1", migrations(json!(setting), json!(setting))));
+        let world = World::cluster("5.1").with(hyper_converged("v1beta1", migrations(json!(setting), json!(setting))));
         let limits = &spec(&world, json!({}))["evictionLimits"];
         assert_eq!(limits, &json!({"total": limit, "node": limit}), "{setting}");
     }
@@ -184,7 +252,7 @@ fn derived_limits_leave_room_for_migrations_that_people_start() {
 fn each_limit_is_fixed_or_derived_on_its_own() {
     let cluster = "spec.liveMigrationConfig.parallelMigrationsPerCluster";
     let node = "spec.liveMigrationConfig.parallelOutboundMigrationsPerNode";
-    let hco = |spec| World::cluster("5.32").with(hyper_converged("v1beta1", spec));
+    let hco = |spec| World::cluster("5.1").with(hyper_converged("v1beta1", spec));
     let (total, both) = (json!({"evictionLimitTotal": 40}), json!({"evictionLimitTotal": 40, "evictionLimitNode": 30}));
     let set = || migrations(json!(20), json!(12));
     let cases: Vec<(&str, World, Value, [i64; 2], Inputs)> = vec![
@@ -192,10 +260,10 @@ fn each_limit_is_fixed_or_derived_on_its_own() {
         ("total fixed", hco(set()), total, [40, 11], vec![(node, Some("12"))]),
         ("node fixed", hco(set()), json!({"evictionLimitNode": 30}), [18, 30], vec![(cluster, Some("20"))]),
         ("both fixed", hco(set()), both, [40, 30], vec![]),
-        ("no HyperConverged", World::cluster("5.32"), json!({}), [5, 2], vec![(cluster, None), (node, None)]),
+        ("no HyperConverged", World::cluster("5.1"), json!({}), [5, 2], vec![(cluster, None), (node, None)]),
         (
             "no such kind",
-            World::cluster("5.32").without(&HYPER_CONVERGED),
+            World::cluster("5.1").without(&HYPER_CONVERGED),
             json!({}),
             [5, 2],
             vec![(cluster, None), (node, None)],
@@ -236,7 +304,7 @@ fn inputs_from_hco(inputs: &[(&str, Option<&str>)]) -> Vec<Input> {
 /// W1: what cannot be set cannot differ.
 #[test]
 fn a_limit_that_the_installed_version_lacks_has_no_input_either() {
-    for version in ["5.14", "5.21"] {
+    for version in ["4.18"] {
         let world = World::cluster(version).with(hyper_converged("v1beta1", migrations(json!(20), json!(12))));
         let intent = descheduler(&world, json!({}));
         assert_eq!(fields(&intent)["spec"]["evictionLimits"], json!({"total": 18}), "{version}");
@@ -248,7 +316,7 @@ fn a_limit_that_the_installed_version_lacks_has_no_input_either() {
 #[test]
 fn limits_are_found_where_version_1_of_hyper_converged_keeps_them() {
     let object = hyper_converged("v1", json!({"virtualization": migrations(json!(20), json!(12))}));
-    let intent = descheduler(&World::cluster("5.32").serving_v1_only().with(object), json!({}));
+    let intent = descheduler(&World::cluster("5.1").serving_v1_only().with(object), json!({}));
     assert_eq!(fields(&intent)["spec"]["evictionLimits"], json!({"total": 18, "node": 11}));
     let expected = [
         ("spec.virtualization.liveMigrationConfig.parallelMigrationsPerCluster", Some("20")),
@@ -262,7 +330,7 @@ fn limits_are_found_where_version_1_of_hyper_converged_keeps_them() {
 fn limits_are_found_in_the_upstream_namespace() {
     let mut object = hyper_converged("v1beta1", migrations(json!(8), json!(4)));
     object["metadata"]["namespace"] = "kubevirt-hyperconverged".into();
-    let world = World::cluster("5.32").with(object);
+    let world = World::cluster("5.1").with(object);
     assert_eq!(spec(&world, json!({}))["evictionLimits"], json!({"total": 8, "node": 4}));
 }
 
@@ -285,7 +353,7 @@ fn the_management_state_is_set_on_creation_and_kept_only_while_it_is_ours() {
         ),
     ];
     for (case, live, expected) in cases {
-        let world = live.into_iter().fold(World::cluster("5.32"), World::with);
+        let world = live.into_iter().fold(World::cluster("5.1"), World::with);
         let intent = descheduler(&world, json!({}));
         let state = fields(&intent)["spec"].get("managementState").and_then(Value::as_str);
         assert_eq!(state, expected, "{case}");
@@ -297,7 +365,7 @@ fn the_management_state_is_set_on_creation_and_kept_only_while_it_is_ours() {
 fn an_administrators_management_state_survives_an_apply() {
     let live =
         set_by("kubectl", "Apply", live_descheduler(json!({"managementState": "Unmanaged", "mode": "Predictive"})));
-    let mut world = World::cluster("5.32").with(live);
+    let mut world = World::cluster("5.1").with(live);
     world.apply(NAME, no_psi());
     world.apply(NAME, no_psi());
     let after = world.find(&KUBE_DESCHEDULER, Some(NAMESPACE), "cluster").unwrap();

@@ -1,0 +1,183 @@
+//! The Kube Descheduler Operator, release by release: how a release is told from its definition, and which fields it refuses
+//! beside one another.
+//!
+//! Releases are named after the OpenShift release that they belong to. The plan, the lab's stand-in and the documentation
+//! all read the tables here.
+
+use std::fmt;
+
+use serde_json::Value;
+
+use crate::schema;
+
+/// The profile of virtual machines, its former name, and what there was before it.
+pub const RELIEVE_AND_MIGRATE: &str = "KubeVirtRelieveAndMigrate";
+pub const DEV_RELIEVE_AND_MIGRATE: &str = "DevKubeVirtRelieveAndMigrate";
+pub const LONG_LIFECYCLE: &str = "LongLifecycle";
+
+/// A release of the operator that behaves in a way of its own, the oldest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Release {
+    /// No profile for virtual machines.
+    V4_17,
+    /// The profile under its former name; load is measured only where a metric is chosen.
+    V4_18,
+    /// Load is measured by default, and evictions are limited per node.
+    V4_19,
+    /// The profile under its name of today.
+    V4_20,
+    /// Rules in the definition, and memory counts as load.
+    V4_21,
+    /// Virtual machines that just moved are left alone for a while. The newest.
+    V5_1,
+}
+
+impl Release {
+    pub const ALL: [Release; 6] =
+        [Release::V4_17, Release::V4_18, Release::V4_19, Release::V4_20, Release::V4_21, Release::V5_1];
+
+    pub const NEWEST: Release = Release::V5_1;
+
+    /// Reads the release from the schema of `spec`. A release between two of these looks like the older one, and what a
+    /// schema cannot tell is taken for the newest.
+    pub fn of(schema: Option<&Value>) -> Release {
+        let Some(schema) = schema else { return Release::NEWEST };
+        let has = |path: &str| schema::field(schema, path).is_some();
+        let allows = |profile: &str| schema::list_allows(schema, "profiles", profile);
+        let has_rules =
+            || schema::field(schema, "profiles").is_some_and(|list| list.get("x-kubernetes-validations").is_some());
+        if allows(RELIEVE_AND_MIGRATE) {
+            match () {
+                () if has("profileCustomizations.devMigrationCooldown") => Release::V5_1,
+                () if has_rules() => Release::V4_21,
+                () => Release::V4_20,
+            }
+        } else if allows(DEV_RELIEVE_AND_MIGRATE) {
+            if has("evictionLimits.node") { Release::V4_19 } else { Release::V4_18 }
+        } else if allows(LONG_LIFECYCLE) {
+            Release::V4_17
+        } else {
+            Release::NEWEST
+        }
+    }
+
+    /// The best profile for virtual machines that it has.
+    pub fn profile(self) -> &'static str {
+        match self {
+            Release::V4_17 => LONG_LIFECYCLE,
+            Release::V4_18 | Release::V4_19 => DEV_RELIEVE_AND_MIGRATE,
+            Release::V4_20 | Release::V4_21 | Release::V5_1 => RELIEVE_AND_MIGRATE,
+        }
+    }
+
+    /// Its name in the names of files, as `4.21`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Release::V4_17 => "4.17",
+            Release::V4_18 => "4.18",
+            Release::V4_19 => "4.19",
+            Release::V4_20 => "4.20",
+            Release::V4_21 => "4.21",
+            Release::V5_1 => "5.1",
+        }
+    }
+}
+
+impl fmt::Display for Release {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Two customizations that the operator refuses beside one another: it then changes nothing and says so in its log at most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Exclusion {
+    /// Below `spec.profileCustomizations`.
+    pub fields: [&'static str; 2],
+    /// The first release that has both.
+    pub since: Release,
+}
+
+pub const EXCLUSIONS: [Exclusion; 3] = [
+    Exclusion { fields: ["devLowNodeUtilizationThresholds", "devDeviationThresholds"], since: Release::V4_18 },
+    Exclusion { fields: ["thresholdPriority", "thresholdPriorityClassName"], since: Release::V4_17 },
+    Exclusion { fields: ["namespaces.included", "namespaces.excluded"], since: Release::V4_17 },
+];
+
+impl Exclusion {
+    /// Those that a release knows.
+    pub fn of(release: Release) -> impl Iterator<Item = &'static Exclusion> {
+        EXCLUSIONS.iter().filter(move |exclusion| release >= exclusion.since)
+    }
+
+    /// The field that must not be there when `field` is.
+    pub fn rival_of(&self, field: &str) -> Option<&'static str> {
+        let [one, other] = self.fields;
+        if field == one {
+            Some(other)
+        } else if field == other {
+            Some(one)
+        } else {
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::world::{definition, spec_schema};
+
+    #[test]
+    fn every_release_is_told_from_its_definition() {
+        for release in Release::ALL {
+            let definition = definition(&format!("kubedescheduler-{release}"));
+            assert_eq!(Release::of(Some(spec_schema(&definition, "v1"))), release);
+        }
+    }
+
+    #[test]
+    fn what_a_schema_does_not_tell_is_taken_for_the_newest() {
+        for schema in [None, Some(json!({})), Some(json!({"properties": {"profiles": {"type": "array"}}}))] {
+            assert_eq!(Release::of(schema.as_ref()), Release::NEWEST, "{schema:?}");
+        }
+    }
+
+    #[test]
+    fn the_profile_of_a_release_is_one_that_its_definition_allows() {
+        for release in Release::ALL {
+            let definition = definition(&format!("kubedescheduler-{release}"));
+            assert!(schema::list_allows(spec_schema(&definition, "v1"), "profiles", release.profile()), "{release}");
+        }
+    }
+
+    /// Of the record: 4.18, 4.20, 4.21 and the newest refuse two thresholds; 4.19 lies between two that do.
+    #[test]
+    fn a_field_has_a_rival_where_its_release_knows_both() {
+        let rivals = |release, field| Exclusion::of(release).find_map(|exclusion| exclusion.rival_of(field));
+        assert_eq!(rivals(Release::V4_17, "devDeviationThresholds"), None);
+        for release in &Release::ALL[1..] {
+            assert_eq!(
+                rivals(*release, "devDeviationThresholds"),
+                Some("devLowNodeUtilizationThresholds"),
+                "{release}"
+            );
+            assert_eq!(
+                rivals(*release, "devLowNodeUtilizationThresholds"),
+                Some("devDeviationThresholds"),
+                "{release}"
+            );
+            assert_eq!(rivals(*release, "devEnableSoftTainter"), None, "{release}");
+        }
+        for release in Release::ALL {
+            assert_eq!(rivals(release, "thresholdPriority"), Some("thresholdPriorityClassName"), "{release}");
+            let definition = definition(&format!("kubedescheduler-{release}"));
+            for field in Exclusion::of(release).flat_map(|exclusion| exclusion.fields) {
+                let path = format!("profileCustomizations.{field}");
+                assert!(schema::field(spec_schema(&definition, "v1"), &path).is_some(), "{release} has no {field}");
+            }
+        }
+    }
+}
