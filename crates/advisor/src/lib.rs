@@ -23,6 +23,7 @@ pub mod fingerprint;
 pub mod hyper_converged;
 pub mod impact;
 pub mod intent;
+pub mod kernel_arguments;
 pub mod kind;
 pub mod kube_descheduler;
 pub mod machine;

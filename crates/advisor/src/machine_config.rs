@@ -42,6 +42,7 @@ pub fn disruption(before: Option<&Value>, after: Option<&Value>, facts: &Facts) 
     if same(before, after) {
         return Disruption::Unchanged;
     }
+    // The daemon refuses such a change. Whoever gets it through all the same has to reckon with the worst.
     if !same(&others(before), &others(after)) {
         return Disruption::Rebooted;
     }
@@ -55,11 +56,16 @@ pub fn disruption(before: Option<&Value>, after: Option<&Value>, facts: &Facts) 
     });
     let of_files = files.iter().map(|path| file_disruption(policies, path));
     let of_units = units.iter().map(|name| unit_disruption(policies, name));
-    of_files.chain(of_units).max().unwrap_or(Disruption::Rebooted)
+    let keys_differ = !same(&before["passwd"], &after["passwd"]);
+    let of_keys = keys_differ.then(|| actions(policies.and_then(|policies| policies.get("sshkey"))));
+    // What no list names by its key cannot be looked up either.
+    let is_named = !files.is_empty() || !units.is_empty() || keys_differ;
+    let disruption = of_files.chain(of_units).chain(of_keys).max().unwrap_or(Disruption::Written);
+    if is_named { disruption } else { Disruption::Rebooted }
 }
 
-/// What an Ignition config holds besides files and units: users, directories and so on, which no policy covers. Its
-/// version is not part of it, because rendering brings all configs to the same one.
+/// What an Ignition config holds besides files, units and the keys of users: directories, disks and so on, which no policy
+/// covers. Its version is not part of it, because rendering brings all configs to the same one.
 fn others(config: &Value) -> Value {
     let mut config = config.clone();
     for (part, list) in [("ignition", "version"), ("storage", "files"), ("systemd", "units")] {
@@ -68,6 +74,7 @@ fn others(config: &Value) -> Value {
         }
     }
     if let Some(map) = config.as_object_mut() {
+        map.remove("passwd");
         map.retain(|_, part| !same(part, &Value::Null));
     }
     config
@@ -97,12 +104,27 @@ fn changed(before: Option<&Value>, after: Option<&Value>, key: &str) -> BTreeSet
     keys.into_iter().filter(|key| before.get(*key) != after.get(*key)).cloned().collect()
 }
 
-/// The policy with the longest path that is the file or a folder above it.
+/// The policy with the longest path, as it is written, that is the file or a folder above it. Of equals the first.
 fn file_disruption(policies: Option<&Value>, path: &str) -> Disruption {
     let entries = policies.and_then(|policies| policies["files"].as_array()).into_iter().flatten();
-    let covers = |policy: &str| path == policy || path.strip_prefix(policy).is_some_and(|rest| rest.starts_with('/'));
-    let covering = entries.filter(|entry| entry["path"].as_str().is_some_and(covers));
-    actions(covering.max_by_key(|entry| entry["path"].as_str().map_or(0, str::len)))
+    let mut closest: Option<(usize, &Value)> = None;
+    for entry in entries {
+        let written = entry["path"].as_str().unwrap_or_default();
+        let covers = written == path || is_below(path, written);
+        if covers && closest.is_none_or(|(length, _)| written.len() > length) {
+            closest = Some((written.len(), entry));
+        }
+    }
+    actions(closest.map(|(_, entry)| entry))
+}
+
+/// Whether a file lies below a folder, whatever slashes the folder is written with. Nothing counts as below the root.
+fn is_below(path: &str, folder: &str) -> bool {
+    let parts = |path: &str| {
+        path.split('/').filter(|part| !part.is_empty() && *part != ".").map(str::to_owned).collect::<Vec<_>>()
+    };
+    let (path, folder) = (parts(path), parts(folder));
+    !folder.is_empty() && path.len() > folder.len() && path.starts_with(&folder)
 }
 
 fn unit_disruption(policies: Option<&Value>, name: &str) -> Disruption {
@@ -110,23 +132,17 @@ fn unit_disruption(policies: Option<&Value>, name: &str) -> Disruption {
     actions(entries.find(|entry| entry["name"] == name))
 }
 
+/// Without a policy a node reboots. With one, nothing happens but what the policy lists; a word that is not known here is
+/// taken for the worst.
 fn actions(policy: Option<&Value>) -> Disruption {
-    let Some(actions) = policy.and_then(|policy| policy["actions"].as_array()) else { return Disruption::Rebooted };
+    let Some(policy) = policy else { return Disruption::Rebooted };
     let disruption = |action: &Value| match action["type"].as_str() {
         Some("None") => Disruption::Written,
         Some("Drain" | "Reload" | "Restart" | "DaemonReload" | "Special") => Disruption::Restarted,
         _ => Disruption::Rebooted,
     };
-    actions.iter().map(disruption).max().unwrap_or(Disruption::Rebooted)
-}
-
-/// The value of a kernel argument that is in force: the last one wins.
-pub fn kernel_argument<'a>(config: &'a Value, key: &str) -> Option<&'a str> {
-    let arguments = config.pointer("/spec/kernelArguments")?.as_array()?;
-    arguments.iter().rev().filter_map(Value::as_str).find_map(|argument| {
-        let (name, value) = argument.split_once('=').unwrap_or((argument, ""));
-        (name == key).then_some(value)
-    })
+    let actions = policy["actions"].as_array().into_iter().flatten();
+    actions.map(disruption).max().unwrap_or(Disruption::Written)
 }
 
 #[cfg(test)]
@@ -203,7 +219,18 @@ mod tests {
                 }),
                 Written,
             ),
-            ("users", None, Some(config(json!({"config": {"passwd": {"users": [{"name": "core"}]}}}))), Rebooted),
+            (
+                "users, and no policy for keys",
+                None,
+                Some(config(json!({"config": {"passwd": {"users": [{"name": "core"}]}}}))),
+                Rebooted,
+            ),
+            (
+                "directories",
+                None,
+                Some(config(json!({"config": {"storage": {"directories": [{"path": "/etc/a"}]}}}))),
+                Rebooted,
+            ),
         ];
         for (case, before, after, expected) in cases {
             assert_eq!(disruption(before.as_ref(), after.as_ref(), &facts(policies())), expected, "{case}");
@@ -230,18 +257,66 @@ mod tests {
         }
     }
 
+    /// Real operators, seventh in rank: the daemon's own answers, case by case.
     #[test]
-    fn the_last_occurrence_of_a_kernel_argument_is_in_force() {
-        for (arguments, value) in [
-            (json!(["psi=1"]), Some("1")),
-            (json!(["psi=1", "psi=0"]), Some("0")),
-            (json!(["psi=0", "quiet", "psi=1"]), Some("1")),
-            (json!(["psi"]), Some("")),
-            (json!(["psi_cgroups=1"]), None),
-            (json!([]), None),
-            (Value::Null, None),
-        ] {
-            assert_eq!(kernel_argument(&config(json!({"kernelArguments": arguments})), "psi"), value, "{arguments}");
+    fn policies_are_read_as_the_daemon_reads_them() {
+        use Disruption::*;
+        let none = || json!([{"type": "None"}]);
+        let restart = || json!([{"type": "Restart", "restart": {"serviceName": "crio.service"}}]);
+        let reboot = || json!([{"type": "Reboot"}]);
+        let files = |list: &[(&str, Value)]| {
+            let entry = |(path, actions): &(&str, Value)| json!({"path": path, "actions": actions});
+            json!({"files": list.iter().map(entry).collect::<Vec<_>>()})
+        };
+        let units = |name: &str, actions: Value| json!({"units": [{"name": name, "actions": actions}]});
+        let changed = || file("/etc/a/b", "x");
+        let unit = || config(json!({"config": {"systemd": {"units": [{"name": "x.service", "enabled": true}]}}}));
+        let keys = || config(json!({"config": {"passwd": {"users": [{"name": "core", "sshAuthorizedKeys": ["k"]}]}}}));
+        let both = || {
+            let mut both = changed();
+            both["spec"]["config"]["systemd"] = json!({"units": [{"name": "x.service", "enabled": true}]});
+            both
+        };
+        let cases = [
+            ("no policies", json!({}), changed(), Rebooted),
+            ("the very path", files(&[("/etc/a/b", none())]), changed(), Written),
+            ("another path", files(&[("/etc/a/c", none())]), changed(), Rebooted),
+            ("a path that only begins alike", files(&[("/etc/a/bc", none())]), changed(), Rebooted),
+            ("the folder above", files(&[("/etc/a", none())]), changed(), Written),
+            ("the folder above, with a slash behind", files(&[("/etc/a/", none())]), changed(), Written),
+            ("a folder far above, with slashes behind", files(&[("/etc//", restart())]), changed(), Restarted),
+            ("the path with a slash behind is a folder", files(&[("/etc/a/b/", none())]), changed(), Rebooted),
+            ("the root covers nothing", files(&[("/", none())]), changed(), Rebooted),
+            ("the longest path wins", files(&[("/etc", reboot()), ("/etc/a", none())]), changed(), Written),
+            ("in either order", files(&[("/etc/a", none()), ("/etc", reboot())]), changed(), Written),
+            ("long by its slashes", files(&[("/etc/a", none()), ("/etc/a//", reboot())]), changed(), Rebooted),
+            ("of equals the first", files(&[("/etc/a", none()), ("/etc/a", reboot())]), changed(), Written),
+            ("no actions", files(&[("/etc/a", json!([]))]), changed(), Written),
+            ("no list of actions", files(&[("/etc/a", Value::Null)]), changed(), Written),
+            (
+                "none beside others",
+                files(&[("/etc/a", json!([{"type": "None"}, {"type": "Reload"}]))]),
+                changed(),
+                Restarted,
+            ),
+            (
+                "a reboot beside others",
+                files(&[("/etc/a", json!([{"type": "Restart"}, {"type": "Reboot"}]))]),
+                changed(),
+                Rebooted,
+            ),
+            ("a drain", files(&[("/etc/a", json!([{"type": "Drain"}]))]), changed(), Restarted),
+            ("something special", files(&[("/etc/a", json!([{"type": "Special"}]))]), changed(), Restarted),
+            ("a word of tomorrow", files(&[("/etc/a", json!([{"type": "Hibernate"}]))]), changed(), Rebooted),
+            ("a unit by its name", units("x.service", restart()), unit(), Restarted),
+            ("a unit without actions", units("x.service", json!([])), unit(), Written),
+            ("a unit of another name", units("y.service", none()), unit(), Rebooted),
+            ("one of two is not covered", files(&[("/etc/a", none())]), both(), Rebooted),
+            ("keys", json!({"sshkey": {"actions": none()}}), keys(), Written),
+            ("keys that restart something", json!({"sshkey": {"actions": restart()}}), keys(), Restarted),
+        ];
+        for (case, policies, after, expected) in cases {
+            assert_eq!(disruption(None, Some(&after), &facts(policies)), expected, "{case}");
         }
     }
 }

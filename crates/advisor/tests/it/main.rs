@@ -4,6 +4,7 @@
 
 mod bad_input;
 mod golden;
+mod kernel_arguments;
 mod properties;
 #[path = "../world/mod.rs"]
 mod world;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use advisor::machine_config::kernel_argument;
+use advisor::kernel_arguments;
 use k8s_openapi::api::core::v1::Node;
 use kube::{
     Api, Client, ResourceExt,
@@ -22,7 +22,6 @@ use crate::{
 
 const BACKLOG: usize = 256;
 const ARGUMENT: &str = "psi";
-const ON: &str = "1";
 
 enum News {
     Config(Box<Event<MachineConfig>>),
@@ -45,7 +44,9 @@ impl Sight {
         match news {
             News::Config(event) => {
                 listed[0] |= listings.0.hear(*event, |change| match change {
-                    Change::Is(config) if kernel_argument(&config.data, ARGUMENT) == Some(ON) => {
+                    Change::Is(config)
+                        if kernel_arguments::value(&config.data, ARGUMENT).is_some_and(kernel_arguments::is_true) =>
+                    {
                         configs.insert(config.name_any());
                     }
                     Change::Is(config) => {

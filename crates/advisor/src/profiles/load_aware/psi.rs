@@ -6,14 +6,14 @@ use serde_json::{Value, json};
 use crate::{
     Access, Change, Draft, Facts, Intent, ObjectRef, Query, fields,
     intent::Weight,
-    kind,
-    machine_config::kernel_argument,
+    kernel_arguments, kind,
     ownership::{Ownership, names, ownership},
     pools,
 };
 
 const NAME: &str = "99-worker-psi-karg";
 const ITEM: &str = "enable-psi-metrics";
+const NAME_OF_PSI: &str = "psi";
 const PSI: &str = "psi=1";
 const ROLE: &str = "machineconfiguration.openshift.io/role";
 const MANAGED: &str = "spec.kernelArguments";
@@ -59,7 +59,7 @@ pub(super) fn plan(enabled: bool, facts: &Facts) -> Draft {
 fn turn_on(facts: &Facts) -> Draft {
     let live = facts.object(&target());
     let is_worker = |live: &Value| live.pointer("/metadata/labels").is_some_and(|found| found[ROLE] == "worker");
-    let is_set = live.is_some_and(|live| is_worker(live) && kernel_argument(live, "psi") == Some("1"));
+    let is_set = live.is_some_and(|live| is_worker(live) && is_on(live));
     let effective = effective_in(facts, is_set);
     if let (false, Some(pools)) = (is_set, &effective) {
         // Adding the argument a second time would change nothing but reboot every node.
@@ -78,18 +78,19 @@ fn turn_on(facts: &Facts) -> Draft {
 /// leaf and became ours when we added to it; its arguments alone tell that some of them are not.
 fn turn_off(facts: &Facts) -> Draft {
     let Some(live) = facts.object(&target()) else { return Draft::default() };
-    let (ours, others): (Vec<&str>, Vec<&str>) = arguments(live).partition(|argument| *argument == PSI);
+    let has_ours = kernel_arguments::of(live).any(|argument| argument == PSI);
+    let others = kernel_arguments::without(live, |argument| argument == PSI);
     let (change, message) = match ownership(live) {
         Ownership::Foreign { of: owners } => return left_alone(&owners),
         Ownership::Shared { with: owners } if !owns_arguments(live) => return left_alone(&owners),
-        _ if ours.is_empty() => return Draft::default(),
+        _ if !has_ours => return Draft::default(),
         Ownership::Ours if others.is_empty() => {
             (Change::Delete, format!("MachineConfig '{NAME}' will be deleted to disable PSI metrics"))
         }
         Ownership::Ours | Ownership::Shared { .. } => {
             let change = match others.is_empty() {
                 true => Change::Apply { fields: object(None), remove: vec![fields::Path::dotted(MANAGED)] },
-                false => apply(others.into_iter().map(str::to_owned).collect()),
+                false => apply(others),
             };
             (change, format!("'{PSI}' will be taken out of MachineConfig '{NAME}' to disable PSI metrics"))
         }
@@ -132,21 +133,19 @@ fn object(arguments: Option<Vec<String>>) -> Value {
     object
 }
 
-fn arguments(config: &Value) -> impl Iterator<Item = &str> {
-    config.pointer("/spec/kernelArguments").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
-}
-
-fn is_psi(argument: &str) -> bool {
-    argument.split('=').next() == Some("psi")
+/// Whether the kernel would turn PSI on.
+fn is_on(config: &Value) -> bool {
+    kernel_arguments::value(config, NAME_OF_PSI).is_some_and(kernel_arguments::is_true)
 }
 
 /// The list is one leaf: whoever sets it sets all of it. What others put there is kept, in its place.
 fn with_psi(live: Option<&Value>) -> Vec<String> {
-    let existing: Vec<String> = live.map(|live| arguments(live).map(str::to_owned).collect()).unwrap_or_default();
-    if live.is_some_and(|live| kernel_argument(live, "psi") == Some("1")) {
-        return existing;
+    let Some(live) = live else { return vec![PSI.to_owned()] };
+    if is_on(live) {
+        return kernel_arguments::entries(live).map(str::to_owned).collect();
     }
-    existing.into_iter().filter(|argument| !is_psi(argument)).chain([PSI.to_owned()]).collect()
+    let others = kernel_arguments::without(live, |argument| kernel_arguments::name(argument) == NAME_OF_PSI);
+    others.into_iter().chain([PSI.to_owned()]).collect()
 }
 
 fn owns_arguments(live: &Value) -> bool {
@@ -157,13 +156,12 @@ fn owns_arguments(live: &Value) -> bool {
 /// in it and no longer does, it is about to end.
 fn effective_in(facts: &Facts, is_set: bool) -> Option<String> {
     let reached = pools::reached(facts, &labels());
-    let is_on = |pool: &pools::Pool<'_>| {
+    let is_effective = |pool: &pools::Pool<'_>| {
         let rendered = pool.rendered().map(|name| ObjectRef::cluster(&kind::MACHINE_CONFIG, name));
         let config = rendered.and_then(|rendered| facts.object(&rendered));
-        let is_on = config.is_some_and(|config| kernel_argument(config, "psi") == Some("1"));
-        is_on && (is_set || !pool.is_rendered_from(NAME))
+        config.is_some_and(is_on) && (is_set || !pool.is_rendered_from(NAME))
     };
     let names: Vec<_> = reached.iter().map(|pool| format!("'{}'", pool.name())).collect();
     let kind = if names.len() == 1 { "MachineConfigPool" } else { "MachineConfigPools" };
-    (!reached.is_empty() && reached.iter().all(is_on)).then(|| format!("{kind} {}", names.join(", ")))
+    (!reached.is_empty() && reached.iter().all(is_effective)).then(|| format!("{kind} {}", names.join(", ")))
 }
