@@ -19,6 +19,8 @@ pub use yaml::files;
 pub enum Access {
     /// Reads and watches this object.
     Read(ObjectRef),
+    /// Reads this object from time to time. Does not watch it.
+    Get(ObjectRef),
     /// Reads objects whose names other objects tell. Neither lists nor watches them.
     ReadAny(&'static Kind),
     /// Lists and watches all objects of the kind.
@@ -35,24 +37,28 @@ impl Access {
     pub fn kind(&self) -> &'static Kind {
         match self {
             Access::ReadAny(kind) | Access::List(kind) => kind,
-            Access::Read(object) | Access::Change(object) | Access::Create(object) | Access::Delete(object) => {
-                object.kind
-            }
+            Access::Get(object)
+            | Access::Read(object)
+            | Access::Change(object)
+            | Access::Create(object)
+            | Access::Delete(object) => object.kind,
         }
     }
 
     fn object(&self) -> Option<&ObjectRef> {
         match self {
             Access::ReadAny(_) | Access::List(_) => None,
-            Access::Read(object) | Access::Change(object) | Access::Create(object) | Access::Delete(object) => {
-                Some(object)
-            }
+            Access::Get(object)
+            | Access::Read(object)
+            | Access::Change(object)
+            | Access::Create(object)
+            | Access::Delete(object) => Some(object),
         }
     }
 
     fn verbs(&self) -> &'static [&'static str] {
         match self {
-            Access::ReadAny(_) => &["get"],
+            Access::Get(_) | Access::ReadAny(_) => &["get"],
             Access::List(_) => &["list", "watch"],
             Access::Read(_) => &["get", "list", "watch"],
             Access::Change(_) => &["get", "list", "patch", "watch"],

@@ -3,7 +3,7 @@
 //! An answer always means that the API server answered: an object that could not be read is an error before any plan is
 //! drawn up, and never looks like an absent one.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt};
 
 use api::virt_platform_config::TargetRef;
 use serde_json::Value;
@@ -13,8 +13,29 @@ use crate::{Kind, ObjectRef};
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Query {
     Object(ObjectRef),
+    /// An object that tells more about others. A plan is possible without it, so that the right to read it is optional.
+    Evidence(ObjectRef),
     /// All objects of a kind. Only for kinds of which clusters have a handful.
     List(&'static Kind),
+}
+
+impl Query {
+    pub fn kind(&self) -> &'static Kind {
+        match self {
+            Query::Object(reference) | Query::Evidence(reference) => reference.kind,
+            Query::List(kind) => kind,
+        }
+    }
+}
+
+/// `KubeDescheduler openshift-kube-descheduler-operator/cluster`, `machineconfigpools`
+impl fmt::Display for Query {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Query::Object(reference) | Query::Evidence(reference) => reference.fmt(f),
+            Query::List(kind) => f.write_str(kind.plural),
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -33,6 +54,8 @@ pub enum Answer {
         version: &'static str,
         items: Vec<Value>,
     },
+    /// We may not read it. Only evidence is answered so.
+    Denied,
 }
 
 /// Everything found so far.
@@ -77,6 +100,19 @@ impl Facts {
         }
     }
 
+    /// What an object tells that a plan is possible without.
+    pub fn evidence(&self, reference: &ObjectRef) -> Option<&Value> {
+        match self.answer(&Query::Evidence(reference.clone()))? {
+            Answer::Object { object, .. } => Some(object),
+            _ => None,
+        }
+    }
+
+    /// Whether evidence was asked for and may not be read.
+    pub fn is_denied(&self, reference: &ObjectRef) -> bool {
+        self.answer(&Query::Evidence(reference.clone())) == Some(&Answer::Denied)
+    }
+
     /// Whether it has been asked for and is known not to be there.
     pub fn is_absent(&self, reference: &ObjectRef) -> bool {
         let answer = self.answer(&Query::Object(reference.clone()));
@@ -90,7 +126,7 @@ impl Facts {
             let (version, object) = match answer {
                 Answer::Object { version, object } => (version, Some(object)),
                 Answer::Absent { version } => (version, None),
-                Answer::KindMissing | Answer::List { .. } => return None,
+                Answer::KindMissing | Answer::Denied | Answer::List { .. } => return None,
             };
             (reference.target(version) == *target).then_some(object)
         })
@@ -114,26 +150,17 @@ impl Facts {
 
     /// The version in which a kind answered. None when it is not served, or nobody asked.
     pub fn version(&self, kind: &'static Kind) -> Option<&'static str> {
-        self.answers.iter().find_map(|(query, answer)| match (query, answer) {
-            (Query::Object(ObjectRef { kind: asked, .. }) | Query::List(asked), answer) if *asked == kind => {
-                match answer {
-                    Answer::KindMissing => None,
-                    Answer::Absent { version } | Answer::Object { version, .. } | Answer::List { version, .. } => {
-                        Some(*version)
-                    }
-                }
+        self.answers.iter().filter(|(query, _)| query.kind() == kind).find_map(|(_, answer)| match answer {
+            Answer::KindMissing | Answer::Denied => None,
+            Answer::Absent { version } | Answer::Object { version, .. } | Answer::List { version, .. } => {
+                Some(*version)
             }
-            _ => None,
         })
     }
 
     /// Whether the API server said that it does not serve the kind.
     pub fn is_missing(&self, kind: &'static Kind) -> bool {
-        let of_kind = |query: &Query| match query {
-            Query::Object(reference) => reference.kind == kind,
-            Query::List(asked) => *asked == kind,
-        };
-        self.answers.iter().any(|(query, answer)| of_kind(query) && *answer == Answer::KindMissing)
+        self.answers.iter().any(|(query, answer)| query.kind() == kind && *answer == Answer::KindMissing)
     }
 }
 

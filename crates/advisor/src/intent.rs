@@ -1,6 +1,6 @@
 //! What a profile means to do to one object, before anybody asked the API server what would come of it.
 
-use api::virt_platform_config::Input;
+use api::virt_platform_config::{Input, Risk};
 use serde_json::Value;
 
 use crate::{ObjectRef, fields::Path};
@@ -11,18 +11,26 @@ pub struct Draft {
     pub intents: Vec<Intent>,
     /// For example why something needs no change.
     pub notes: Vec<String>,
+    /// What may go wrong if it is carried out.
+    pub risks: Vec<Risk>,
+}
+
+/// A risk by its name, with what it is seen from.
+pub fn risk(name: &str, message: impl Into<String>) -> Risk {
+    Risk { name: name.to_owned(), message: message.into() }
 }
 
 impl Draft {
     /// Nothing to do, and why.
     pub fn note(text: String) -> Self {
-        Draft { intents: Vec::new(), notes: vec![text] }
+        Draft { notes: vec![text], ..Draft::default() }
     }
 
     /// This, then the other.
     pub fn and(mut self, other: Draft) -> Self {
         self.intents.extend(other.intents);
         self.notes.extend(other.notes);
+        self.risks.extend(other.risks);
         self
     }
 }

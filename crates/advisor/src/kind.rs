@@ -24,6 +24,11 @@ impl Kind {
             group => format!("{group}/{version}"),
         }
     }
+
+    /// Whether plans read the status of its objects. Of all others a change of the status is no news.
+    pub fn tells_by_status(&self) -> bool {
+        [&KUBE_DESCHEDULER, &DEPLOYMENT].contains(&self)
+    }
 }
 
 pub static KUBE_DESCHEDULER: Kind = Kind {
@@ -69,6 +74,18 @@ pub static HYPER_CONVERGED: Kind = Kind {
 
 pub static CONFIG_MAP: Kind =
     Kind { group: "", versions: &["v1"], kind: "ConfigMap", plural: "configmaps", namespaced: true };
+
+pub static DEPLOYMENT: Kind =
+    Kind { group: "apps", versions: &["v1"], kind: "Deployment", plural: "deployments", namespaced: true };
+
+/// The version of OpenShift that is installed.
+pub static CLUSTER_VERSION: Kind = Kind {
+    group: "config.openshift.io",
+    versions: &["v1"],
+    kind: "ClusterVersion",
+    plural: "clusterversions",
+    namespaced: false,
+};
 
 pub static CUSTOM_RESOURCE_DEFINITION: Kind = Kind {
     group: "apiextensions.k8s.io",

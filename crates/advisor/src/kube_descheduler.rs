@@ -139,6 +139,18 @@ mod tests {
     }
 
     #[test]
+    fn the_documentation_lists_the_same_releases_and_exclusions() {
+        let text = include_str!("profiles/load_aware/README.md");
+        for release in Release::ALL.into_iter().filter(|release| *release != Release::NEWEST) {
+            let row = text.lines().find(|line| line.starts_with(&format!("| {release}")));
+            assert!(row.is_some_and(|row| row.contains(&format!("`{}`", release.profile()))), "{release}");
+        }
+        for Exclusion { fields: [one, other], since } in EXCLUSIONS {
+            assert!(text.contains(&format!("| `{one}` | `{other}` | {since} |")), "{one} beside {other}");
+        }
+    }
+
+    #[test]
     fn what_a_schema_does_not_tell_is_taken_for_the_newest() {
         for schema in [None, Some(json!({})), Some(json!({"properties": {"profiles": {"type": "array"}}}))] {
             assert_eq!(Release::of(schema.as_ref()), Release::NEWEST, "{schema:?}");

@@ -26,6 +26,7 @@ pub mod intent;
 pub mod kernel_arguments;
 pub mod kind;
 pub mod kube_descheduler;
+pub mod kubelet;
 pub mod machine;
 pub mod machine_config;
 pub mod ownership;
@@ -41,7 +42,7 @@ pub mod writing;
 
 pub use access::Access;
 pub use facts::{Answer, Facts, Query};
-pub use intent::{Change, Draft, Intent};
+pub use intent::{Change, Draft, Intent, risk};
 pub use kind::{Kind, ObjectRef};
 pub use plan::{Outcome, Plan, PlannedItem, Preview, Refusal, Verb};
-pub use profile::{About, InvalidOptions, Planner, Profile, Requirement};
+pub use profile::{About, Effect, InvalidOptions, Planner, Profile, Requirement};

@@ -5,7 +5,7 @@ mod tests;
 
 use api::{
     names::FIELD_MANAGER,
-    virt_platform_config::{Input, Item, ItemState, Operation, Severity, TakeOver},
+    virt_platform_config::{Input, Item, ItemState, Operation, Risk, Severity, TakeOver},
 };
 use serde_json::{Value, json};
 
@@ -99,6 +99,7 @@ pub struct Plan {
     pub items: Vec<PlannedItem>,
     pub inputs: Vec<Input>,
     pub notes: Vec<String>,
+    pub risks: Vec<Risk>,
     /// The strongest impact of any item.
     pub severity: Severity,
     /// Changes when anything changes that a reviewer has read.
@@ -143,8 +144,10 @@ impl Plan {
             "profile": about.name,
             "items": items.iter().map(PlannedItem::reviewed).collect::<Vec<_>>(),
             "inputs": inputs,
+            "risks": draft.risks.iter().map(|risk| &risk.name).collect::<Vec<_>>(),
         }));
-        Plan { profile: about.name, items, inputs, notes: draft.notes, severity, digest, snapshot, facts }
+        let (notes, risks) = (draft.notes, draft.risks);
+        Plan { profile: about.name, items, inputs, notes, risks, severity, digest, snapshot, facts }
     }
 
     pub fn has_changes(&self) -> bool {

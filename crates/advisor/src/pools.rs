@@ -1,8 +1,9 @@
 //! MachineConfigPools: which machine configs reach which nodes.
 
+use api::virt_platform_config::Risk;
 use serde_json::Value;
 
-use crate::{Facts, ObjectRef, Query, kind};
+use crate::{Answer, Facts, ObjectRef, Query, intent::risk, kind};
 
 /// A view of one pool.
 #[derive(Debug, Clone, Copy)]
@@ -37,6 +38,17 @@ impl<'a> Pool<'a> {
         self.0.pointer("/spec/configuration/name").and_then(Value::as_str).filter(|name| !name.is_empty())
     }
 
+    /// The config that its nodes are to run, or else run, if it is one that was rendered.
+    pub fn newest_config(&self) -> Option<ObjectRef> {
+        self.target().or(self.rendered()).and_then(rendered_config)
+    }
+
+    /// The machine configs that went into what its nodes run.
+    pub fn sources(&self) -> impl Iterator<Item = &'a str> + use<'a> {
+        let sources = self.0.pointer("/status/configuration/source").and_then(Value::as_array);
+        sources.into_iter().flatten().filter_map(|source| source["name"].as_str())
+    }
+
     /// Whether a machine config goes into what its nodes are to run.
     pub fn takes_in(&self, config: &str) -> bool {
         let sources = self.0.pointer("/spec/configuration/source").and_then(Value::as_array);
@@ -45,8 +57,7 @@ impl<'a> Pool<'a> {
 
     /// Whether a machine config went into what its nodes run.
     pub fn is_rendered_from(&self, config: &str) -> bool {
-        let sources = self.0.pointer("/status/configuration/source").and_then(Value::as_array);
-        sources.into_iter().flatten().any(|source| source["name"] == config)
+        self.sources().any(|source| source == config)
     }
 
     /// Whether it takes a machine config with these labels. An empty selector takes none.
@@ -67,9 +78,28 @@ pub fn named<'a>(facts: &'a Facts, names: &[&str]) -> Vec<Pool<'a>> {
 
 /// The rendered configs of pools, wanted to know what their nodes run.
 pub fn rendered_configs<'a>(pools: &'a [Pool<'a>]) -> impl Iterator<Item = ObjectRef> + 'a {
-    let configs = pools.iter().filter_map(Pool::rendered).map(|name| ObjectRef::cluster(&kind::MACHINE_CONFIG, name));
-    // A pool that names anything else names something that we have no business with.
-    configs.filter(|config| is_rendered(config) && config.name.len() <= api::bounds::NAME)
+    pools.iter().filter_map(Pool::rendered).filter_map(rendered_config)
+}
+
+/// A rendered config by its name. A pool that names anything else names something that we have no business with.
+fn rendered_config(name: &str) -> Option<ObjectRef> {
+    let config = ObjectRef::cluster(&kind::MACHINE_CONFIG, name);
+    (is_rendered(&config) && config.name.len() <= api::bounds::NAME).then_some(config)
+}
+
+/// What there is to say of a machine config that reaches no machine.
+pub fn no_machine_reached(config: &str, facts: &Facts, reached: &[Pool<'_>]) -> Option<Risk> {
+    let is_known = matches!(facts.answer(&all()), Some(Answer::List { .. }));
+    let is_empty = reached.iter().all(|pool| pool.nodes() == Some(0));
+    let names: Vec<_> = reached.iter().map(|pool| format!("'{}'", pool.name())).collect();
+    let why = match names.is_empty() {
+        true => "no MachineConfigPool takes it".to_owned(),
+        false => format!("MachineConfigPool {} has no machines", names.join(", ")),
+    };
+    (is_known && is_empty).then(|| {
+        let advice = "On a compact cluster the control plane runs the virtual machines, and its pool does not take it";
+        risk("NoMachineReached", format!("MachineConfig '{config}' has no effect as things stand: {why}. {advice}"))
+    })
 }
 
 /// Whether a machine config was rendered for a pool. Such a config is never changed.

@@ -4,7 +4,7 @@
 
 use std::fmt::Debug;
 
-use api::virt_platform_config::{Input, Options, Severity};
+use api::virt_platform_config::{Input, Item, Options, Severity};
 
 use crate::{Access, Draft, Facts, Kind, ObjectRef, Query, kind::HYPER_CONVERGED};
 
@@ -53,8 +53,27 @@ pub trait Planner: Debug + Send + Sync {
         format!("{kind} {leaf} changed ({} -> {})", value(before), value(after))
     }
 
+    /// Whether an item that was written is in effect, as far as the owner of its target tells. Machine configs are asked
+    /// about when their pools have rolled them out.
+    fn effect(&self, _item: &Item, _facts: &Facts) -> Effect {
+        Effect::Unreported
+    }
+
     /// The changes to make. Called when the requirements are met and everything wanted is known.
     fn plan(&self, facts: &Facts) -> Draft;
+}
+
+/// What the owner of a target makes of what was written to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Effect {
+    /// Nobody reports: written counts as done.
+    Unreported,
+    /// The owner has taken it.
+    Confirmed,
+    /// The owner has not taken it yet.
+    Pending(String),
+    /// The owner does not take it, or something overrules it.
+    Refused(String),
 }
 
 /// Options that the API server let pass (an older schema, say) and that make no sense.
@@ -91,6 +110,8 @@ pub enum Requirement {
     Kind { kind: &'static Kind, hint: &'static str },
     /// The object must exist; it is not ours to create.
     Object { reference: ObjectRef, hint: &'static str },
+    /// Something of what is there is not as it must be; the text says what, and what to do.
+    Unmet(String),
 }
 
 /// What is missing, as a message for people. None when nothing is.
@@ -107,6 +128,7 @@ fn missing_line(requirement: &Requirement, facts: &Facts) -> Option<String> {
         }),
         Requirement::Object { reference, hint } => (!facts.is_missing(reference.kind) && facts.is_absent(reference))
             .then(|| format!("  - {reference}: {hint}\n")),
+        Requirement::Unmet(text) => Some(format!("  - {text}\n")),
     }
 }
 

@@ -1,7 +1,7 @@
 //! The plan for programs: a stable shape, the same in JSON and YAML.
 
 use advisor::{Plan, PlannedItem};
-use api::virt_platform_config::{Input, Item, Severity};
+use api::virt_platform_config::{Input, Item, Risk, Severity};
 use serde::Serialize;
 
 #[derive(Serialize)]
@@ -16,6 +16,7 @@ pub(crate) struct Report<'a> {
     items: Vec<Entry<'a>>,
     inputs: &'a [Input],
     notes: &'a [String],
+    risks: &'a [Risk],
 }
 
 #[derive(Serialize)]
@@ -48,6 +49,7 @@ impl<'a> Report<'a> {
             items: plan.items.iter().map(entry).collect(),
             inputs: &plan.inputs,
             notes: &plan.notes,
+            risks: &plan.risks,
         }
     }
 }

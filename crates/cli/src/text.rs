@@ -29,6 +29,10 @@ pub(crate) fn render(plan: &Plan) -> String {
             text += &format!("   {} {} = {value}\n", input.source, input.path);
         }
     }
+    if !plan.risks.is_empty() {
+        text += &format!("\n{BOLD}Risks{BOLD:#}\n");
+        text += &plan.risks.iter().map(|risk| format!("   {}: {}\n", risk.name, risk.message)).collect::<String>();
+    }
     if !plan.notes.is_empty() {
         text += &format!("\n{BOLD}Notes{BOLD:#}\n");
         text += &plan.notes.iter().map(|note| format!("   {note}\n")).collect::<String>();

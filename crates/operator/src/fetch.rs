@@ -1,6 +1,6 @@
 //! Answers the queries of a profile, as many at once as there are, each with one request.
 
-use advisor::{Answer, Facts, Kind, Planner, Query};
+use advisor::{Answer, Facts, Kind, ObjectRef, Planner, Query};
 use futures::future::try_join_all;
 
 use crate::{Class, Kubernetes, RequestError};
@@ -30,19 +30,25 @@ pub(crate) async fn fetch(
 
 async fn answer(kubernetes: &Kubernetes, query: &Query) -> Result<Answer, RequestError> {
     match query {
-        Query::Object(reference) => {
-            for version in reference.kind.versions {
-                match kubernetes.get(reference, version).await {
-                    Ok(object) => return Ok(Answer::Object { version, object }),
-                    Err(error) if error.class == Class::NotFound => return Ok(Answer::Absent { version }),
-                    Err(error) if error.class == Class::KindMissing => {}
-                    Err(error) => return Err(error),
-                }
-            }
-            Ok(Answer::KindMissing)
-        }
+        Query::Object(reference) => object(kubernetes, reference).await,
+        Query::Evidence(reference) => match object(kubernetes, reference).await {
+            Err(error) if error.class == Class::Forbidden => Ok(Answer::Denied),
+            answer => answer,
+        },
         Query::List(kind) => list(kubernetes, kind).await,
     }
+}
+
+async fn object(kubernetes: &Kubernetes, reference: &ObjectRef) -> Result<Answer, RequestError> {
+    for version in reference.kind.versions {
+        match kubernetes.get(reference, version).await {
+            Ok(object) => return Ok(Answer::Object { version, object }),
+            Err(error) if error.class == Class::NotFound => return Ok(Answer::Absent { version }),
+            Err(error) if error.class == Class::KindMissing => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(Answer::KindMissing)
 }
 
 async fn list(kubernetes: &Kubernetes, kind: &'static Kind) -> Result<Answer, RequestError> {

@@ -3,7 +3,11 @@
 //! An answer is kept until a watch says that it no longer holds. What a plan changes, and what it derives values from, is asked
 //! again all the same before a plan is drawn up: this is for looking.
 
-use advisor::{Answer, Facts, Kind, Query, kind::CUSTOM_RESOURCE_DEFINITION, pools};
+use advisor::{
+    Answer, Facts, Kind, Query,
+    kind::{CLUSTER_VERSION, CUSTOM_RESOURCE_DEFINITION, MACHINE_CONFIG},
+    pools,
+};
 use serde_json::Value;
 
 use crate::inbox::{Mark, Sighting};
@@ -18,12 +22,13 @@ impl Knowledge {
         &self.facts
     }
 
-    /// What need not be asked again to draw up a plan: what never changes, and lists, which their watch keeps. An API server
-    /// that is asked for a list of something that changes rarely may take a tenth of a second to be sure of it.
+    /// What need not be asked again to draw up a plan: what never changes, evidence, and lists, which their watch keeps. An API
+    /// server that is asked for a list of something that changes rarely may take a tenth of a second to be sure of it.
     pub(crate) fn kept(&self, is_current: impl Fn(&Query) -> bool) -> Facts {
-        let is_kept = |query: &Query, answer: &Answer| match answer {
-            Answer::Object { .. } => is_constant(query),
-            Answer::List { .. } => is_current(query),
+        let is_kept = |query: &Query, answer: &Answer| match (query, answer) {
+            (Query::Evidence(_), answer) => *answer != Answer::Denied && is_current(query),
+            (_, Answer::Object { .. }) => is_constant(query),
+            (_, Answer::List { .. }) => is_current(query),
             _ => false,
         };
         let keep = |query: &Query| {
@@ -44,13 +49,7 @@ impl Knowledge {
     /// Forgets everything about a kind. Whether there was anything.
     pub(crate) fn forget_kind(&mut self, kind: &'static Kind) -> bool {
         let definition = Query::Object(advisor::ObjectRef::definition(kind));
-        let concerns = |query: &Query| {
-            *query == definition
-                || match query {
-                    Query::Object(reference) => reference.kind == kind,
-                    Query::List(asked) => *asked == kind,
-                }
-        };
+        let concerns = |query: &Query| *query == definition || query.kind() == kind;
         let stale: Vec<Query> = self.facts.queries().filter(|query| concerns(query)).cloned().collect();
         stale.iter().for_each(|query| self.facts.forget(query));
         !stale.is_empty()
@@ -76,7 +75,7 @@ impl Knowledge {
             return !same;
         }
         let same = match (known, sighting) {
-            (Answer::Object { object, .. }, Sighting::Object(mark)) => is_same(object, mark),
+            (Answer::Object { object, .. }, Sighting::Object(mark)) => is_same(object, mark, query.kind()),
             (Answer::Absent { .. } | Answer::KindMissing, Sighting::Absent) => true,
             _ => false,
         };
@@ -88,10 +87,19 @@ impl Knowledge {
 }
 
 /// Rendered configs are never changed, and of a definition that is we are told.
-pub(crate) fn is_constant(query: &Query) -> bool {
+fn is_constant(query: &Query) -> bool {
     match query {
         Query::Object(reference) => reference.kind == &CUSTOM_RESOURCE_DEFINITION || pools::is_rendered(reference),
-        Query::List(_) => false,
+        Query::Evidence(_) | Query::List(_) => false,
+    }
+}
+
+/// Whether a change has to be heard of at once. Which machine configs matter only the cluster knows, so that there is no right
+/// to watch them, and its version changes rarely; both are looked at again with everything else.
+pub(crate) fn is_watched(query: &Query) -> bool {
+    match query {
+        Query::Evidence(reference) => ![&MACHINE_CONFIG, &CLUSTER_VERSION].contains(&reference.kind),
+        query => !is_constant(query),
     }
 }
 
@@ -100,14 +108,18 @@ fn identity(object: &Value) -> [&Value; 2] {
     ["uid", "resourceVersion"].map(|field| &object["metadata"][field])
 }
 
-/// Whether an object is as it was, but for its status. Labels do not count as a change of the spec, and they matter.
-fn is_same(known: &Value, mark: &Mark) -> bool {
+/// Whether an object is as it was, but for a status that nobody reads. Labels do not count as a change of the spec, and they
+/// matter.
+fn is_same(known: &Value, mark: &Mark, kind: &Kind) -> bool {
     let metadata = &known["metadata"];
     if metadata["uid"] != *mark.uid {
         return false;
     }
     if metadata["resourceVersion"] == *mark.version {
         return true;
+    }
+    if kind.tells_by_status() {
+        return false;
     }
     let labels = metadata["labels"].as_object();
     let labels_are_same = labels.map_or(0, serde_json::Map::len) == mark.labels.len()

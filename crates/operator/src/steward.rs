@@ -34,7 +34,7 @@ use crate::{
     events::Events,
     fetch::fetch,
     inbox::{Inbox, Root},
-    knowledge::{Knowledge, is_constant},
+    knowledge::{Knowledge, is_watched},
     patience::Patience,
     root,
     watches::Watches,
@@ -192,7 +192,7 @@ impl Steward {
 
     /// What to watch: everything that was asked for, except what is watched anyhow or never changes.
     fn interests(&self) -> BTreeSet<Query> {
-        self.state.knowledge.facts().queries().filter(|query| !is_constant(query)).cloned().collect()
+        self.state.knowledge.facts().queries().filter(|query| is_watched(query)).cloned().collect()
     }
 
     /// Everything there is to do now. How long to rest afterwards, if nothing is heard.
@@ -291,12 +291,10 @@ impl Steward {
     fn tell_refused(&mut self) {
         let Some(config) = &self.state.config else { return };
         for (query, why) in &mut self.state.refused {
-            let what = match query {
-                Query::Object(object) => object.to_string(),
-                Query::List(kind) => kind.plural.to_owned(),
-            };
-            if let Some(why) = why.take() {
-                let note = format!("Changes of {what} are only noticed at the next regular look: {why}{LACKS_RIGHT}");
+            // A plan is possible without evidence, and the plan says so.
+            let is_optional = matches!(query, Query::Evidence(_));
+            if let Some(why) = why.take().filter(|_| !is_optional) {
+                let note = format!("Changes of {query} are only noticed at the next regular look: {why}{LACKS_RIGHT}");
                 self.events.publish(config, &Happening { warning: true, reason: "CannotWatch".into(), note });
             }
         }

@@ -151,10 +151,7 @@ impl Audience {
 
 /// Watches one query for ever, through the coming and going of its kind.
 async fn follow(client: Client, mut definitions: watch::Receiver<Definitions>, audience: Arc<Audience>) {
-    let kind = match &audience.query {
-        Query::Object(reference) => reference.kind,
-        Query::List(kind) => kind,
-    };
+    let kind = audience.query.kind();
     let definition = ObjectRef::definition(kind).name;
     let version_of = |definitions: &Definitions| definitions.get(&definition).cloned();
     // Kinds that are not custom have no definition and are always served.
@@ -201,7 +198,7 @@ async fn stream(client: &Client, kind: &'static Kind, version: &'static str, aud
         plural: kind.plural.to_owned(),
     };
     match &audience.query {
-        Query::Object(reference) => {
+        Query::Object(reference) | Query::Evidence(reference) => {
             let config = watcher::Config::default().fields(&format!("metadata.name={}", reference.name));
             let api: Api<PartialObjectMeta<DynamicObject>> = match reference.namespace {
                 Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),

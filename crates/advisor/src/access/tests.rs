@@ -48,7 +48,14 @@ fn needed(world: &World, profile: &str, options: Value) -> Vec<Need> {
             Query::Object(object) if object.name.starts_with("rendered-") => {
                 needs.push(("get", object.kind, None, None))
             }
-            Query::Object(object) => needs.extend(on(&object, &["get", "list", "watch"])),
+            // Nor can configs of others be named beforehand. They are looked at again from time to time.
+            Query::Evidence(object) if object.kind == &crate::kind::CLUSTER_VERSION => {
+                needs.extend(on(&object, &["get"]))
+            }
+            Query::Evidence(object) if object.kind == &crate::kind::MACHINE_CONFIG => {
+                needs.push(("get", object.kind, None, None))
+            }
+            Query::Object(object) | Query::Evidence(object) => needs.extend(on(&object, &["get", "list", "watch"])),
         }
     }
     if missing(&planner.requirements(&facts), &facts).is_some() {
@@ -81,10 +88,14 @@ fn cases(profile: &str) -> Vec<(World, Value)> {
     let cluster = || World::cluster("5.1");
     let upstream = || cluster().with(hyper_converged("kubevirt-hyperconverged"));
     let own = || cluster().with(hyper_converged("openshift-cnv"));
+    let operator = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {"name": "descheduler-operator", "namespace": "openshift-kube-descheduler-operator"},
+    });
     match profile {
         "load-aware-rebalancing" => vec![
             (World::empty(), Value::Null),
-            (upstream(), Value::Null),
+            (upstream().with(operator), Value::Null),
             (
                 own().with(ours(machine_config("99-worker-psi-karg", json!({"kernelArguments": ["psi=1"]})))),
                 json!({"loadAware": {"enablePSIMetrics": false}}),
@@ -93,6 +104,7 @@ fn cases(profile: &str) -> Vec<(World, Value)> {
         "virt-higher-density" => vec![
             (World::empty(), Value::Null),
             (upstream(), Value::Null),
+            (upstream().with(machine_config("rendered-worker", json!({}))), Value::Null),
             (
                 own().with(ours(machine_config("90-worker-kubelet-swap", json!({"config": {}})))),
                 json!({"virtHigherDensity": {"enableSwap": false}}),
@@ -256,6 +268,8 @@ fn what_is_not_bound_to_a_name_is_this_and_no_more() {
         spoken(&named),
         [
             "get customresourcedefinitions [kubedeschedulers.operator.openshift.io]",
+            "get,list,watch deployments [descheduler,descheduler-operator]",
+            "get clusterversions [version]",
             "get,list,patch,watch hyperconvergeds [kubevirt-hyperconverged]",
             "create,delete,list,patch,watch machineconfigs [90-worker-kubelet-swap,99-worker-psi-karg]",
             "create,get,list,patch,watch kubedeschedulers [cluster]",

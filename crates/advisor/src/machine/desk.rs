@@ -10,7 +10,7 @@ use super::{
     Decision, Event, Next, Observed, Saying, after,
     conditions::{condition, conditions},
 };
-use crate::{Plan, fingerprint::sha256};
+use crate::{Plan, Planner, fingerprint::sha256};
 
 /// The mark of a plan that must be reviewed again, whatever `action` says.
 pub(super) const FORCED_REVIEW: &str = "InputDependencyDrift";
@@ -31,6 +31,11 @@ impl<'a> Desk<'a> {
         // Recorded before anything else is done: from then on, what a former leader still sends is refused.
         status.leader_epoch = observed.epoch.or(status.leader_epoch);
         Desk { observed, status }
+    }
+
+    /// The profile with the options of the spec, if they are valid.
+    pub(super) fn planner(&self) -> Option<Box<dyn Planner>> {
+        self.observed.profile.resolve(self.observed.spec.options.as_ref()).ok()
     }
 
     pub(super) fn recorded_phase(&self) -> Option<Phase> {
@@ -113,6 +118,7 @@ impl<'a> Desk<'a> {
         status.items = plan.items.iter().map(|planned| planned.item.clone()).collect();
         status.inputs = plan.inputs.clone();
         status.notes = plan.notes.clone();
+        status.risks = plan.risks.clone();
         status.plan_digest = Some(plan.digest.clone());
         status.source_snapshot_hash = Some(plan.snapshot.clone());
         status.operator_version = Some(self.observed.version.to_owned());
@@ -174,6 +180,8 @@ fn fit(status: &mut VirtPlatformConfigStatus) {
     status.notes.truncate(bounds::SHORT_LIST);
     status.inputs.truncate(bounds::INPUTS);
     status.notes.iter_mut().for_each(|note| *note = cut(std::mem::take(note), bounds::NOTE));
+    status.risks.truncate(bounds::SHORT_LIST);
+    status.risks.iter_mut().for_each(|risk| risk.message = cut(std::mem::take(&mut risk.message), bounds::NOTE));
     for input in &mut status.inputs {
         input.value = input.value.take().map(|value| cut(value, bounds::INPUT_VALUE));
     }

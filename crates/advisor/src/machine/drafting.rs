@@ -147,11 +147,11 @@ fn obstacle(plan: &Plan) -> Option<&Refusal> {
 
 /// Everything is as planned; what was applied earlier may still be on its way to the nodes.
 fn nothing_to_do(mut desk: Desk<'_>, facts: &Facts) -> Decision {
-    let now = desk.now();
+    let (now, planner) = (desk.now(), desk.planner());
     for item in &mut desk.status.items {
         item.applied_fingerprint = item.source_fingerprint.clone();
         item.last_transition_time = Some(now.clone());
-        (item.state, item.message) = match progress(item, facts) {
+        (item.state, item.message) = match progress(item, facts, planner.as_deref()) {
             Progress::Waiting(message) => {
                 item.waiting_since = Some(now.clone());
                 (ItemState::InProgress, Some(message))

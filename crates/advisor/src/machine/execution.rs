@@ -20,7 +20,7 @@ use super::{
     inputs,
 };
 use crate::{
-    Facts, PlannedItem, Verb, diff, drift, kind, pools,
+    Effect, Facts, PlannedItem, Planner, Verb, diff, drift, kind, pools,
     profile::missing,
     rollout::{Rollout, Wanted, rollout},
 };
@@ -36,9 +36,9 @@ pub(super) fn execution(mut desk: Desk<'_>, news: &News<'_>) -> Decision {
     if desk.spec_is_new() {
         desk.say(Phase::InProgress, "");
     }
-    if let News::Wrote { item, result, .. } = news {
+    if let News::Wrote { item, result, plan } = news {
         match result {
-            Ok(written) => wrote(&mut desk, item, written),
+            Ok(written) => wrote(&mut desk, item, written, &plan.facts),
             Err(NotWritten::Stale { target }) => return stale(desk, item, target),
             Err(error) => fail(&mut desk, item, format!("Failed to apply: {error}")),
         }
@@ -66,7 +66,7 @@ pub(super) fn execution(mut desk: Desk<'_>, news: &News<'_>) -> Decision {
                 return confirm_gone(desk, position);
             }
             // Most likely by a removal of ours whose answer was lost. There is nothing left to plan for it.
-            applied(&mut desk, &name, None, "Already in desired state");
+            applied(&mut desk, &name, None, &plan.facts, "Already in desired state");
             continue;
         }
         let planned = plan.items.iter().find(|planned| planned.item.name == name);
@@ -80,7 +80,7 @@ pub(super) fn execution(mut desk: Desk<'_>, news: &News<'_>) -> Decision {
         }
         let live = plan.facts.object(&planned.target);
         if planned.verb == Verb::Unchanged {
-            applied(&mut desk, &name, live, "Already in desired state");
+            applied(&mut desk, &name, live, &plan.facts, "Already in desired state");
             continue;
         }
         let as_found = item.source_fingerprint.as_deref() == Some(&planned.fingerprint);
@@ -160,24 +160,30 @@ pub(super) fn note_unnoticed(item: &mut Item, rolled_out: &Item) {
     }
 }
 
-fn wrote(desk: &mut Desk<'_>, name: &str, written: &Written) {
+fn wrote(desk: &mut Desk<'_>, name: &str, written: &Written, facts: &Facts) {
     let object = match written {
         Written::Applied(object) | Written::Found(object) => Some(object.as_ref()),
         Written::Gone => None,
     };
-    applied(desk, name, object, "Applied successfully");
+    applied(desk, name, object, facts, "Applied successfully");
 }
 
-/// The item is in the cluster. What it looks like there is the baseline for drift.
-fn applied(desk: &mut Desk<'_>, name: &str, object: Option<&Value>, message: &str) {
-    let now = desk.now();
+/// The item is in the cluster. What it looks like there is the baseline for drift. `facts` tell whether anybody will report on
+/// it; they may be from before the write.
+fn applied(desk: &mut Desk<'_>, name: &str, object: Option<&Value>, facts: &Facts, message: &str) {
+    let (now, planner) = (desk.now(), desk.planner());
     let Some(item) = desk.status.items.iter_mut().find(|item| item.name == name) else { return };
     item.applied_fingerprint = Some(drift::fingerprint(item, object));
     item.diff = Some(diff::none(&item.target_ref.kind, &item.target_ref.name));
     item.drifted_by = None;
-    if waits(item) {
+    let is_reported = planner.is_some_and(|planner| planner.effect(item, facts) != Effect::Unreported);
+    let waits_for = match is_rolled_out(item) {
+        true => Some("Applied, waiting for the nodes"),
+        false => (object.is_some() && is_reported).then_some("Applied, waiting for its operator"),
+    };
+    if let Some(waiting) = waits_for {
         item.waiting_since = Some(now.clone());
-        enter(item, ItemState::InProgress, "Applied, waiting for the nodes".into(), &now.0);
+        enter(item, ItemState::InProgress, waiting.into(), &now.0);
     } else {
         enter(item, ItemState::Completed, message.into(), &now.0);
     }
@@ -231,12 +237,15 @@ fn converge(mut desk: Desk<'_>, news: &News<'_>) -> Decision {
     let facts = match news {
         News::Saw(facts) => *facts,
         News::Drew(Ok(plan)) => &plan.facts,
-        // From right before the write: pools are told as they are, and have not seen it.
+        // From before the write: an operator has to be asked again, at least for the generation that it has to see.
+        News::Wrote { .. } if desk.status.items.iter().any(waits_for_operator) => return desk.next(Next::Look),
+        // Pools are told as they are, and have not seen it.
         News::Wrote { plan, .. } => &plan.facts,
         News::Drew(Err(NoPlan::Missing(missing))) => return vanished(desk, missing),
         News::Nothing | News::Drew(Err(_)) => return desk.next(Next::Look),
     };
-    let planner = desk.observed.profile.resolve(desk.observed.spec.options.as_ref()).ok();
+    let planner = desk.planner();
+    let planner = planner.as_deref();
     if let Some(missing) = planner.and_then(|planner| missing(&planner.requirements(facts), facts)) {
         return vanished(desk, &missing);
     }
@@ -244,7 +253,7 @@ fn converge(mut desk: Desk<'_>, news: &News<'_>) -> Decision {
     let limit = desk.observed.spec.wait_timeout.as_ref().and_then(|limit| limit.duration().ok());
     let mut wake = desk.observed.rhythm.recheck;
     for item in desk.status.items.iter_mut().filter(|item| item.state == ItemState::InProgress) {
-        let waiting = match progress(item, facts) {
+        let waiting = match progress(item, facts, planner) {
             Progress::Waiting(message) => message,
             Progress::Done(message) => {
                 if item.operation == Operation::Apply {
@@ -321,30 +330,44 @@ pub(super) enum Progress {
     Waiting(String),
 }
 
-/// Whether an item takes effect later than it is applied.
-fn waits(item: &Item) -> bool {
+/// Whether nodes take the item over, one after another.
+fn is_rolled_out(item: &Item) -> bool {
     item.target_ref.kind == kind::MACHINE_CONFIG.kind
 }
 
-/// How far an applied item is.
-pub(super) fn progress(item: &Item, facts: &Facts) -> Progress {
-    if !waits(item) {
-        return Progress::Settled;
+fn waits_for_operator(item: &Item) -> bool {
+    item.state == ItemState::InProgress && !is_rolled_out(item)
+}
+
+/// How far an applied item is: on the nodes, and with whoever has to take it.
+pub(super) fn progress(item: &Item, facts: &Facts, planner: Option<&dyn Planner>) -> Progress {
+    let rolled_out = match is_rolled_out(item).then(|| on_nodes(item, facts)) {
+        Some(Rollout::Waiting(message)) => return Progress::Waiting(message),
+        Some(Rollout::Done(message)) => Some(message),
+        None => None,
+    };
+    let planner = planner.filter(|_| item.operation == Operation::Apply);
+    if let Some(Effect::Pending(why) | Effect::Refused(why)) = planner.map(|planner| planner.effect(item, facts)) {
+        return Progress::Waiting(why);
     }
+    rolled_out.map_or(Progress::Settled, Progress::Done)
+}
+
+fn on_nodes(item: &Item, facts: &Facts) -> Rollout {
     let (pools, wanted) = match item.operation {
         Operation::Apply => {
             let labels = json!(item.desired_state).pointer("/metadata/labels").cloned().unwrap_or_default();
             let reached = pools::reached(facts, &labels);
             if reached.is_empty() {
                 let role = labels["machineconfiguration.openshift.io/role"].as_str().unwrap_or("worker");
-                return Progress::Waiting(format!("MachineConfigPool '{role}' not found"));
+                return Rollout::Waiting(format!("MachineConfigPool '{role}' not found"));
             }
             (reached, Wanted::Present)
         }
         // The labels went with the object; the plan has noted which pools they reached.
         Operation::Delete => {
             if facts.answer(&pools::all()).is_none() {
-                return Progress::Waiting("MachineConfigPools not known yet".into());
+                return Rollout::Waiting("MachineConfigPools not known yet".into());
             }
             let named = item.impact_detail.iter().flat_map(|detail| &detail.pools).map(|pool| pool.name.as_str());
             (pools::named(facts, &named.collect::<Vec<_>>()), Wanted::Absent)
@@ -353,10 +376,7 @@ pub(super) fn progress(item: &Item, facts: &Facts) -> Progress {
     let planned =
         |name: &str| item.impact_detail.iter().flat_map(|detail| &detail.pools).find(|pool| pool.name == name);
     let before = |name: &str| planned(name).and_then(|pool| pool.rendered.as_deref());
-    match rollout(&item.target_ref.name, &pools, wanted, before) {
-        Rollout::Done(message) => Progress::Done(message),
-        Rollout::Waiting(message) => Progress::Waiting(message),
-    }
+    rollout(&item.target_ref.name, &pools, wanted, before)
 }
 
 /// A duration as Kubernetes users read it, to the second: `1h30m0s`, `45s`.

@@ -1,17 +1,18 @@
 //! Watching what is in force: whether its prerequisites are there, its inputs the same, its targets as they were left, and
 //! whether this version of the operator would do it differently.
 
-use api::virt_platform_config::{Action, Item, ItemState, Phase};
+use api::virt_platform_config::{Action, Item, ItemState, Operation, Phase};
 use serde_json::Value;
 
 use super::{
     Decision,
-    Event::{DriftFound, DriftGone, InputsChanged, PrerequisitesMissing, SomeFailed, SpecChanged},
-    News, Next, NoPlan,
+    Event::{DriftFound, DriftGone, EffectLost, InputsChanged, PrerequisitesMissing, SomeFailed, SpecChanged},
+    News, Next, NoPlan, after,
     desk::{Desk, FORCED_REVIEW},
+    execution::enter,
     inputs, remediation, upgrade,
 };
-use crate::{Draft, Facts, Plan, diff, drift, profile::missing};
+use crate::{Draft, Effect, Facts, Plan, Planner, diff, drift, profile::missing};
 
 pub(super) fn in_force(mut desk: Desk<'_>, news: &News<'_>) -> Decision {
     if desk.spec_is_new() {
@@ -24,9 +25,7 @@ pub(super) fn in_force(mut desk: Desk<'_>, news: &News<'_>) -> Decision {
         News::Drew(Err(_)) => return desk.rest(),
         News::Nothing | News::Wrote { .. } => return desk.next(Next::Look),
     };
-    let Ok(planner) = desk.observed.profile.resolve(desk.observed.spec.options.as_ref()) else {
-        return desk.rest();
-    };
+    let Some(planner) = desk.planner() else { return desk.rest() };
     if let Some(missing) = missing(&planner.requirements(facts), facts) {
         return prerequisites_gone(desk, &missing);
     }
@@ -50,6 +49,9 @@ pub(super) fn in_force(mut desk: Desk<'_>, news: &News<'_>) -> Decision {
     if desk.phase() == Phase::Drifted {
         return drift_gone(desk);
     }
+    if let Some(lost) = effect_lost(&mut desk, planner.as_ref(), facts) {
+        return desk.next(lost);
+    }
     if is_upgraded || desk.phase() == Phase::CompletedWithUpgrade {
         return upgrade::upgrade(desk, &draft, plan);
     }
@@ -59,6 +61,26 @@ pub(super) fn in_force(mut desk: Desk<'_>, news: &News<'_>) -> Decision {
     }
     keep_inputs(&mut desk, &draft);
     desk.rest()
+}
+
+/// An item that is no longer in effect is waited for again, and says why.
+fn effect_lost(desk: &mut Desk<'_>, planner: &dyn Planner, facts: &Facts) -> Option<Next> {
+    if after(desk.phase(), EffectLost) == desk.phase() {
+        return None;
+    }
+    let now = desk.now();
+    let mut is_lost = false;
+    for item in desk.status.items.iter_mut().filter(|item| item.state == ItemState::Completed) {
+        if let (Operation::Apply, Effect::Refused(why)) = (item.operation, planner.effect(item, facts)) {
+            is_lost = true;
+            item.waiting_since = Some(now.clone());
+            enter(item, ItemState::InProgress, why, &now.0);
+        }
+    }
+    is_lost.then(|| {
+        desk.on(EffectLost, "");
+        Next::Continue
+    })
 }
 
 fn spec_changed(mut desk: Desk<'_>) -> Decision {

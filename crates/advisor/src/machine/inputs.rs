@@ -21,7 +21,7 @@ pub(super) fn changed(planner: &dyn Planner, recorded: &[Input], items: &[Item],
 
 /// The first input that is not as recorded, in words.
 pub(super) fn describe(desk: &Desk<'_>, plan: &Plan) -> Option<String> {
-    let planner = desk.observed.profile.resolve(desk.observed.spec.options.as_ref()).ok()?;
+    let planner = desk.planner()?;
     let same = |before: &Input, after: &Input| (&before.source, &before.path) == (&after.source, &after.path);
     desk.status.inputs.iter().find_map(|before| {
         let after = plan.inputs.iter().find(|after| same(before, after) && before.value != after.value)?;

@@ -109,9 +109,7 @@ fn wait(mut desk: Desk<'_>, news: &News<'_>) -> Decision {
         News::Drew(Err(_)) => return desk.rest(),
         News::Nothing | News::Wrote { .. } => return desk.next(Next::Look),
     };
-    let Ok(planner) = desk.observed.profile.resolve(desk.observed.spec.options.as_ref()) else {
-        return desk.next(Next::Rest(None));
-    };
+    let Some(planner) = desk.planner() else { return desk.next(Next::Rest(None)) };
     if let Some(missing) = missing(&planner.requirements(facts), facts) {
         desk.on(PrerequisitesMissing, missing);
         return desk.rest_until_available();

@@ -43,6 +43,8 @@ pub enum Event {
     SomeFailed,
     /// What the plan was derived from has changed, and so would the plan.
     InputsChanged,
+    /// The owner of a target no longer takes what was applied, or something overrules it.
+    EffectLost,
     /// A managed field is no longer as it was applied.
     DriftFound,
     /// Managed fields are again as they were applied.
@@ -110,6 +112,7 @@ pub static TABLE: &[Transition] = &[
     row(IN_FORCE, InputsChanged, Drafting),
     row(IN_FORCE, DriftFound, Drifted),
     row(IN_FORCE, PrerequisitesMissing, PrerequisiteFailed),
+    row(&[Completed, CompletedWithErrors], EffectLost, InProgress),
     row(&[Completed, CompletedWithErrors], UpgradeFound, CompletedWithUpgrade),
     row(&[CompletedWithUpgrade], UpgradeSettled, Completed),
     // Drift.

@@ -1,6 +1,7 @@
 //! `decide` at work on a cluster of values: the steward of the operator, without the operator.
 
 mod edits;
+mod effects;
 mod lives;
 mod rules;
 mod strangers;
@@ -191,9 +192,7 @@ impl Story {
             "source": configs.iter().map(|name| json!({"name": name})).collect::<Vec<_>>(),
         });
         let arguments: Vec<&str> = configs.iter().filter(|name| **name == PSI).map(|_| "psi=1").collect();
-        let rendered =
-            crate::world::machine_config(target["name"].as_str().unwrap(), json!({"kernelArguments": arguments}));
-        self.world.put(rendered);
+        self.world.put(crate::world::rendered(target["name"].as_str().unwrap(), &arguments));
         let mut pool = self.world.find(&MACHINE_CONFIG_POOL, None, "worker").unwrap().clone();
         pool["spec"]["configuration"] = target.clone();
         pool["status"]["configuration"] = target;

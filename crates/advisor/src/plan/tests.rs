@@ -47,7 +47,12 @@ fn apply(data: Value) -> Change {
 }
 
 fn assembled(intents: Vec<Intent>, previews: Vec<Preview>) -> Plan {
-    Plan::assemble(&ABOUT, Draft { intents, notes: vec!["noted".into()] }, previews, Facts::default())
+    Plan::assemble(
+        &ABOUT,
+        Draft { intents, notes: vec!["noted".into()], ..Draft::default() },
+        previews,
+        Facts::default(),
+    )
 }
 
 /// One item, from what was there and what would be.

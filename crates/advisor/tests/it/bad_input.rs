@@ -103,7 +103,7 @@ impl Server {
         match &mut answer {
             Answer::Object { object, .. } => self.hit(object, salt),
             Answer::List { items, .. } => items.iter_mut().enumerate().for_each(|(at, item)| self.hit(item, salt + at)),
-            Answer::KindMissing | Answer::Absent { .. } => {}
+            Answer::KindMissing | Answer::Denied | Answer::Absent { .. } => {}
         }
         answer
     }

@@ -220,6 +220,6 @@ impl Planner for ToyPlanner {
 
     fn plan(&self, facts: &Facts) -> Draft {
         let intents = self.parts.iter().filter_map(|part| part.intent(facts, self.has_other_options));
-        Draft { intents: intents.collect(), notes: Vec::new() }
+        Draft { intents: intents.collect(), ..Draft::default() }
     }
 }

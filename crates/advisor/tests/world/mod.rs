@@ -19,8 +19,8 @@ use std::{
 use advisor::{
     Answer, Change, Draft, Facts, Intent, Kind, Outcome, Plan, PlannedItem, Planner, Preview, Query, Refusal, fields,
     kind::{
-        CONFIG_MAP, CUSTOM_RESOURCE_DEFINITION, HYPER_CONVERGED, KUBE_DESCHEDULER, MACHINE_CONFIG, MACHINE_CONFIG_POOL,
-        MACHINE_CONFIGURATION,
+        CLUSTER_VERSION, CONFIG_MAP, CUSTOM_RESOURCE_DEFINITION, DEPLOYMENT, HYPER_CONVERGED, KUBE_DESCHEDULER,
+        MACHINE_CONFIG, MACHINE_CONFIG_POOL, MACHINE_CONFIGURATION,
     },
     profiles, schema,
 };
@@ -29,13 +29,15 @@ use serde_json::{Value, json};
 
 pub(crate) const ROLE: &str = "machineconfiguration.openshift.io/role";
 
-static KINDS: [&Kind; 7] = [
+static KINDS: [&Kind; 9] = [
     &KUBE_DESCHEDULER,
     &MACHINE_CONFIG,
     &MACHINE_CONFIG_POOL,
     &MACHINE_CONFIGURATION,
     &HYPER_CONVERGED,
     &CONFIG_MAP,
+    &DEPLOYMENT,
+    &CLUSTER_VERSION,
     &CUSTOM_RESOURCE_DEFINITION,
 ];
 
@@ -89,6 +91,27 @@ pub(crate) fn machine_config(name: &str, spec: Value) -> Value {
     })
 }
 
+/// What a pool is rendered to on OpenShift 4.21, with these arguments.
+pub(crate) fn rendered(name: &str, arguments: &[&str]) -> Value {
+    let mut spec = rendered_kubelet(true);
+    spec["kernelArguments"] = json!(arguments);
+    machine_config(name, spec)
+}
+
+/// The part of a rendered config that is about the kubelet: since 4.21 it allows swap and reads a folder of more settings.
+pub(crate) fn rendered_kubelet(accepts_swap: bool) -> Value {
+    let (unit, source) = match accepts_swap {
+        true => (
+            "--config=/etc/kubernetes/kubelet.conf --config-dir=/etc/openshift/kubelet.conf.d",
+            "data:,failSwapOn%3A%20false%0A",
+        ),
+        false => ("--config=/etc/kubernetes/kubelet.conf", "data:,maxPods%3A%20250%0A"),
+    };
+    let unit = format!("[Service]\nExecStart=/usr/bin/kubelet {unit}\n");
+    let settings = json!({"path": "/etc/kubernetes/kubelet.conf", "contents": {"source": source}});
+    json!({"config": {"storage": {"files": [settings]}, "systemd": {"units": [{"name": "kubelet.service", "contents": unit}]}}})
+}
+
 /// The object as if a field manager had set its labels, annotations and everything below `spec` and `data`.
 pub(crate) fn set_by(manager: &str, operation: &str, mut object: Value) -> Value {
     server_side_apply::record(&mut object, manager, operation);
@@ -129,7 +152,7 @@ impl World {
             .with(definition(&format!("kubedescheduler-{descheduler}")))
             .with(pool("master", &["master"], 3))
             .with(pool("worker", &["worker"], 3))
-            .with(machine_config("rendered-worker", json!({"kernelArguments": ["psi=0"]})))
+            .with(rendered("rendered-worker", &["psi=0"]))
     }
 
     /// Adds an object or puts it in the place of the one of its name.
@@ -172,9 +195,8 @@ impl World {
 
     pub(crate) fn answer(&self, query: &Query) -> Answer {
         match query {
-            Query::Object(reference) if self.missing.contains(reference.kind) => Answer::KindMissing,
-            Query::List(kind) if self.missing.contains(*kind) => Answer::KindMissing,
-            Query::Object(reference) => {
+            query if self.missing.contains(query.kind()) => Answer::KindMissing,
+            Query::Object(reference) | Query::Evidence(reference) => {
                 let version = self.version(reference.kind);
                 match self.find(reference.kind, reference.namespace, &reference.name) {
                     Some(object) => Answer::Object { version, object: object.clone() },
@@ -346,7 +368,7 @@ fn same(a: &Value, b: &Value) -> bool {
 /// A query as a person would put it.
 fn spoken(query: &Query) -> String {
     match query {
-        Query::Object(reference) => reference.to_string(),
         Query::List(kind) => format!("all {}", kind.plural),
+        query => query.to_string(),
     }
 }

@@ -16,7 +16,7 @@ pub use options::{
     DeschedulerMode, DeviationThresholds, KsmConfiguration, LoadAwareOptions, Options, VirtHigherDensityOptions,
 };
 pub use spec::{Action, Approval, FailurePolicy, Profile, VirtPlatformConfig, VirtPlatformConfigSpec};
-pub use status::{Input, Phase, Severity, VirtPlatformConfigStatus};
+pub use status::{Input, Phase, Risk, Severity, VirtPlatformConfigStatus};
 pub use wait_timeout::WaitTimeout;
 
 #[cfg(test)]

@@ -126,6 +126,11 @@ pub struct VirtPlatformConfigStatus {
     )]
     pub notes: Vec<String>,
 
+    /// What may go wrong if the plan is carried out, each with a name to refer to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = bounds::SHORT_LIST), extend("x-kubernetes-list-type" = "atomic"))]
+    pub risks: Vec<Risk>,
+
     /// When drift was last reverted without a person, because of bypassOptimisticLock. Too many of these in a
     /// short time mean that somebody else keeps changing the same fields, and the operator stops.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -144,6 +149,19 @@ pub struct VirtPlatformConfigStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "crate::schema::conditions")]
     pub conditions: Vec<Condition>,
+}
+
+/// Something that may go wrong.
+#[derive(JsonSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Risk {
+    /// What kind of risk it is, for example SwapSupportUnknown.
+    #[schemars(length(max = 128))]
+    pub name: String,
+
+    /// What it is seen from, and what to do about it.
+    #[schemars(length(max = bounds::NOTE))]
+    pub message: String,
 }
 
 /// A setting elsewhere that the plan depends on.

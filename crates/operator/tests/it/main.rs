@@ -10,6 +10,7 @@ mod life;
 mod outcomes;
 mod platform;
 mod pools;
+mod real_operators;
 mod repeat;
 mod requests;
 mod rights;

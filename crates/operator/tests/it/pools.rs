@@ -64,7 +64,9 @@ impl Platform {
         let known = http::Request::get(format!("{CONFIGS}/{name}")).body(Vec::new()).unwrap();
         if self.client.request::<Value>(known).await.is_err() {
             let arguments: Vec<&str> = configs.iter().filter(|name| name.contains("psi")).map(|_| "psi=1").collect();
-            let mut rendered = machine_config(&name, json!({"kernelArguments": arguments}));
+            let base = self.request("GET", &format!("{CONFIGS}/{RENDERED}"), None, Value::Null).await;
+            let mut rendered =
+                machine_config(&name, json!({"kernelArguments": arguments, "config": base["spec"]["config"]}));
             rendered["metadata"]["labels"] = json!({});
             self.apply("mco", &rendered, "").await;
         }

@@ -41,6 +41,8 @@ enum Deed {
     Report,
     /// Draws up a plan.
     Plan(&'static str),
+    /// Draws up a plan for nodes of which nobody can tell what they run.
+    PlanBlindly(&'static str),
     /// Draws up a plan to take back what it did to the nodes with this config.
     Undo(&'static str, &'static str),
     /// Notices that somebody changed this.
@@ -58,6 +60,8 @@ enum Deed {
 enum Told {
     Condition(&'static str),
     Event(&'static str),
+    /// The plan is possible without, and says what could not be read.
+    Note(&'static str),
     /// There is no object to tell it at, or no way. The log tells, and the operator is not ready or not leading.
     Log,
 }
@@ -73,6 +77,18 @@ fn example() -> Value {
 
 fn some_descheduler() -> Value {
     descheduler(json!({"managementState": "Managed", "deschedulingIntervalSeconds": 60, "profiles": ["LongLifecycle"]}))
+}
+
+/// A Deployment of the descheduler or of its operator.
+fn deployment(name: &str) -> Value {
+    let labels = json!({"app": name});
+    let pod = json!({"metadata": {"labels": labels}, "spec": {"containers": [{"name": name, "image": "none"}]}});
+    json!({
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name, "namespace": "openshift-kube-descheduler-operator"},
+        "spec": {"selector": {"matchLabels": labels}, "template": pod},
+    })
 }
 
 fn policy() -> Value {
@@ -137,6 +153,11 @@ fn purpose(right: &Right) -> Option<(Deed, Told)> {
         ("configmaps", Some("example-config"), "list" | "watch") => {
             (Deed::Notice(EXAMPLE, example()), Told::Event(EXAMPLE))
         }
+        ("deployments", Some("descheduler-operator"), "get") => (Deed::Plan(LOAD_AWARE), Told::Note(LOAD_AWARE)),
+        ("deployments", Some(name @ ("descheduler-operator" | "descheduler")), _) => {
+            (Deed::Notice(LOAD_AWARE, deployment(name)), Told::Log)
+        }
+        ("clusterversions", Some("version"), "get") => (Deed::PlanBlindly(DENSITY), Told::Note(DENSITY)),
         ("leases", None, "create") => (Deed::Lead { given_up: false }, Told::Log),
         ("leases", Some("virt-advisor-operator"), "get" | "update") => (Deed::Lead { given_up: true }, Told::Log),
         ("events", None, "create") => (Deed::Tell, Told::Log),
@@ -208,6 +229,9 @@ async fn without(platform: &Platform, right: &Right) {
     let (deed, told) = purpose(right).unwrap();
     platform.tidy_up().await;
     platform.delete(&example()).await;
+    for name in ["descheduler", "descheduler-operator"] {
+        platform.delete(&deployment(name)).await;
+    }
     platform.populate().await;
     let settings = prepare(platform, &deed).await;
     platform.apply("installer", &role_without(right), "").await;
@@ -221,12 +245,16 @@ async fn without(platform: &Platform, right: &Right) {
         watchdog.refused().await.iter().any(|request| request.resource == resource).then_some(())
     })
     .await;
-    let said = format!("cannot {} resource \"{}\"", right.verb, right.resource);
+    let said = match told {
+        Told::Note(_) => "may not be read".to_owned(),
+        _ => format!("cannot {} resource \"{}\"", right.verb, right.resource),
+    };
     let what = format!("the lack of the right to {right} is told: {told:?}");
     let hint = eventually(&what, async || texts(platform, told).await.into_iter().find(|text| text.contains(&said)));
     if told != Told::Log {
         let text = hint.await;
-        assert!(text.contains("Grant this right") || text.contains("apply its roles again"), "{text}");
+        let is_hint = matches!(told, Told::Note(_));
+        assert!(is_hint || text.contains("Grant this right") || text.contains("apply its roles again"), "{text}");
     }
 
     for role in shipped("role.yaml") {
@@ -262,6 +290,12 @@ async fn texts(platform: &Platform, told: Told) -> Vec<String> {
             let about = |event: &&Value| event["regarding"]["name"] == profile && event["type"] == "Warning";
             events["items"].as_array().unwrap().iter().filter(about).map(|event| text(event, "note")).collect()
         }
+        Told::Note(profile) => {
+            let config = platform.config(profile).await;
+            let list = |at: &str| config.pointer(at).and_then(Value::as_array).cloned().unwrap_or_default();
+            let notes = list("/status/notes").iter().filter_map(Value::as_str).map(str::to_owned).collect::<Vec<_>>();
+            notes.into_iter().chain(list("/status/risks").iter().map(|risk| text(risk, "message"))).collect()
+        }
         Told::Log => Vec::new(),
     }
 }
@@ -289,6 +323,14 @@ async fn prepare(platform: &Platform, deed: &Deed) -> Settings {
             gate.reached().await;
             operator.end().await;
             gate.webhook.lift(platform, &some_descheduler()).await;
+        }
+        // What it has deployed is asked for where there is an operator.
+        Deed::Notice(_, object) if object["metadata"]["name"] == "descheduler" => {
+            platform.apply("installer", &deployment("descheduler-operator"), "").await;
+        }
+        Deed::PlanBlindly(_) => {
+            let unknown = json!({"name": "rendered-worker-unknown", "source": []});
+            platform.set_pool(json!({"configuration": unknown}), json!({"configuration": unknown})).await;
         }
         Deed::Report => {
             let mut object = config(MAGIC, json!({"action": "Apply"}));
@@ -324,7 +366,7 @@ async fn prepare(platform: &Platform, deed: &Deed) -> Settings {
 /// What somebody wants of the operator.
 async fn begin(platform: &Platform, deed: &Deed) {
     match deed {
-        Deed::Plan(profile) | Deed::Notice(profile, _) => {
+        Deed::Plan(profile) | Deed::PlanBlindly(profile) | Deed::Notice(profile, _) => {
             platform.configure(profile, json!({"action": "DryRun"})).await;
         }
         Deed::Follow => {
@@ -356,7 +398,7 @@ async fn finish(platform: &Platform, right: &Right, deed: &Deed) {
         Deed::Report => {
             platform.until(MAGIC, "told", |config| phase(config) == "Failed").await;
         }
-        Deed::Plan(profile) | Deed::Undo(profile, _) => {
+        Deed::Plan(profile) | Deed::PlanBlindly(profile) | Deed::Undo(profile, _) => {
             platform.until_phase(profile, "ReviewRequired").await;
         }
         Deed::Notice(_, object) => {

@@ -46,7 +46,7 @@ impl Reviewed {
     fn plan(&self) -> Plan {
         let list = Answer::List { version: "v1", items: self.pools.clone() };
         let facts = Facts::of([(Query::List(&kind::MACHINE_CONFIG_POOL), list)]);
-        let draft = Draft { intents: vec![self.intent.clone()], notes: self.notes.clone() };
+        let draft = Draft { intents: vec![self.intent.clone()], notes: self.notes.clone(), ..Draft::default() };
         Plan::assemble(self.about, draft, vec![self.preview.clone()], facts)
     }
 
@@ -145,7 +145,7 @@ fn the_digest_changes_with_severity_and_reboot_alone() {
     let mut unknown = known.clone();
     unknown.pools.clear();
     let unknown = {
-        let draft = Draft { intents: vec![unknown.intent], notes: vec![] };
+        let draft = Draft { intents: vec![unknown.intent], ..Draft::default() };
         Plan::assemble(&ABOUT, draft, vec![unknown.preview], Facts::default())
     };
     assert_eq!(unknown.items[0].item.impact_detail, Some(ImpactDetail { reboot: true, pools: vec![] }));

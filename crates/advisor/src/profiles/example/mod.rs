@@ -75,6 +75,6 @@ impl Planner for NoOptions {
             inputs: Vec::new(),
             weight: Weight::Trifle,
         };
-        Draft { intents: vec![intent], notes: Vec::new() }
+        Draft { intents: vec![intent], ..Draft::default() }
     }
 }

@@ -43,6 +43,7 @@ impl Planner for Options {
                 kind: &kind::MACHINE_CONFIG,
                 hint: "MachineConfig CRD is required for swap configuration (available on OpenShift)",
             });
+            requirements.extend(swap::requirements(facts));
         }
         requirements
             .push(Requirement::Kind { kind: &kind::HYPER_CONVERGED, hint: "Install OpenShift Virtualization via OLM" });

@@ -1,20 +1,26 @@
 //! Swap for worker nodes: a MachineConfig with the script that turns it on, the kubelet's settings, and two units.
 
+use api::virt_platform_config::Risk;
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::{Value, json};
 
 use crate::{
-    Access, Change, Draft, Facts, Intent, ObjectRef, Query,
-    intent::Weight,
-    kind, machine_config,
+    Access, Change, Draft, Facts, Intent, ObjectRef, Query, Requirement,
+    intent::{Weight, risk},
+    kind,
+    kubelet::{self, DROP_INS, SwapSupport, swap_support},
+    machine_config,
     ownership::{Ownership, names, ownership, owns_alone},
-    pools,
+    pools::{self, no_machine_reached},
 };
 
 const NAME: &str = "90-worker-kubelet-swap";
 const MANAGED: &str = "spec.config";
 const WHY: &str = "swap lets nodes hold more virtual machines than fit into memory at once";
 const WHY_NOT: &str = "the options turn swap off";
+
+const ADVICE: &str = "Upgrade to OpenShift 4.21 or newer, or allow swap by a KubeletConfig (failSwapOn: false and \
+                      memorySwap.swapBehavior: LimitedSwap) and let the pool roll it out; or set enableSwap: false";
 
 const SCRIPT: &str = include_str!("payload/find-swap-partition");
 const KUBELET: &str = include_str!("payload/90-swap.conf");
@@ -31,6 +37,8 @@ pub(super) fn access() -> Vec<Access> {
         Access::Delete(target()),
         Access::List(&kind::MACHINE_CONFIG_POOL),
         Access::Read(machine_config::policy()),
+        Access::ReadAny(&kind::MACHINE_CONFIG),
+        Access::Get(kubelet::cluster_version()),
     ]
 }
 
@@ -40,10 +48,47 @@ pub(super) fn wants(enabled: bool, facts: &Facts) -> Vec<Query> {
     if enabled || facts.version(&kind::MACHINE_CONFIG).is_some() {
         queries.push(pools::all());
     }
+    if enabled {
+        queries.extend(kubelet::wants(&pools::reached(facts, &labels()), facts));
+    }
     if enabled || facts.object(&target()).is_some() {
         queries.push(Query::Object(machine_config::policy()));
     }
     queries
+}
+
+/// Pools in which nodes would be lost, or reboot for nothing.
+pub(super) fn requirements(facts: &Facts) -> Vec<Requirement> {
+    let is_there = facts.object(&target()).is_some();
+    let unmet = |pool: &pools::Pool<'_>| {
+        let SwapSupport::Refused(why) = swap_support(*pool, facts) else { return None };
+        let now = match is_there {
+            false => String::new(),
+            true => format!(
+                " MachineConfig '{NAME}' is there already: a node with a partition labeled CNV_SWAP may not come back from its \
+                 next reboot. Take it out at once: set enableSwap: false and apply that plan."
+            ),
+        };
+        Some(Requirement::Unmet(format!(
+            "A kubelet that accepts swap, in MachineConfigPool '{}': {why}.{now} {ADVICE}",
+            pool.name()
+        )))
+    };
+    pools::reached(facts, &labels()).iter().filter_map(unmet).collect()
+}
+
+/// Pools of which nobody can tell.
+fn risks(facts: &Facts) -> Vec<Risk> {
+    let reached = pools::reached(facts, &labels());
+    let unknown = reached.iter().filter_map(|pool| {
+        let SwapSupport::Unknown(why) = swap_support(*pool, facts) else { return None };
+        let pool = pool.name();
+        Some(risk(
+            "SwapSupportUnknown",
+            format!("MachineConfigPool '{pool}': {why}. A kubelet that does not accept swap does not start, and its node is lost. {ADVICE}"),
+        ))
+    });
+    unknown.chain(no_machine_reached(NAME, facts, &reached)).collect()
 }
 
 pub(super) fn plan(enabled: bool, facts: &Facts) -> Draft {
@@ -61,20 +106,20 @@ pub(super) fn plan(enabled: bool, facts: &Facts) -> Draft {
     if enabled {
         let message = format!("MachineConfig '{NAME}' will be configured to enable kubelet swap");
         let change = Change::Apply { fields: object(Some(config())), remove: Vec::new() };
-        return Draft { intents: vec![intent(change, message)], notes: Vec::new() };
+        return Draft { intents: vec![intent(change, message)], risks: risks(facts), ..Draft::default() };
     }
     let Some(live) = facts.object(&target()) else { return Draft::default() };
     match ownership(live) {
         Ownership::Ours => {
             let message = format!("MachineConfig '{NAME}' will be deleted to disable kubelet swap");
-            Draft { intents: vec![intent(Change::Delete, message)], notes: Vec::new() }
+            Draft { intents: vec![intent(Change::Delete, message)], ..Draft::default() }
         }
         Ownership::Shared { with } if owns_alone(live, MANAGED) => {
             // An apply that leaves our fields out removes those that nobody else has set too.
             let change = Change::Apply { fields: object(None), remove: Vec::new() };
             let others = with.join(", ");
             let message = format!("Swap will be taken out of MachineConfig '{NAME}', which {others} also configures");
-            Draft { intents: vec![intent(change, message)], notes: Vec::new() }
+            Draft { intents: vec![intent(change, message)], ..Draft::default() }
         }
         Ownership::Shared { with: owners } | Ownership::Foreign { of: owners } => {
             let owners = names(&owners);
@@ -83,11 +128,16 @@ pub(super) fn plan(enabled: bool, facts: &Facts) -> Draft {
     }
 }
 
+/// The labels under which pools take the config.
+fn labels() -> Value {
+    json!({"machineconfiguration.openshift.io/role": "worker"})
+}
+
 fn object(config: Option<Value>) -> Value {
     let mut object = json!({
         "apiVersion": "machineconfiguration.openshift.io/v1",
         "kind": "MachineConfig",
-        "metadata": {"labels": {"machineconfiguration.openshift.io/role": "worker"}, "name": NAME},
+        "metadata": {"labels": labels(), "name": NAME},
     });
     if let Some(config) = config {
         object["spec"] = json!({"config": config});
@@ -101,7 +151,7 @@ fn config() -> Value {
         "ignition": {"version": "3.2.0"},
         "storage": {"files": [
             file("/etc/find-swap-partition", 0o755, SCRIPT),
-            file("/etc/openshift/kubelet.conf.d/90-swap.conf", 0o644, KUBELET),
+            file(&format!("{DROP_INS}/90-swap.conf"), 0o644, KUBELET),
         ]},
         "systemd": {"units": [
             {"contents": PROVISION_UNIT, "enabled": true, "name": "swap-provision.service"},

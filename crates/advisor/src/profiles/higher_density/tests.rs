@@ -134,7 +134,22 @@ fn no_more_is_asked_than_the_plan_depends_on_and_nothing_twice() {
     const POOLS: &str = "all machineconfigpools";
     const POLICY: &str = "MachineConfiguration cluster";
     let cases: Vec<(&str, World, Value, Vec<Vec<&str>>)> = vec![
-        ("by default", installed(), json!({}), vec![vec![HCO, CONFIG, POOLS, POLICY]]),
+        (
+            "by default, with what tells how kubelets take swap",
+            installed(),
+            json!({}),
+            vec![vec![HCO, CONFIG, POOLS, POLICY], vec!["MachineConfig rendered-worker"]],
+        ),
+        (
+            "the version is asked for where the nodes' config does not tell",
+            installed().with(machine_config("rendered-worker", json!({}))),
+            json!({}),
+            vec![
+                vec![HCO, CONFIG, POOLS, POLICY],
+                vec!["MachineConfig rendered-worker"],
+                vec!["ClusterVersion version"],
+            ],
+        ),
         (
             "without swap, only the pools tell how far a removal is",
             installed(),

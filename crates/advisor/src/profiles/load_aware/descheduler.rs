@@ -3,7 +3,7 @@
 use api::{names::FIELD_MANAGER, virt_platform_config::Input};
 use serde_json::{Value, json};
 
-use super::Options;
+use super::{Options, operator};
 use crate::{
     Access, Change, Draft, Facts, Intent, ObjectRef, Query, fields, hyper_converged,
     intent::Weight,
@@ -12,19 +12,23 @@ use crate::{
     schema,
 };
 
+pub(super) const ITEM: &str = "enable-load-aware-descheduling";
+
 /// Profiles of the administrator's that go with ours.
 const PRESERVED: [&str; 2] = ["AffinityAndTaints", "SoftTopologyAndDuplicates"];
 
-fn target() -> ObjectRef {
+pub(super) fn target() -> ObjectRef {
     ObjectRef::namespaced(&KUBE_DESCHEDULER, "openshift-kube-descheduler-operator", "cluster")
 }
 
 pub(super) fn access() -> Vec<Access> {
-    vec![Access::Create(target()), Access::Read(ObjectRef::definition(&KUBE_DESCHEDULER))]
+    let own = [Access::Create(target()), Access::Read(ObjectRef::definition(&KUBE_DESCHEDULER))];
+    own.into_iter().chain(operator::access()).collect()
 }
 
-pub(super) fn wants() -> Vec<Query> {
-    vec![Query::Object(target()), Query::Object(ObjectRef::definition(&KUBE_DESCHEDULER))]
+pub(super) fn wants(facts: &Facts) -> Vec<Query> {
+    let own = [Query::Object(target()), Query::Object(ObjectRef::definition(&KUBE_DESCHEDULER))];
+    own.into_iter().chain(operator::wants(facts)).collect()
 }
 
 /// What becomes of load on releases that differ. The newest measures the processor and memory.
@@ -51,7 +55,8 @@ pub(super) fn plan(options: &Options, facts: &Facts) -> Draft {
         "profiles": profiles(live, profile),
     });
     let mut managed = vec!["spec.deschedulingIntervalSeconds", "spec.mode", "spec.profiles"];
-    let (mut inputs, mut remove, mut notes) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut inputs, mut remove, mut notes) =
+        (Vec::new(), Vec::new(), operator::note(facts).into_iter().collect::<Vec<_>>());
     if profile == LONG_LIFECYCLE {
         notes.push(MOST_STAY.to_owned());
     } else {
@@ -67,7 +72,7 @@ pub(super) fn plan(options: &Options, facts: &Facts) -> Draft {
         spec["managementState"] = state;
     }
     let intent = Intent {
-        name: "enable-load-aware-descheduling",
+        name: ITEM,
         target: target(),
         version,
         change: Change::Apply {
@@ -89,7 +94,7 @@ pub(super) fn plan(options: &Options, facts: &Facts) -> Draft {
         inputs,
         weight: Weight::Component,
     };
-    Draft { intents: vec![intent], notes }
+    Draft { intents: vec![intent], notes, ..Draft::default() }
 }
 
 fn has(schema: Option<&Value>, path: &str) -> bool {

@@ -1,6 +1,7 @@
 //! `load-aware-rebalancing`: the descheduler moves virtual machines away from busy nodes, and nodes report pressure.
 
 mod descheduler;
+mod operator;
 mod options;
 mod profile;
 mod psi;

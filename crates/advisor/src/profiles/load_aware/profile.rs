@@ -1,9 +1,11 @@
 //! What the profile requires, wants and plans.
 
-use api::virt_platform_config::{Input, Options as AllOptions, Severity};
+use api::virt_platform_config::{Input, Item, Options as AllOptions, Severity};
 
-use super::{Options, descheduler, psi};
-use crate::{About, Access, Draft, Facts, InvalidOptions, Planner, Profile, Query, Requirement, hyper_converged, kind};
+use super::{Options, descheduler, operator, psi};
+use crate::{
+    About, Access, Draft, Effect, Facts, InvalidOptions, Planner, Profile, Query, Requirement, hyper_converged, kind,
+};
 
 #[derive(Debug)]
 pub struct LoadAware;
@@ -49,7 +51,7 @@ impl Planner for Options {
     }
 
     fn wants(&self, facts: &Facts) -> Vec<Query> {
-        let mut queries = descheduler::wants();
+        let mut queries = descheduler::wants(facts);
         if self.limit_total.is_none() || self.limit_node.is_none() {
             queries.push(hyper_converged::wants(facts));
         }
@@ -59,6 +61,14 @@ impl Planner for Options {
 
     fn input_changed(&self, before: &Input, after: &Input) -> String {
         descheduler::limit_changed(before, after)
+    }
+
+    fn effect(&self, item: &Item, facts: &Facts) -> Effect {
+        match item.name.as_str() {
+            psi::ITEM => psi::effect(facts),
+            descheduler::ITEM => operator::effect(facts),
+            _ => Effect::Unreported,
+        }
     }
 
     fn plan(&self, facts: &Facts) -> Draft {

@@ -1,22 +1,24 @@
 //! Pressure stall information: the kernel argument `psi=1` on worker nodes, by a MachineConfig of our own.
 
-use api::names::FIELD_MANAGER;
+use api::{names::FIELD_MANAGER, virt_platform_config::Risk};
 use serde_json::{Value, json};
 
 use crate::{
-    Access, Change, Draft, Facts, Intent, ObjectRef, Query, fields,
-    intent::Weight,
+    Access, Change, Draft, Effect, Facts, Intent, ObjectRef, Query, fields,
+    intent::{Weight, risk},
     kernel_arguments, kind,
     ownership::{Ownership, names, ownership},
-    pools,
+    pools::{self, no_machine_reached},
 };
 
 const NAME: &str = "99-worker-psi-karg";
-const ITEM: &str = "enable-psi-metrics";
+pub(super) const ITEM: &str = "enable-psi-metrics";
 const NAME_OF_PSI: &str = "psi";
 const PSI: &str = "psi=1";
 const ROLE: &str = "machineconfiguration.openshift.io/role";
 const MANAGED: &str = "spec.kernelArguments";
+/// A pool with more configs than this is looked at in part.
+const MOST_SOURCES: usize = 32;
 const WHY_NOT: &str = "the options turn PSI metrics off";
 const WHY: &str = "with pressure stall information the descheduler sees contention, and not just use";
 
@@ -48,8 +50,77 @@ pub(super) fn wants(enabled: bool, facts: &Facts) -> Vec<Query> {
     if enabled {
         let reached = pools::reached(facts, &labels());
         queries.extend(pools::rendered_configs(&reached).map(Query::Object));
+        for pool in reached.iter().filter(|pool| rendered(pool, facts).is_some_and(|config| !is_on(config))) {
+            let more = later_sources(*pool).filter(|query| !queries.contains(query)).collect::<Vec<_>>();
+            queries.extend(more);
+        }
     }
     queries
+}
+
+/// The configs of a pool that may overrule ours: those that are merged later by their name, and those of a custom pool, which
+/// are merged after all others whatever they are called.
+fn later_sources<'a>(pool: pools::Pool<'a>) -> impl Iterator<Item = Query> + use<'a> {
+    let is_custom = pool.name() != "worker";
+    let sources = pool.sources().filter(move |name| *name > NAME || (is_custom && *name != NAME));
+    sources.take(MOST_SOURCES).map(|name| Query::Evidence(ObjectRef::cluster(&kind::MACHINE_CONFIG, name)))
+}
+
+fn rendered<'a>(pool: &pools::Pool<'_>, facts: &'a Facts) -> Option<&'a Value> {
+    let name = pool.rendered()?;
+    facts.object(&ObjectRef::cluster(&kind::MACHINE_CONFIG, name))
+}
+
+/// The config that comes after ours in a pool and turns PSI off, with what it says.
+fn overruled_by<'a>(pool: pools::Pool<'a>, facts: &'a Facts) -> Option<(&'a str, &'a str)> {
+    let config = |name: &str| facts.evidence(&ObjectRef::cluster(&kind::MACHINE_CONFIG, name));
+    let role = |config: &Value| config.pointer("/metadata/labels").map_or(Value::Null, |labels| labels[ROLE].clone());
+    let mut later: Vec<_> = pool
+        .sources()
+        .filter_map(|name| Some((name, config(name)?)))
+        .map(|(name, config)| ((role(config) != "worker", name), config))
+        .filter(|(place, _)| *place > (false, NAME))
+        .collect();
+    later.sort_by_key(|(place, _)| *place);
+    let last = later.iter().rev().find_map(|((_, name), config)| {
+        let is_psi = |argument: &&str| kernel_arguments::name(argument) == NAME_OF_PSI;
+        Some((*name, *config, kernel_arguments::of(config).filter(is_psi).last()?))
+    });
+    last.filter(|(_, config, _)| !is_on(config)).map(|(name, _, argument)| (name, argument))
+}
+
+/// Whether the nodes of all pools that run our config report pressure.
+pub(super) fn effect(facts: &Facts) -> Effect {
+    let reached = pools::reached(facts, &labels());
+    let off = reached
+        .iter()
+        .find(|pool| pool.is_rendered_from(NAME) && rendered(pool, facts).is_some_and(|config| !is_on(config)));
+    let Some(pool) = off else { return Effect::Confirmed };
+    let name = pool.name();
+    Effect::Refused(match overruled_by(*pool, facts) {
+        Some((config, argument)) => format!(
+            "MachineConfigPool '{name}' runs without PSI metrics: MachineConfig '{config}' is merged after '{NAME}' and says \
+             '{argument}'. Take that argument out of it"
+        ),
+        None => format!("MachineConfigPool '{name}' runs without PSI metrics although it has taken in '{NAME}'"),
+    })
+}
+
+/// What speaks against turning it on.
+fn risks(facts: &Facts) -> Vec<Risk> {
+    let reached = pools::reached(facts, &labels());
+    let overruled = reached.iter().filter_map(|pool| {
+        let (config, argument) = overruled_by(*pool, facts)?;
+        Some(risk(
+            "PsiOverruled",
+            format!(
+                "MachineConfig '{config}' is merged after '{NAME}' in MachineConfigPool '{}' and says '{argument}': its nodes would \
+                 reboot, and PSI metrics stay off. Take that argument out of it first",
+                pool.name()
+            ),
+        ))
+    });
+    overruled.chain(no_machine_reached(NAME, facts, &reached)).collect()
 }
 
 pub(super) fn plan(enabled: bool, facts: &Facts) -> Draft {
@@ -71,7 +142,7 @@ fn turn_on(facts: &Facts) -> Draft {
         Some(pools) => format!("PSI metrics already effective in {pools}"),
         None => format!("MachineConfig '{NAME}' will be configured to enable PSI metrics"),
     };
-    Draft { intents: vec![intent(apply(with_psi(live)), message, WHY, facts)], notes: Vec::new() }
+    Draft { intents: vec![intent(apply(with_psi(live)), message, WHY, facts)], risks: risks(facts), ..Draft::default() }
 }
 
 /// Takes back what we did: the whole object when there is nothing else in it, else only our argument. The list is one
@@ -95,7 +166,7 @@ fn turn_off(facts: &Facts) -> Draft {
             (change, format!("'{PSI}' will be taken out of MachineConfig '{NAME}' to disable PSI metrics"))
         }
     };
-    Draft { intents: vec![intent(change, message, WHY_NOT, facts)], notes: Vec::new() }
+    Draft { intents: vec![intent(change, message, WHY_NOT, facts)], ..Draft::default() }
 }
 
 fn left_alone(owners: &[String]) -> Draft {
@@ -156,11 +227,8 @@ fn owns_arguments(live: &Value) -> bool {
 /// in it and no longer does, it is about to end.
 fn effective_in(facts: &Facts, is_set: bool) -> Option<String> {
     let reached = pools::reached(facts, &labels());
-    let is_effective = |pool: &pools::Pool<'_>| {
-        let rendered = pool.rendered().map(|name| ObjectRef::cluster(&kind::MACHINE_CONFIG, name));
-        let config = rendered.and_then(|rendered| facts.object(&rendered));
-        config.is_some_and(is_on) && (is_set || !pool.is_rendered_from(NAME))
-    };
+    let is_effective =
+        |pool: &pools::Pool<'_>| rendered(pool, facts).is_some_and(is_on) && (is_set || !pool.is_rendered_from(NAME));
     let names: Vec<_> = reached.iter().map(|pool| format!("'{}'", pool.name())).collect();
     let kind = if names.len() == 1 { "MachineConfigPool" } else { "MachineConfigPools" };
     (!reached.is_empty() && reached.iter().all(is_effective)).then(|| format!("{kind} {}", names.join(", ")))

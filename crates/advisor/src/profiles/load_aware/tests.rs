@@ -1,6 +1,7 @@
 //! The rules of the profile, one table each.
 
 mod descheduler;
+mod effect;
 mod psi;
 
 use api::virt_platform_config::{Input, Severity};
@@ -8,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::{LoadAware, descheduler::scaled};
 use crate::{
-    Change, Intent, Profile, Verb,
+    Change, Draft, Intent, Profile, Verb,
     fields::Path,
     kind::{HYPER_CONVERGED, KUBE_DESCHEDULER, MACHINE_CONFIG, MACHINE_CONFIG_POOL},
     kube_descheduler::Release,
@@ -51,6 +52,11 @@ fn live_descheduler(spec: Value) -> Value {
     })
 }
 
+/// The notes of a plan, but for the one that there is no operator in this cluster.
+fn notes(draft: &Draft) -> Vec<&str> {
+    draft.notes.iter().map(String::as_str).filter(|note| !note.starts_with("No operator reports")).collect()
+}
+
 fn psi_config(arguments: Value) -> Value {
     machine_config(PSI, json!({"kernelArguments": arguments}))
 }
@@ -79,7 +85,7 @@ fn spec(world: &World, options: Value) -> Value {
 #[test]
 fn the_plan_has_two_items_and_pressure_comes_first() {
     let draft = World::cluster("5.1").draft(NAME, Value::Null);
-    assert_eq!(draft.notes, [""; 0]);
+    assert_eq!(notes(&draft), [""; 0]);
     let [psi, descheduler] = &draft.intents[..] else { panic!("{draft:?}") };
 
     assert_eq!(psi.name, "enable-psi-metrics");
@@ -169,6 +175,7 @@ fn bare() -> World {
 
 const DESCHEDULER: &str = "KubeDescheduler openshift-kube-descheduler-operator/cluster";
 const DEFINITION: &str = "CustomResourceDefinition kubedeschedulers.operator.openshift.io";
+const OPERATOR: &str = "Deployment openshift-kube-descheduler-operator/descheduler-operator";
 const HCO: &str = "HyperConverged openshift-cnv/kubevirt-hyperconverged";
 const UPSTREAM_HCO: &str = "HyperConverged kubevirt-hyperconverged/kubevirt-hyperconverged";
 const CONFIG: &str = "MachineConfig 99-worker-psi-karg";
@@ -187,14 +194,14 @@ fn no_more_is_asked_than_the_plan_depends_on_and_nothing_twice() {
             "by default, what the nodes run is asked as soon as the pools are known",
             World::cluster("5.1").with(hco()),
             json!({}),
-            vec![vec![DESCHEDULER, DEFINITION, HCO, CONFIG, POOLS], vec!["MachineConfig rendered-worker"]],
+            vec![vec![DESCHEDULER, DEFINITION, OPERATOR, HCO, CONFIG, POOLS], vec!["MachineConfig rendered-worker"]],
         ),
         (
             "HyperConverged is looked for in the upstream namespace when it is not in the first",
             World::cluster("5.1"),
             json!({}),
             vec![
-                vec![DESCHEDULER, DEFINITION, HCO, CONFIG, POOLS],
+                vec![DESCHEDULER, DEFINITION, OPERATOR, HCO, CONFIG, POOLS],
                 vec![UPSTREAM_HCO, "MachineConfig rendered-worker"],
             ],
         ),
@@ -202,14 +209,14 @@ fn no_more_is_asked_than_the_plan_depends_on_and_nothing_twice() {
             "but not where the kind is unknown",
             bare(),
             json!({}),
-            vec![vec![DESCHEDULER, DEFINITION, HCO, CONFIG, POOLS]],
+            vec![vec![DESCHEDULER, DEFINITION, OPERATOR, HCO, CONFIG, POOLS]],
         ),
         (
             "every pool that the argument would reach",
             World::cluster("5.1").with(hco()).with(pool("gpu", &["worker", "gpu"], 1)),
             json!({}),
             vec![
-                vec![DESCHEDULER, DEFINITION, HCO, CONFIG, POOLS],
+                vec![DESCHEDULER, DEFINITION, OPERATOR, HCO, CONFIG, POOLS],
                 vec!["MachineConfig rendered-worker", "MachineConfig rendered-gpu"],
             ],
         ),
@@ -217,25 +224,48 @@ fn no_more_is_asked_than_the_plan_depends_on_and_nothing_twice() {
             "without pressure metrics, only the pools tell how far a removal is",
             World::cluster("5.1").with(hco()),
             no_psi(),
-            vec![vec![DESCHEDULER, DEFINITION, HCO, CONFIG], vec![POOLS]],
+            vec![vec![DESCHEDULER, DEFINITION, OPERATOR, HCO, CONFIG], vec![POOLS]],
         ),
         (
             "unless there is something to take back: then the pools tell how many nodes reboot",
             World::cluster("5.1").with(hco()).with(ours(psi_config(json!(["psi=1"])))),
             no_psi(),
-            vec![vec![DESCHEDULER, DEFINITION, HCO, CONFIG], vec![POOLS]],
+            vec![vec![DESCHEDULER, DEFINITION, OPERATOR, HCO, CONFIG], vec![POOLS]],
         ),
         (
             "with both limits fixed, HyperConverged does not matter",
             World::cluster("5.1").with(hco()),
             off(json!({"evictionLimitTotal": 7, "evictionLimitNode": 3})),
-            vec![vec![DESCHEDULER, DEFINITION, CONFIG], vec![POOLS]],
+            vec![vec![DESCHEDULER, DEFINITION, OPERATOR, CONFIG], vec![POOLS]],
+        ),
+        (
+            "an operator that is there tells what it has deployed",
+            World::cluster("5.1").with(hco()).with(json!({"kind": "Deployment", "metadata": {
+                "name": "descheduler-operator", "namespace": NAMESPACE,
+            }})),
+            no_psi(),
+            vec![
+                vec![DESCHEDULER, DEFINITION, OPERATOR, HCO, CONFIG],
+                vec!["Deployment openshift-kube-descheduler-operator/descheduler", POOLS],
+            ],
+        ),
+        (
+            "configs that may overrule the argument",
+            World::cluster("5.1")
+                .with(hco())
+                .with(rendered_from(pool("worker", &["worker"], 3), &["00-a", "99-worker-ssh"])),
+            json!({}),
+            vec![
+                vec![DESCHEDULER, DEFINITION, OPERATOR, HCO, CONFIG, POOLS],
+                vec!["MachineConfig rendered-worker"],
+                vec!["MachineConfig 99-worker-ssh"],
+            ],
         ),
         (
             "with one limit fixed, it does for the other",
             World::cluster("5.1").with(hco()),
             off(json!({"evictionLimitTotal": 7})),
-            vec![vec![DESCHEDULER, DEFINITION, HCO, CONFIG], vec![POOLS]],
+            vec![vec![DESCHEDULER, DEFINITION, OPERATOR, HCO, CONFIG], vec![POOLS]],
         ),
     ];
     for (case, world, options, expected) in cases {

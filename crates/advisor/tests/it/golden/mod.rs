@@ -5,6 +5,7 @@
 
 use advisor::{Plan, PlannedItem, kind::HYPER_CONVERGED};
 use api::names::FIELD_MANAGER;
+use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::{Value, json};
 
 use crate::world::{World, definition, documents, machine_config, ours, pool, sample, set_by, stored};
@@ -145,6 +146,13 @@ fn differences() -> Vec<Difference> {
             },
             units,
         ),
+        difference(
+            Appendix,
+            SWAP,
+            "/desiredState/spec/config/storage/files/0/contents/source",
+            Replace { theirs: appendix_script(), ours: script().into() },
+            "the guide's script fails where it is run twice or finds no partition, and with it a rollout that restarts the unit",
+        ),
         difference(Appendix, SWAP, "/diff", reword("@@ -0,0 +1,53 @@", hunk_of_swap()), units),
         difference(Appendix, SWAP, "/diff", reword("\n...\n", rest_of_swap()), "the guide leaves out the rest"),
         difference(
@@ -155,6 +163,18 @@ fn differences() -> Vec<Difference> {
             "the guide leaves out the last line of its hunk, which it counts",
         ),
     ]
+}
+
+/// The script as the plan carries it.
+fn script() -> String {
+    let text = include_bytes!("../../../src/profiles/higher_density/payload/find-swap-partition");
+    format!("data:text/plain;charset=utf-8;base64,{}", BASE64_STANDARD.encode(text))
+}
+
+/// The script of the guide.
+fn appendix_script() -> Value {
+    let items = Section::Appendix.status()["items"].take();
+    items[0]["desiredState"]["spec"]["config"]["storage"]["files"][0]["contents"]["source"].clone()
 }
 
 /// The header of the only hunk in the stored diff of the swap item.

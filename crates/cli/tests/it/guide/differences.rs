@@ -1,6 +1,7 @@
 //! How we differ from the workflow guide on purpose: where, how, and why. The files beside this one hold the YAML that the
 //! guide prints, word for word.
 
+use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::{Value, json};
 
 use super::compare::{Difference, Shape, What, complaints};
@@ -197,6 +198,16 @@ fn load_aware_items() -> Vec<Row> {
         ),
         (
             &[Review, Progress, Completed, Drift, Resolved],
+            "status.notes",
+            adds(json!([
+                "No operator reports on KubeDescheduler openshift-kube-descheduler-operator/cluster: there is no Deployment \
+                 openshift-kube-descheduler-operator/descheduler-operator. What is written counts as done, and nobody confirms that \
+                 it is in effect"
+            ])),
+            "on this cluster there is no operator that would confirm it",
+        ),
+        (
+            &[Review, Progress, Completed, Drift, Resolved],
             "status.items[enable-load-aware-descheduling].removes",
             adds(json!(["spec.profileCustomizations.devLowNodeUtilizationThresholds"])),
             "the descheduler's operator refuses a second threshold, so there must be none",
@@ -222,6 +233,9 @@ fn appendix() -> Vec<Row> {
     });
     let provision = include_str!("../../../../advisor/src/profiles/higher_density/payload/swap-provision.service");
     let unit = differs("[Unit]\nDescription=Provision and enable swap\n...\n", provision);
+    let theirs = &Appendix.object()["status"]["items"][0]["desiredState"]["spec"]["config"]["storage"]["files"][0];
+    let script = include_bytes!("../../../../advisor/src/profiles/higher_density/payload/find-swap-partition");
+    let script = format!("data:text/plain;charset=utf-8;base64,{}", BASE64_STANDARD.encode(script));
     // The whole diff; up to the line that the appendix breaks off after, it has to be the same.
     let diff = include_str!("../../../../advisor/tests/it/golden/swap.diff");
     let (shown, rest) = diff.split_once("+kind: MachineConfig").unwrap();
@@ -248,6 +262,12 @@ fn appendix() -> Vec<Row> {
             "status.items[enable-kubelet-swap].desiredState.spec.config.systemd.units[cgroup-system-slice-config.service]",
             adds(restriction),
             brief,
+        ),
+        (
+            &[Appendix],
+            "status.items[enable-kubelet-swap].desiredState.spec.config.storage.files[/etc/find-swap-partition].contents.source",
+            differs(theirs["contents"]["source"].clone(), script),
+            "the guide's script fails where it is run twice or finds no partition, and with it a rollout that restarts the unit",
         ),
         (&[Appendix], "status.items[enable-kubelet-swap].diff", reads("@@ -0,0 +1,53 @@", hunk), units),
         (&[Appendix], "status.items[enable-kubelet-swap].diff", reads("\n...\n", rest), brief),

@@ -71,11 +71,11 @@ fn nothing_is_added_where_pressure_metrics_are_on_already() {
         let names: Vec<_> = draft.intents.iter().map(|intent| intent.name).collect();
         match expected {
             Some(note) => {
-                assert_eq!(draft.notes, [note], "{case}");
+                assert_eq!(notes(&draft), [note], "{case}");
                 assert_eq!(names, ["enable-load-aware-descheduling"], "{case}");
             }
             None => {
-                assert_eq!(draft.notes, [""; 0], "{case}");
+                assert_eq!(notes(&draft), [""; 0], "{case}");
                 assert_eq!(names, ["enable-psi-metrics", "enable-load-aware-descheduling"], "{case}");
             }
         }
@@ -172,7 +172,7 @@ fn turned_off_what_is_ours_is_taken_back_and_nothing_else() {
     for (case, live, expected) in cases {
         let world = live.into_iter().fold(base(), World::with);
         let draft = world.draft(NAME, no_psi());
-        assert_eq!(draft.notes, [""; 0], "{case}");
+        assert_eq!(notes(&draft), [""; 0], "{case}");
         let (psi, descheduler) = draft.intents.split_at(draft.intents.len() - 1);
         assert_eq!(descheduler[0].name, "enable-load-aware-descheduling", "{case}");
         let found = psi.first().map(|intent| {
@@ -242,7 +242,7 @@ fn turned_off_what_is_not_ours_stays_and_the_plan_says_so() {
     ];
     for (case, live, expected) in cases {
         let draft = World::cluster("5.1").with(live).draft(NAME, no_psi());
-        assert_eq!(draft.notes, [expected], "{case}");
+        assert_eq!(notes(&draft), [&expected], "{case}");
         assert_eq!(draft.intents.len(), 1, "{case}");
     }
 }
@@ -250,5 +250,5 @@ fn turned_off_what_is_not_ours_stays_and_the_plan_says_so() {
 #[test]
 fn without_machine_configs_there_is_nothing_to_turn_off() {
     let draft = World::cluster("5.1").without(&MACHINE_CONFIG).draft(NAME, no_psi());
-    assert_eq!((draft.intents.len(), draft.notes.len()), (1, 0));
+    assert_eq!((draft.intents.len(), notes(&draft).len()), (1, 0));
 }
