@@ -28,9 +28,11 @@ async fn a_plan_reads_each_object_once_and_a_thousand_other_objects_cost_nothing
         before,
         [
             "get customresourcedefinitions.apiextensions.k8s.io kubedeschedulers.operator.openshift.io by us: 200",
+            "get deployments.apps openshift-kube-descheduler-operator/descheduler-operator by us: 404",
             "get hyperconvergeds.hco.kubevirt.io openshift-cnv/kubevirt-hyperconverged by us: 200",
             "get kubedeschedulers.operator.openshift.io openshift-kube-descheduler-operator/cluster by us: 404",
             "get machineconfigs.machineconfiguration.openshift.io 99-worker-psi-karg by us: 404",
+            "get machineconfigs.machineconfiguration.openshift.io 99-worker-ssh by us: 200",
             &format!("get machineconfigs.machineconfiguration.openshift.io {rendered} by us: 200"),
             "list machineconfigpools.machineconfiguration.openshift.io by us: 200",
             "patch kubedeschedulers.operator.openshift.io openshift-kube-descheduler-operator/cluster (dry run) by us: 201",

@@ -223,7 +223,7 @@ async fn psi_that_is_effective_already_needs_no_item() {
     let plan = platform.plan(LOAD_AWARE).await;
     assert_eq!(plan.items.len(), 1);
     assert_eq!(
-        plan.notes,
+        plan.notes[..1],
         [
             "PSI metrics already effective in MachineConfigPool 'worker' through another MachineConfig: '99-worker-psi-karg' is not needed"
         ]
