@@ -96,12 +96,28 @@ pub struct Exclusion {
     pub fields: [&'static str; 2],
     /// The first release that has both.
     pub since: Release,
+    /// What the operator writes to its log.
+    pub message: &'static str,
 }
 
 pub const EXCLUSIONS: [Exclusion; 3] = [
-    Exclusion { fields: ["devLowNodeUtilizationThresholds", "devDeviationThresholds"], since: Release::V4_18 },
-    Exclusion { fields: ["thresholdPriority", "thresholdPriorityClassName"], since: Release::V4_17 },
-    Exclusion { fields: ["namespaces.included", "namespaces.excluded"], since: Release::V4_17 },
+    Exclusion {
+        fields: ["devLowNodeUtilizationThresholds", "devDeviationThresholds"],
+        since: Release::V4_18,
+        message: "only one of DevLowNodeUtilizationThresholds and DevDeviationThresholds customizations can be configured \
+                  simultaneously",
+    },
+    Exclusion {
+        fields: ["thresholdPriority", "thresholdPriorityClassName"],
+        since: Release::V4_17,
+        message: "It is invalid to set both .spec.profileCustomizations.thresholdPriority and \
+                  .spec.profileCustomizations.ThresholdPriorityClassName fields",
+    },
+    Exclusion {
+        fields: ["namespaces.included", "namespaces.excluded"],
+        since: Release::V4_17,
+        message: "It is forbidden to combine both included and excluded namespaces",
+    },
 ];
 
 impl Exclusion {
