@@ -2,11 +2,12 @@
 //!
 //! A KubeDescheduler becomes a policy and flags ([`Policy`]) by the operator's rules, and the real program runs with
 //! them for as long as the object is there. What decides is a function of values: [`Policy::of`], [`Gauge`],
-//! [`soft_taint`]. The rest watches, keeps one process alive, and tells in the object's status how that goes.
+//! [`soft_taint`]. The rest watches, keeps one process alive, and tells in the cluster how that goes.
 
 mod gauge;
 mod guard;
 pub mod names;
+mod operand;
 mod operator;
 mod policy;
 mod process;
@@ -14,6 +15,7 @@ mod proxy;
 mod refusal;
 mod sample;
 mod settings;
+mod sight;
 pub mod soft_taint;
 mod soft_tainter;
 mod spec;

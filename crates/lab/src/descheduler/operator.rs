@@ -2,14 +2,11 @@
 
 use std::time::Duration;
 
-use advisor::kind::KUBE_DESCHEDULER;
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{Namespace, Node, Secret};
+use k8s_openapi::api::core::v1::Secret;
 use kube::{
-    Api, Client, ResourceExt,
-    api::{ApiResource, DynamicObject, Patch, PatchParams, PostParams},
-    core::PartialObjectMeta,
-    runtime::watcher::{Config, Event},
+    Api, Client,
+    api::{Patch, PatchParams, PostParams},
 };
 use serde_json::{Value, json};
 use tokio::{
@@ -20,14 +17,12 @@ use tokio::{
 use tracing::{info, warn};
 
 use super::{
-    Orders, Policy, Settings, State, Surroundings, names,
+    Orders, Policy, Refusal, Settings, State, names,
+    operand::Operand,
     process::{Descheduler, Home},
+    sight::{self, News, Object, Sight},
     status::status,
-    verdict::{Object, Sight, Verdict, verdict},
-};
-use crate::{
-    listing::{Change, Listing},
-    watch as watches,
+    verdict::{Verdict, verdict},
 };
 
 const BACKLOG: usize = 256;
@@ -45,30 +40,6 @@ const TROUBLE_FREE: Duration = Duration::from_secs(60);
 /// How long until a status that could not be written is tried again.
 const TELL_AGAIN: Duration = Duration::from_secs(2);
 
-#[derive(Debug)]
-enum News {
-    Object(Box<Event<DynamicObject>>),
-    Namespace(Box<Event<PartialObjectMeta<Namespace>>>),
-    Node(Box<Event<PartialObjectMeta<Node>>>),
-}
-
-pub(super) fn resource() -> ApiResource {
-    let kind = &KUBE_DESCHEDULER;
-    let version = kind.versions.first().copied().unwrap_or("v1");
-    ApiResource {
-        group: kind.group.into(),
-        version: version.into(),
-        api_version: kind.api_version(version),
-        kind: kind.kind.into(),
-        plural: kind.plural.into(),
-    }
-}
-
-/// The one KubeDescheduler that counts.
-pub(super) fn only_ours() -> Config {
-    Config::default().fields(&format!("metadata.name={}", names::OBJECT))
-}
-
 /// A running descheduler, and since when.
 #[derive(Debug)]
 struct Current {
@@ -85,11 +56,8 @@ pub(super) struct Operator {
     psi: watch::Receiver<bool>,
     news: mpsc::Receiver<News>,
     _watches: JoinSet<()>,
-    listings: (Listing, Listing, Listing),
-    listed: [bool; 3],
     sight: Sight,
-    /// As of when everything was first known, like the operator's own.
-    protected: Vec<String>,
+    operand: Operand,
     current: Option<Current>,
     failures: u32,
     not_before: Option<Instant>,
@@ -113,16 +81,10 @@ impl Operator {
         psi: watch::Receiver<bool>,
     ) -> Operator {
         let (send, news) = mpsc::channel(BACKLOG);
-        let mut watched = JoinSet::new();
-        if settings.orders == Orders::KubeDescheduler {
-            let objects = Api::namespaced_with(client.clone(), names::NAMESPACE, &resource());
-            watched.spawn(watches::watch(objects, only_ours(), |_| {}, News::Object, send.clone()));
-            let namespaces = Api::all(client.clone());
-            watched.spawn(watches::watch(namespaces, Config::default(), |_| {}, News::Namespace, send.clone()));
-            let nodes = Config::default().labels(names::SCHEDULABLE);
-            watched.spawn(watches::watch(Api::all(client.clone()), nodes, |_| {}, News::Node, send));
-        }
+        let is_watching = settings.orders == Orders::KubeDescheduler;
         Operator {
+            _watches: if is_watching { sight::watch(&client, &send) } else { JoinSet::new() },
+            operand: Operand::new(&client),
             client,
             settings,
             home,
@@ -130,11 +92,7 @@ impl Operator {
             stop,
             psi,
             news,
-            _watches: watched,
-            listings: Default::default(),
-            listed: [false; 3],
             sight: Sight::default(),
-            protected: Vec::new(),
             current: None,
             failures: 0,
             not_before: None,
@@ -165,41 +123,9 @@ impl Operator {
     }
 
     fn hear(&mut self, news: News) {
-        let sight = &mut self.sight;
-        match news {
-            News::Object(event) => {
-                self.listed[0] |= self.listings.0.hear(*event, |change| match change {
-                    Change::Is(object) => sight.object = Some(seen(&object)),
-                    Change::Gone(_) => sight.object = None,
-                });
-            }
-            News::Namespace(event) => {
-                let (label, value) = names::MONITORED.split_once('=').unwrap_or_default();
-                self.listed[1] |= self.listings.1.hear(*event, |change| match change {
-                    Change::Is(namespace) => {
-                        let is_monitored = namespace.labels().get(label).is_some_and(|found| found == value);
-                        sight.namespaces.insert(namespace.name_any(), is_monitored);
-                    }
-                    Change::Gone((_, name)) => {
-                        sight.namespaces.remove(&name);
-                    }
-                });
-            }
-            News::Node(event) => {
-                self.listed[2] |= self.listings.2.hear(*event, |change| match change {
-                    Change::Is(node) => {
-                        sight.schedulable.insert(node.name_any());
-                    }
-                    Change::Gone((_, name)) => {
-                        sight.schedulable.remove(&name);
-                    }
-                });
-            }
-        }
-        if self.listed == [true; 3] && self.protected.is_empty() {
-            self.protected = Surroundings::protected_among(self.sight.namespaces.keys().map(String::as_str));
-            self.state.send_modify(|state| state.is_acting = true);
-        }
+        self.sight.hear(news);
+        let is_acting = self.sight.is_complete();
+        self.state.send_if_modified(|state| std::mem::replace(&mut state.is_acting, is_acting) != is_acting);
     }
 
     /// Sees to it that what should run runs. Returns how long nothing will be to do, unless something happens.
@@ -209,10 +135,11 @@ impl Operator {
             self.ensure(policy).await;
             return self.pause();
         }
-        if self.listed != [true; 3] {
+        if !self.sight.is_complete() {
             return IDLE;
         }
-        let verdict = verdict(&self.sight, &self.protected, &self.settings);
+        let verdict = verdict(&self.sight, &self.settings);
+        self.note(verdict.refusal());
         match &verdict {
             Verdict::Run(policy) => self.ensure(policy.clone()).await,
             Verdict::Stop(_) => {
@@ -228,9 +155,22 @@ impl Operator {
         match self.tell(&verdict).await {
             Ok(()) => self.pause(),
             Err(problem) => {
-                warn!(target: "lab", "descheduler stand-in: writing the status of the KubeDescheduler: {problem}");
+                warn!(target: "lab", "descheduler stand-in: telling of the KubeDescheduler: {problem}");
                 self.pause().min(TELL_AGAIN)
             }
+        }
+    }
+
+    /// Logs a refusal when it is new. Of those that leave everything as it is, the real operator tells nowhere else.
+    fn note(&self, refusal: Option<&Refusal>) {
+        let refused = refusal.map(ToString::to_string);
+        let is_new = self.state.send_if_modified(|state| {
+            let is_new = state.refused != refused;
+            state.refused.clone_from(&refused);
+            is_new
+        });
+        if let Some(refused) = refused.filter(|_| is_new) {
+            warn!(target: "lab", "descheduler stand-in: the KubeDescheduler is refused: {refused}");
         }
     }
 
@@ -349,21 +289,38 @@ impl Operator {
         });
     }
 
+    /// Shows in the cluster what the real operator would.
     async fn tell(&mut self, verdict: &Verdict) -> Result<(), String> {
+        let Some(object) = &self.sight.object else {
+            self.operand.forget();
+            return Ok(());
+        };
+        match verdict {
+            Verdict::Run(policy) => self.operand.apply(object, policy).await?,
+            Verdict::Stop(_) => self.operand.scale_down().await?,
+            Verdict::Keep(_) => {}
+        }
+        self.operand.tell(self.is_ready()).await?;
+        match verdict {
+            Verdict::Keep(_) => Ok(()),
+            Verdict::Run(_) | Verdict::Stop(_) => self.tell_status(verdict.refusal()).await,
+        }
+    }
+
+    async fn tell_status(&mut self, refusal: Option<&Refusal>) -> Result<(), String> {
         let Some(object) = &self.sight.object else { return Ok(()) };
         let state = self.state.borrow().clone();
-        let after = status(&object.status, object.generation, verdict.refusal(), &state, Timestamp::now());
+        let after = status(&object.status, object.generation, refusal, &state, Timestamp::now());
         let Some(after) = after else { return Ok(()) };
         // Where the definition does not know a field, sending it again would not help.
         if self.told.as_ref().is_some_and(|told| told.sent == after && told.kept == object.status) {
             return Ok(());
         }
-        let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), names::NAMESPACE, &resource());
         let params = PatchParams { field_manager: Some(names::FIELD_MANAGER.to_owned()), ..PatchParams::default() };
         let patch = Patch::Merge(json!({"status": after}));
-        match timeout(DEADLINE, api.patch_status(names::OBJECT, &params, &patch)).await {
+        match timeout(DEADLINE, sight::objects(&self.client).patch_status(names::OBJECT, &params, &patch)).await {
             Ok(Ok(written)) => {
-                let written = seen(&written);
+                let written = Object::of(&written);
                 self.told = Some(Told { sent: after, kept: written.status.clone() });
                 if let Some(object) =
                     self.sight.object.as_mut().filter(|object| object.generation == written.generation)
@@ -378,9 +335,4 @@ impl Operator {
             Err(_) => Err(format!("no answer within {} s", DEADLINE.as_secs())),
         }
     }
-}
-
-fn seen(object: &DynamicObject) -> Object {
-    let part = |name: &str| object.data.get(name).cloned().unwrap_or(Value::Null);
-    Object { generation: object.metadata.generation.unwrap_or(0), spec: part("spec"), status: part("status") }
 }

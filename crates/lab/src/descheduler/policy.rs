@@ -1,4 +1,4 @@
-//! A KubeDescheduler as the policy and the flags of the descheduler that the real operator would deploy for it.
+//! A KubeDescheduler as the policy and the flags of the descheduler that a release of the real operator would deploy for it.
 //!
 //! Two things differ, both because the descheduler is the upstream one and runs outside of the cluster: the plugin
 //! `KubevirtMigrationAware`, which it does not have, is left out, and the token for Prometheus comes from a Secret.
@@ -8,7 +8,10 @@ mod utilization;
 
 use std::time::Duration;
 
-use advisor::render;
+use advisor::{
+    kube_descheduler::{Exclusion, Release},
+    render,
+};
 use serde_json::{Value, json};
 
 pub use utilization::Thresholds;
@@ -21,6 +24,8 @@ use super::{
 /// What the operator knows beside the object.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Surroundings {
+    /// The release that is played.
+    pub release: Release,
     pub prometheus_url: String,
     /// Namespaces whose pods stay where they are.
     pub protected: Vec<String>,
@@ -60,13 +65,16 @@ const SHORTEST: Duration = Duration::from_secs(1);
 impl Policy {
     /// What the real operator makes of a spec.
     pub fn of(spec: &Spec, surroundings: &Surroundings) -> Result<Policy, Refusal> {
-        profiles::check(&spec.profiles)?;
+        let release = surroundings.release;
+        profiles::check(&spec.profiles, release)?;
         let seconds = spec.descheduling_interval_seconds.and_then(|seconds| u64::try_from(seconds).ok());
         let interval = seconds.filter(|seconds| *seconds > 0).map(Duration::from_secs).ok_or(Refusal::NoInterval)?;
+        if spec.profiles.is_empty() {
+            return Err(Refusal::NoProfile);
+        }
+        spec.check_customizations(surroundings)?;
         let is_kubevirt = spec.kubevirt_profile().is_some();
-        let customizations = &spec.profile_customizations;
-        customizations.check(&surroundings.protected)?;
-        let limits = Limits::of(spec.eviction_limits, is_kubevirt)?;
+        let limits = Limits::of(spec.eviction_limits, is_kubevirt, release);
 
         let mut document = json!({
             "apiVersion": "descheduler/v1alpha2",
@@ -81,6 +89,8 @@ impl Policy {
         }
         if is_kubevirt {
             document["nodeSelector"] = names::SCHEDULABLE.into();
+        }
+        if spec.asks_prometheus(release) {
             document["metricsProviders"] = json!([{
                 "source": "Prometheus",
                 "prometheus": {
@@ -93,7 +103,7 @@ impl Policy {
             text: render::yaml(Some(&document)),
             interval: surroundings.scaled(interval).max(SHORTEST),
             mode: spec.mode,
-            in_background: is_kubevirt || customizations.dev_enable_evictions_in_background,
+            in_background: is_kubevirt || spec.profile_customizations.dev_enable_evictions_in_background,
             verbosity: verbosity(&spec.log_level),
         })
     }
@@ -146,23 +156,47 @@ impl Spec {
     pub fn kubevirt_profile(&self) -> Option<&str> {
         self.profiles.iter().map(String::as_str).find(|name| profiles::KUBEVIRT.contains(name))
     }
+
+    /// Whether any load is measured.
+    pub(super) fn asks_prometheus(&self, release: Release) -> bool {
+        let by_default = release >= Release::V4_19 && self.kubevirt_profile().is_some();
+        by_default || !self.profile_customizations.dev_actual_utilization_profile.is_empty()
+    }
+
+    /// Whether there is a soft-tainter. Since 4.19 it comes with the profile.
+    pub(super) fn wants_soft_tainter(&self, release: Release) -> bool {
+        let is_always = release >= Release::V4_19;
+        self.kubevirt_profile().is_some() && (is_always || self.profile_customizations.dev_enable_soft_tainter)
+    }
+
+    fn check_customizations(&self, surroundings: &Surroundings) -> Result<(), Refusal> {
+        let (customizations, protected) = (&self.profile_customizations, &surroundings.protected);
+        // No other profile looks at deviations.
+        let matters = |exclusion: &&Exclusion| {
+            self.kubevirt_profile().is_some() || exclusion.rival_of("devDeviationThresholds").is_none()
+        };
+        let is_met = |exclusion: &&Exclusion| exclusion.fields.iter().all(|field| customizations.has(field));
+        if let Some(exclusion) = Exclusion::of(surroundings.release).filter(matters).find(is_met) {
+            return Err(Refusal::Excluded(exclusion));
+        }
+        match customizations.namespaces.included.iter().find(|name| protected.contains(name)) {
+            Some(name) => Err(Refusal::ProtectedNamespace { name: name.clone(), protected: protected.clone() }),
+            None => Ok(()),
+        }
+    }
 }
 
 impl Customizations {
-    fn check(&self, protected: &[String]) -> Result<(), Refusal> {
-        if self.threshold_priority.is_some() && !self.threshold_priority_class_name.is_empty() {
-            return Err(Refusal::TwoPriorities);
-        }
-        if self.dev_low_node_utilization_thresholds.is_some() && self.dev_deviation_thresholds.is_some() {
-            return Err(Refusal::TwoThresholds);
-        }
-        let (included, excluded) = (&self.namespaces.included, &self.namespaces.excluded);
-        if !included.is_empty() && !excluded.is_empty() {
-            return Err(Refusal::TwoNamespaceLists);
-        }
-        match included.iter().find(|name| protected.contains(name)) {
-            Some(name) => Err(Refusal::ProtectedNamespace(name.clone())),
-            None => Ok(()),
+    /// Whether the operator takes a field for set.
+    fn has(&self, field: &str) -> bool {
+        match field {
+            "devLowNodeUtilizationThresholds" => self.dev_low_node_utilization_thresholds.is_some(),
+            "devDeviationThresholds" => self.dev_deviation_thresholds.is_some(),
+            "thresholdPriority" => self.threshold_priority.is_some(),
+            "thresholdPriorityClassName" => !self.threshold_priority_class_name.is_empty(),
+            "namespaces.included" => !self.namespaces.included.is_empty(),
+            "namespaces.excluded" => !self.namespaces.excluded.is_empty(),
+            _ => false,
         }
     }
 }
@@ -172,16 +206,25 @@ impl Customizations {
 struct Limits {
     total: Option<u64>,
     node: Option<u64>,
+    /// Of each plugin that balances, and of that of virtual machines.
+    plugin: Option<u64>,
+    kubevirt_plugin: Option<u64>,
 }
 
 impl Limits {
     /// With virtual machines there are limits even if nobody sets them: as many as KubeVirt migrates at a time.
-    fn of(given: EvictionLimits, is_kubevirt: bool) -> Result<Limits, Refusal> {
-        let limit = |field, value: Option<i64>, default: u64| match value {
-            Some(value) => u64::try_from(value).map(Some).map_err(|_| Refusal::NegativeLimit { field, value }),
-            None => Ok(is_kubevirt.then_some(default)),
-        };
-        Ok(Limits { total: limit("total", given.total, 5)?, node: limit("node", given.node, 2)? })
+    fn of(given: EvictionLimits, is_kubevirt: bool, release: Release) -> Limits {
+        // As the operator converts them: one below zero becomes a huge one, which limits nothing.
+        let [total, node] = [given.total, given.node].map(|limit| limit.map(i64::cast_unsigned));
+        let node = node.filter(|_| release >= Release::V4_19);
+        let default = |limit: u64| (is_kubevirt && release >= Release::V4_19).then_some(limit);
+        let is_passed_on = release >= Release::V5_1;
+        Limits {
+            total: total.or(default(5)),
+            node: node.or(default(2)),
+            plugin: node.filter(|_| is_passed_on),
+            kubevirt_plugin: node.or(default(2)).filter(|_| is_passed_on),
+        }
     }
 }
 

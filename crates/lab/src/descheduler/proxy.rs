@@ -44,12 +44,12 @@ async fn pass(Shared(behind): Shared<Behind>, uri: Uri) -> Response {
 
 /// How the stand-in is, whether a descheduler runs or not.
 async fn health(Shared(behind): Shared<Behind>) -> Response {
-    let State { is_acting, pid, is_ready, starts, problem, .. } = behind.state.borrow().clone();
+    let State { is_acting, pid, is_ready, starts, problem, refused, .. } = behind.state.borrow().clone();
     let (code, status) = match is_acting {
         true => (StatusCode::OK, "healthy"),
         false => (StatusCode::SERVICE_UNAVAILABLE, "starting"),
     };
     let descheduler = json!({"pid": pid, "ready": is_ready, "starts": starts, "problem": problem});
-    let body = json!({"status": status, "descheduler": descheduler});
+    let body = json!({"status": status, "refused": refused, "descheduler": descheduler});
     (code, [(CONTENT_TYPE, "application/json")], format!("{body}\n")).into_response()
 }

@@ -1,6 +1,6 @@
-//! Why no descheduler runs although a KubeDescheduler asks for one. The sentences of the prerequisites are the real
-//! operator's, for people search for them.
+//! Why a KubeDescheduler is not followed. The sentences are the real operator's, for people search for them.
 
+use advisor::kube_descheduler::Exclusion;
 use thiserror::Error;
 
 use super::names;
@@ -17,39 +17,33 @@ pub enum Refusal {
     #[error("descheduler should have an interval set and it should be greater than 0")]
     NoInterval,
 
-    #[error("profile {0} is not known; use one that the CustomResourceDefinition lists")]
+    #[error("Profile {0:?} not recognized")]
     UnknownProfile(String),
 
-    #[error("profile {0} is listed twice")]
-    Duplicate(String),
+    #[error("profiles must not contain duplicates")]
+    Duplicate,
 
-    #[error("profiles {0} and {1} cannot be used together")]
-    Exclusive(String, String),
+    #[error("{0} and {1} cannot be enabled together")]
+    Exclusive(&'static str, &'static str),
 
     #[error(
         "profile {0} is not played by the lab's stand-in; it plays KubeVirtRelieveAndMigrate and what goes with it"
     )]
     NotPlayed(String),
 
-    #[error("unknown Descheduler {kind} threshold {value:?}, only {known} are supported")]
-    UnknownThreshold { kind: &'static str, value: String, known: &'static str },
+    #[error("unknown Descheduler {kind} threshold {value}, only 'Low', 'Medium' and 'High' are supported")]
+    UnknownThreshold { kind: &'static str, value: String },
 
-    #[error("devLowNodeUtilizationThresholds and devDeviationThresholds cannot be set together")]
-    TwoThresholds,
+    #[error("{}", .0.message)]
+    Excluded(&'static Exclusion),
 
-    #[error("thresholdPriority and thresholdPriorityClassName cannot be set together")]
-    TwoPriorities,
+    #[error(
+        "Protected namespace {name} included. It is forbidden to include any of the protected namespaces from [{}]",
+        .protected.join(" ")
+    )]
+    ProtectedNamespace { name: String, protected: Vec<String> },
 
-    #[error("namespaces.included and namespaces.excluded cannot be set together")]
-    TwoNamespaceLists,
-
-    #[error("namespace {0} is protected and cannot be in namespaces.included")]
-    ProtectedNamespace(String),
-
-    #[error("evictionLimits.{field} is {value}: a number of pods was expected")]
-    NegativeLimit { field: &'static str, value: i64 },
-
-    #[error("unknown devActualUtilizationProfile {0:?}; use a known one or query:<PromQL>")]
+    #[error("unknown prometheus profile: {0}")]
     UnknownMetric(String),
 
     #[error("profile {0} can only be used when KubeVirt is properly deployed")]
@@ -66,8 +60,25 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// Whether a descheduler that runs is ended. Otherwise it goes on with the policy that it has.
-    pub fn ends_what_runs(&self) -> bool {
-        !matches!(self, Refusal::NotMonitored)
+    /// Whether the operator scales the descheduler to 0 and says why in a condition. Otherwise the one that runs goes on
+    /// with the policy that it has, and only the operator's log tells.
+    pub fn scales_down(&self) -> bool {
+        match self {
+            Refusal::Unreadable(_)
+            | Refusal::NoInterval
+            | Refusal::UnknownProfile(_)
+            | Refusal::Duplicate
+            | Refusal::Exclusive(..)
+            | Refusal::NotPlayed(_)
+            | Refusal::NoKubeVirt(_)
+            | Refusal::NoPsi(_)
+            | Refusal::NoPrometheus => true,
+            Refusal::NoProfile
+            | Refusal::UnknownThreshold { .. }
+            | Refusal::Excluded(_)
+            | Refusal::ProtectedNamespace { .. }
+            | Refusal::UnknownMetric(_)
+            | Refusal::NotMonitored => false,
+        }
     }
 }

@@ -2,6 +2,8 @@
 
 use std::{net::SocketAddr, path::PathBuf};
 
+use advisor::kube_descheduler::Release;
+
 use super::Policy;
 
 /// Who says what the descheduler shall do.
@@ -16,6 +18,8 @@ pub enum Orders {
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
+    /// The release of the operator that is played.
+    pub release: Release,
     /// The descheduler itself.
     pub program: PathBuf,
     /// Whom it works as; without one, the service account of its pod.
@@ -34,6 +38,7 @@ pub struct Settings {
 impl Settings {
     pub fn new(program: impl Into<PathBuf>, folder: impl Into<PathBuf>) -> Self {
         Settings {
+            release: Release::NEWEST,
             program: program.into(),
             kubeconfig: None,
             folder: folder.into(),

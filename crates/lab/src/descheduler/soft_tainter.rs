@@ -4,14 +4,11 @@
 //! It goes beyond the original in one thing: its taints go when they are not wanted any more, with the KubeDescheduler
 //! or when that becomes Predictive.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    future::Future,
-    io,
-    net::SocketAddr,
-    time::Duration,
-};
+mod task;
 
+use std::{collections::BTreeMap, future::Future, io, net::SocketAddr, time::Duration};
+
+use advisor::kube_descheduler::Release;
 use axum::{
     Router,
     http::{StatusCode, header::CONTENT_TYPE},
@@ -19,7 +16,7 @@ use axum::{
     routing::get,
 };
 use balance::Bucket;
-use k8s_openapi::api::core::v1::{Node, Taint};
+use k8s_openapi::api::core::v1::Node;
 use kube::{
     Api, Client, ResourceExt,
     api::{DynamicObject, Patch, PatchParams},
@@ -34,10 +31,11 @@ use tokio::{
 };
 use tracing::{debug, info, warn};
 
+use self::task::{Seen, Task, readings};
 use super::{
-    Gauge, Mode, Orders, Policy, Reading, Spec, Surroundings, Unanswered, names,
-    operator::{only_ours, resource},
+    Gauge, Orders, Unanswered, names,
     sample::percents,
+    sight::{objects, only_ours},
     soft_taint::{is_tainted, retainted, wanted},
     web::Web,
 };
@@ -55,6 +53,8 @@ const CLEAN_AGAIN: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct SoftTainterSettings {
+    /// The release of the operator that is played.
+    pub release: Release,
     pub prometheus_url: String,
     pub time_scale: f64,
     pub orders: Orders,
@@ -136,56 +136,6 @@ enum News {
     Node(Box<Event<Node>>),
 }
 
-/// What it is to do, if it is to do anything.
-#[derive(Debug, Clone, PartialEq)]
-struct Task {
-    gauge: Gauge,
-    interval: Duration,
-}
-
-impl Task {
-    /// Only a descheduler that evicts has something to gain from taints.
-    fn of(policy: &Policy) -> Option<Task> {
-        let gauge = Gauge::of(&policy.text).filter(|_| policy.mode == Mode::Automatic)?;
-        Some(Task { gauge, interval: policy.interval })
-    }
-
-    fn of_object(object: &DynamicObject, time_scale: f64) -> Option<Task> {
-        let spec = Spec::read(object.data.get("spec")?).ok()?;
-        // Where Prometheus is and what is protected does not matter for taints.
-        let surroundings = Surroundings { prometheus_url: String::new(), protected: Vec::new(), time_scale };
-        Task::of(&Policy::of(&spec, &surroundings).ok()?)
-    }
-}
-
-/// What it sees of a node.
-#[derive(Debug, Clone, Default, PartialEq)]
-struct Seen {
-    version: String,
-    labels: BTreeMap<String, String>,
-    taints: Vec<Taint>,
-    is_ready: bool,
-    takes_pods: bool,
-}
-
-impl Seen {
-    fn of(node: &Node) -> Seen {
-        let spec = node.spec.clone().unwrap_or_default();
-        let conditions = node.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default();
-        Seen {
-            version: node.resource_version().unwrap_or_default(),
-            labels: node.labels().clone(),
-            taints: spec.taints.unwrap_or_default(),
-            is_ready: conditions.iter().any(|condition| condition.type_ == "Ready" && condition.status == "True"),
-            takes_pods: !spec.unschedulable.unwrap_or(false),
-        }
-    }
-
-    fn is_selected(&self, gauge: &Gauge) -> bool {
-        gauge.node_selector.as_ref().is_none_or(|(label, value)| self.labels.get(label) == Some(value))
-    }
-}
-
 struct Tainter {
     client: Client,
     prometheus: Web,
@@ -211,8 +161,7 @@ impl Tainter {
         let mut task = None;
         match &settings.orders {
             Orders::KubeDescheduler => {
-                let objects = Api::namespaced_with(client.clone(), names::NAMESPACE, &resource());
-                watched.spawn(watches::watch(objects, only_ours(), |_| {}, News::Object, send.clone()));
+                watched.spawn(watches::watch(objects(&client), only_ours(), |_| {}, News::Object, send.clone()));
             }
             Orders::Policy(policy) => task = Task::of(policy),
         }
@@ -260,9 +209,9 @@ impl Tainter {
         let (before, was_listed) = (self.task.clone(), self.listed);
         match news {
             News::Object(event) => {
-                let (task, scale) = (&mut self.task, self.settings.time_scale);
+                let (task, settings) = (&mut self.task, &self.settings);
                 self.listed[0] |= self.listings.0.hear(*event, |change| match change {
-                    Change::Is(object) => *task = Task::of_object(&object, scale),
+                    Change::Is(object) => *task = Task::of_spec(&object.data["spec"], settings, task.take()),
                     Change::Gone(_) => *task = None,
                 });
             }
@@ -303,10 +252,9 @@ impl Tainter {
             }
         };
         let wanted = wanted(&buckets);
-        let left_alone = self.left_alone();
-        for name in self.nodes.keys().cloned().collect::<BTreeSet<_>>().difference(&left_alone) {
-            let keys = wanted.get(name).copied().unwrap_or_default();
-            if let Err(trouble) = self.taint(name, keys).await {
+        for name in self.nodes.keys().cloned().collect::<Vec<_>>() {
+            let keys = wanted.get(&name).copied().unwrap_or_default();
+            if let Err(trouble) = self.taint(&name, keys).await {
                 warn!(target: "lab", "soft-tainter: {trouble}");
                 problem = Some(trouble);
             }
@@ -316,24 +264,10 @@ impl Tainter {
         });
     }
 
-    /// Nodes of which nothing is known at the moment. They keep the taints they have.
-    fn left_alone(&self) -> BTreeSet<String> {
-        let Some(task) = &self.task else { return BTreeSet::new() };
-        let is_unknown = |node: &Seen| node.is_selected(&task.gauge) && !node.is_ready;
-        self.nodes.iter().filter(|(_, node)| is_unknown(node)).map(|(name, _)| name.clone()).collect()
-    }
-
-    /// As the descheduler does it: every node that counts must have a sample, or there is no result.
     async fn classify(&self, gauge: &Gauge) -> Result<BTreeMap<String, Bucket>, String> {
         let answer = self.prometheus.query(&gauge.query).await.map_err(|problem| problem.to_string())?;
         let percents = percents(&answer).map_err(|problem| problem.to_string())?;
-        let counted = self.nodes.iter().filter(|(_, node)| node.is_ready && node.is_selected(gauge));
-        let reading = |(name, node): (&String, &Seen)| match percents.get(name) {
-            Some(&percent) => Ok((name.clone(), Reading { percent, takes_pods: node.takes_pods })),
-            None => Err(format!("the query {:?} gives no sample for node {name}", gauge.query)),
-        };
-        let readings: BTreeMap<_, _> = counted.map(reading).collect::<Result<_, _>>()?;
-        let buckets = gauge.thresholds.classify(&readings);
+        let buckets = gauge.thresholds.classify(&readings(&self.nodes, &percents, gauge)?);
         debug!(target: "lab", "soft-tainter: {buckets:?}");
         Ok(buckets)
     }

@@ -42,6 +42,7 @@ pub struct Customizations {
     pub dev_deviation_thresholds: Option<String>,
     pub dev_actual_utilization_profile: String,
     pub dev_enable_evictions_in_background: bool,
+    pub dev_enable_soft_tainter: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]

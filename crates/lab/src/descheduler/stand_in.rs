@@ -32,6 +32,8 @@ pub struct State {
     pub policy: Option<Policy>,
     /// Why none stays up.
     pub problem: Option<String>,
+    /// Why the KubeDescheduler as it is now is not followed.
+    pub refused: Option<String>,
 }
 
 /// A running stand-in. When it is dropped, the descheduler is killed with it.

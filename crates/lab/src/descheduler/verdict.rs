@@ -1,35 +1,18 @@
 //! Whether a descheduler shall run, and how.
 
-use std::collections::{BTreeMap, BTreeSet};
+use advisor::kube_descheduler::Release;
 
-use serde_json::Value;
-
-use super::{Policy, Refusal, Settings, Spec, Surroundings};
-
-/// What is known of the cluster.
-#[derive(Debug, Default)]
-pub(super) struct Sight {
-    /// The KubeDescheduler, if there is one.
-    pub(super) object: Option<Object>,
-    /// All namespaces, and whether Prometheus looks at them.
-    pub(super) namespaces: BTreeMap<String, bool>,
-    /// The nodes that virtual machines can run on.
-    pub(super) schedulable: BTreeSet<String>,
-}
-
-#[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Object {
-    pub(super) generation: i64,
-    pub(super) spec: Value,
-    pub(super) status: Value,
-}
+use super::{
+    Policy, Refusal, Settings, Spec, Surroundings, names,
+    sight::{Object, Sight},
+};
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Verdict {
     Run(Policy),
     /// Nothing shall run, for lack of an object or for this reason.
     Stop(Option<Refusal>),
-    /// What runs goes on as it is.
+    /// What runs goes on as it is, and the object's status is left alone.
     Keep(Refusal),
 }
 
@@ -43,54 +26,74 @@ impl Verdict {
     }
 }
 
-/// `protected` are the namespaces whose pods stay.
-pub(super) fn verdict(sight: &Sight, protected: &[String], settings: &Settings) -> Verdict {
+pub(super) fn verdict(sight: &Sight, settings: &Settings) -> Verdict {
     let Some(object) = &sight.object else { return Verdict::Stop(None) };
-    match policy(object, sight, protected, settings) {
+    match policy(object, sight, settings) {
         Ok(policy) => Verdict::Run(policy),
-        Err(refusal) if refusal.ends_what_runs() => Verdict::Stop(Some(refusal)),
+        Err(refusal) if refusal.scales_down() => Verdict::Stop(Some(refusal)),
         Err(refusal) => Verdict::Keep(refusal),
     }
 }
 
-fn policy(object: &Object, sight: &Sight, protected: &[String], settings: &Settings) -> Result<Policy, Refusal> {
-    if !sight.namespaces.get(super::names::NAMESPACE).copied().unwrap_or(false) {
-        return Err(Refusal::NotMonitored);
-    }
+fn policy(object: &Object, sight: &Sight, settings: &Settings) -> Result<Policy, Refusal> {
     let spec = Spec::read(&object.spec)?;
-    let policy = Policy::of(
-        &spec,
-        &Surroundings {
-            prometheus_url: settings.prometheus_url.clone().unwrap_or_default(),
-            protected: protected.to_vec(),
-            time_scale: settings.time_scale,
-        },
-    )?;
-    let Some(profile) = spec.kubevirt_profile() else { return Ok(policy) };
-    if sight.schedulable.is_empty() {
-        return Err(Refusal::NoKubeVirt(profile.to_owned()));
+    let surroundings = Surroundings {
+        release: settings.release,
+        prometheus_url: settings.prometheus_url.clone().unwrap_or_default(),
+        protected: sight.protected.clone(),
+        time_scale: settings.time_scale,
+    };
+    let policy = Policy::of(&spec, &surroundings);
+    // The operator looks at the cluster between what makes an object invalid and what it only logs.
+    if policy.as_ref().is_err_and(Refusal::scales_down) {
+        return policy;
     }
-    if !settings.has_psi {
-        return Err(Refusal::NoPsi(profile.to_owned()));
+    check_cluster(&spec, sight, settings)?;
+    policy
+}
+
+/// What has to be there beside the object.
+fn check_cluster(spec: &Spec, sight: &Sight, settings: &Settings) -> Result<(), Refusal> {
+    if let Some(profile) = spec.kubevirt_profile() {
+        if sight.schedulable.is_empty() {
+            return Err(Refusal::NoKubeVirt(profile.to_owned()));
+        }
+        if settings.release >= Release::V4_19 && !settings.has_psi {
+            return Err(Refusal::NoPsi(profile.to_owned()));
+        }
     }
-    settings.prometheus_url.as_ref().map(|_| policy).ok_or(Refusal::NoPrometheus)
+    if spec.asks_prometheus(settings.release) {
+        if settings.prometheus_url.is_none() {
+            return Err(Refusal::NoPrometheus);
+        }
+        if !sight.namespaces.get(names::NAMESPACE).copied().unwrap_or(false) {
+            return Err(Refusal::NotMonitored);
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use std::collections::BTreeMap;
+
+    use serde_json::{Value, json};
 
     use super::*;
-    use crate::descheduler::names;
 
-    fn sight() -> Sight {
-        let spec = json!({
+    /// As the plan writes it, with changes.
+    fn sight(changes: &Value) -> Sight {
+        let mut spec = json!({
             "profiles": ["KubeVirtRelieveAndMigrate"], "mode": "Automatic", "deschedulingIntervalSeconds": 60,
         });
+        for (name, value) in changes.as_object().unwrap() {
+            spec[name] = value.clone();
+        }
         Sight {
-            object: Some(Object { generation: 1, spec, status: Value::Null }),
+            object: Some(Object { generation: 1, spec, ..Object::default() }),
             namespaces: [(names::NAMESPACE.to_owned(), true)].into(),
             schedulable: ["node-1".to_owned()].into(),
+            ..Sight::default()
         }
     }
 
@@ -98,43 +101,40 @@ mod tests {
         Settings { prometheus_url: Some("http://127.0.0.1:9090".into()), ..Settings::new("descheduler", "folder") }
     }
 
-    fn of(sight: &Sight, settings: &Settings) -> Verdict {
-        verdict(sight, &[], settings)
-    }
-
     #[test]
     fn without_an_object_nothing_runs_and_with_one_its_policy_does() {
-        assert!(matches!(of(&sight(), &settings()), Verdict::Run(_)));
-        assert_eq!(of(&Sight { object: None, ..sight() }, &settings()), Verdict::Stop(None));
+        let unchanged = json!({});
+        assert!(matches!(verdict(&sight(&unchanged), &settings()), Verdict::Run(_)));
+        assert_eq!(verdict(&Sight { object: None, ..sight(&unchanged) }, &settings()), Verdict::Stop(None));
     }
 
     #[test]
     fn each_prerequisite_has_its_sentence() {
-        let profile = || "KubeVirtRelieveAndMigrate".to_owned();
-        let no_nodes = Sight { schedulable: BTreeSet::new(), ..sight() };
-        assert_eq!(of(&no_nodes, &settings()), Verdict::Stop(Some(Refusal::NoKubeVirt(profile()))));
+        let unchanged = sight(&json!({}));
+        let no_nodes = Sight { schedulable: Default::default(), ..sight(&json!({})) };
         let no_psi = Settings { has_psi: false, ..settings() };
-        assert_eq!(of(&sight(), &no_psi), Verdict::Stop(Some(Refusal::NoPsi(profile()))));
         let no_prometheus = Settings { prometheus_url: None, ..settings() };
-        assert_eq!(of(&sight(), &no_prometheus), Verdict::Stop(Some(Refusal::NoPrometheus)));
-        let sentences =
-            [of(&no_nodes, &settings()), of(&sight(), &no_psi)].map(|verdict| verdict.refusal().unwrap().to_string());
-        let [no_kubevirt, no_psi] = sentences;
-        assert_eq!(
-            no_kubevirt,
-            "profile KubeVirtRelieveAndMigrate can only be used when KubeVirt is properly deployed"
-        );
-        assert_eq!(
-            no_psi,
-            "profile KubeVirtRelieveAndMigrate can only be used when PSI metrics are enabled for the worker nodes"
-        );
+        for (found, expected) in [
+            (
+                verdict(&no_nodes, &settings()),
+                "profile KubeVirtRelieveAndMigrate can only be used when KubeVirt is properly deployed",
+            ),
+            (
+                verdict(&unchanged, &no_psi),
+                "profile KubeVirtRelieveAndMigrate can only be used when PSI metrics are enabled for the worker nodes",
+            ),
+            (verdict(&unchanged, &no_prometheus), "unable to get openshift-monitoring/prometheus-k8s route: "),
+        ] {
+            let Verdict::Stop(Some(refusal)) = found else { panic!("{found:?}") };
+            assert!(refusal.to_string().starts_with(expected), "{refusal}");
+        }
     }
 
     #[test]
     fn a_namespace_without_its_label_leaves_what_runs_alone() {
         for namespaces in [BTreeMap::new(), [(names::NAMESPACE.to_owned(), false)].into()] {
-            let sight = Sight { namespaces, ..sight() };
-            assert_eq!(of(&sight, &settings()), Verdict::Keep(Refusal::NotMonitored));
+            let sight = Sight { namespaces, ..sight(&json!({})) };
+            assert_eq!(verdict(&sight, &settings()), Verdict::Keep(Refusal::NotMonitored));
         }
         assert_eq!(
             Refusal::NotMonitored.to_string(),
@@ -143,13 +143,36 @@ mod tests {
     }
 
     #[test]
-    fn a_profile_without_virtual_machines_needs_none_of_that() {
-        let mut sight = sight();
-        sight.schedulable.clear();
-        if let Some(object) = &mut sight.object {
-            object.spec["profiles"] = json!(["LongLifecycle"]);
-        }
+    fn the_cluster_comes_after_what_is_invalid_and_before_what_is_only_logged() {
+        let no_psi = Settings { has_psi: false, ..settings() };
+        let logged = sight(&json!({"profileCustomizations": {"devActualUtilizationProfile": "X"}}));
+        assert!(matches!(verdict(&logged, &no_psi), Verdict::Stop(Some(Refusal::NoPsi(_)))));
+        assert_eq!(verdict(&logged, &settings()), Verdict::Keep(Refusal::UnknownMetric("X".into())));
+        let invalid = sight(&json!({"deschedulingIntervalSeconds": 0}));
+        assert_eq!(verdict(&invalid, &no_psi), Verdict::Stop(Some(Refusal::NoInterval)));
+    }
+
+    #[test]
+    fn a_profile_without_virtual_machines_needs_none_of_that_unless_it_measures_load() {
         let bare = Settings { prometheus_url: None, has_psi: false, ..settings() };
-        assert!(matches!(of(&sight, &bare), Verdict::Run(_)));
+        let nothing =
+            |changes: &Value| Sight { schedulable: Default::default(), namespaces: BTreeMap::new(), ..sight(changes) };
+        let long = json!({"profiles": ["LongLifecycle"]});
+        assert!(matches!(verdict(&nothing(&long), &bare), Verdict::Run(_)));
+        let measured = json!({
+            "profiles": ["LongLifecycle"],
+            "profileCustomizations": {"devActualUtilizationProfile": "PrometheusCPUUsage"},
+        });
+        assert_eq!(verdict(&nothing(&measured), &bare), Verdict::Stop(Some(Refusal::NoPrometheus)));
+        assert_eq!(verdict(&nothing(&measured), &settings()), Verdict::Keep(Refusal::NotMonitored));
+    }
+
+    #[test]
+    fn releases_before_4_19_do_not_look_at_pressure_and_need_prometheus_only_for_a_metric() {
+        let bare = Settings { release: Release::V4_18, prometheus_url: None, has_psi: false, ..settings() };
+        let former = json!({"profiles": ["DevKubeVirtRelieveAndMigrate"]});
+        assert!(matches!(verdict(&sight(&former), &bare), Verdict::Run(_)));
+        let next = Settings { release: Release::V4_19, ..bare };
+        assert!(matches!(verdict(&sight(&former), &next), Verdict::Stop(Some(Refusal::NoPsi(_)))));
     }
 }

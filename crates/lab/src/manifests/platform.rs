@@ -1,5 +1,6 @@
 //! What is not ours: Prometheus, KWOK with its nodes, and the real descheduler with its policy.
 
+use advisor::kube_descheduler::Release;
 use devcluster::tools::Program;
 use serde_json::{Value, json};
 
@@ -183,6 +184,7 @@ fn policy() -> Result<Policy, String> {
         "profileCustomizations": {"devDeviationThresholds": "Low"},
     });
     let surroundings = Surroundings {
+        release: Release::NEWEST,
         prometheus_url: PROMETHEUS_URL.to_owned(),
         protected: Surroundings::protected_among([]),
         time_scale: 1.0,

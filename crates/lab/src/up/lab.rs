@@ -91,7 +91,7 @@ impl Lab {
         let folder = folder_in(&cluster)?;
         let opened = options.logs.open(&folder);
         opened.map_err(|error| Error::Asset(format!("opening logs in {}: {error}", folder.display())))?;
-        platform::definitions(&cluster).await?;
+        platform::definitions(&cluster, options.descheduler_release).await?;
         if options.advisor {
             advisor::definitions(&cluster).await?;
         }
@@ -140,7 +140,7 @@ impl Lab {
             tell(Ready { part: MACHINE_CONFIG_OPERATOR, place: "a stand-in; all machines are updated".into() });
         }
         if let Descheduling::By { algorithm, mode } = &lab.options.descheduling {
-            platform::order(&lab.client, algorithm, *mode).await?;
+            lab.order(algorithm, *mode).await?;
         }
         Ok(lab)
     }
@@ -206,6 +206,7 @@ impl Lab {
         let program = program.map_err(|error| Error::Asset(error.to_string()))??;
         let who = Identity::user("descheduler", &["system:masters"]);
         let settings = descheduler::Settings {
+            release: self.options.descheduler_release,
             kubeconfig: Some(self.cluster.access().kubeconfig(&who).await?),
             prometheus_url: Some(self.prometheus_url()?),
             metrics: Some((Ipv4Addr::LOCALHOST, metrics.number()).into()),
@@ -223,6 +224,7 @@ impl Lab {
 
     async fn start_soft_tainter(&mut self) -> Result<(), Error> {
         let settings = SoftTainterSettings {
+            release: self.options.descheduler_release,
             prometheus_url: self.prometheus_url()?,
             time_scale: self.options.time_scale,
             orders: self.orders(),
@@ -233,7 +235,7 @@ impl Lab {
 
     /// Has the descheduler work by this from now on.
     pub async fn order(&self, algorithm: &balance::Algorithm, mode: balance::Mode) -> Result<(), Error> {
-        platform::order(&self.client, algorithm, mode).await
+        platform::order(&self.client, algorithm, mode, self.options.descheduler_release).await
     }
 
     /// The administrator's.

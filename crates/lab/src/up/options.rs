@@ -1,5 +1,6 @@
 //! What can be set.
 
+use advisor::kube_descheduler::Release;
 use balance::{Algorithm, Mode, promql::Source};
 
 use super::PartLogs;
@@ -11,6 +12,8 @@ pub struct Options {
     pub cores: u32,
     pub memory_bytes: u64,
     pub descheduling: Descheduling,
+    /// The release of the descheduler's operator that is played, with its definition.
+    pub descheduler_release: Release,
     /// Whether busy nodes are marked for the scheduler, as the descheduler's operator has it done.
     pub soft_tainter: bool,
     pub signals: Source,
@@ -55,6 +58,7 @@ impl Default for Options {
             cores: 32,
             memory_bytes: 128 << 30,
             descheduling: Descheduling::By { algorithm: Algorithm::default(), mode: Mode::Low },
+            descheduler_release: Release::NEWEST,
             soft_tainter: true,
             signals: Source::default(),
             migration: vm::Settings::default(),

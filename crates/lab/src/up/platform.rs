@@ -1,5 +1,6 @@
 //! What has to be in the cluster before the parts can work: definitions, namespaces, nodes, and the descheduler's orders.
 
+use advisor::kube_descheduler::Release;
 use balance::{Algorithm, Mode, promql};
 use devcluster::Cluster;
 use k8s_openapi::{
@@ -18,10 +19,20 @@ use crate::{descheduler::names, kwok};
 /// Who the lab is when it sets up things.
 const MANAGER: &str = "rebalance-lab";
 
-const KUBE_DESCHEDULER: &str = include_str!("../../../../config/crd/third-party/kubedescheduler-5.1.yaml");
+/// The definition of KubeDescheduler.
+fn kube_descheduler(release: Release) -> &'static str {
+    match release {
+        Release::V4_17 => include_str!("../../../../config/crd/third-party/kubedescheduler-4.17.yaml"),
+        Release::V4_18 => include_str!("../../../../config/crd/third-party/kubedescheduler-4.18.yaml"),
+        Release::V4_19 => include_str!("../../../../config/crd/third-party/kubedescheduler-4.19.yaml"),
+        Release::V4_20 => include_str!("../../../../config/crd/third-party/kubedescheduler-4.20.yaml"),
+        Release::V4_21 => include_str!("../../../../config/crd/third-party/kubedescheduler-4.21.yaml"),
+        Release::V5_1 => include_str!("../../../../config/crd/third-party/kubedescheduler-5.1.yaml"),
+    }
+}
 
-pub(super) async fn definitions(cluster: &Cluster) -> Result<(), Error> {
-    let descheduler: CustomResourceDefinition = serde_saphyr::from_str(KUBE_DESCHEDULER)
+pub(super) async fn definitions(cluster: &Cluster, release: Release) -> Result<(), Error> {
+    let descheduler: CustomResourceDefinition = serde_saphyr::from_str(kube_descheduler(release))
         .map_err(|error| Error::Asset(format!("reading the definition of KubeDescheduler: {error}")))?;
     Ok(cluster.access().install_crds(&[api::crd::virtual_machine(), descheduler]).await?)
 }
@@ -50,8 +61,20 @@ pub(super) async fn namespace(client: &Client) -> Result<(), Error> {
     applied.map(drop).doing(|| format!("creating Namespace {}", names::NAMESPACE))
 }
 
-/// What the descheduler shall do, as the administrator of a cluster would say it.
-pub(super) fn orders(algorithm: &Algorithm, mode: Mode) -> Value {
+/// What the descheduler shall do, as the administrator of a cluster would say it. 4.17 can be told of no metric.
+pub(super) fn orders(algorithm: &Algorithm, mode: Mode, release: Release) -> Value {
+    let mut limits = json!({"total": 5});
+    if release >= Release::V4_19 {
+        limits["node"] = 2.into();
+    }
+    let mut customizations = json!({});
+    if release >= Release::V4_18 {
+        customizations["devDeviationThresholds"] = mode.name().into();
+        customizations["devActualUtilizationProfile"] = format!("query:{}", promql::node_series(algorithm)).into();
+    }
+    if release == Release::V4_18 {
+        customizations["devEnableSoftTainter"] = true.into();
+    }
     json!({
         "apiVersion": "operator.openshift.io/v1",
         "kind": "KubeDescheduler",
@@ -60,40 +83,61 @@ pub(super) fn orders(algorithm: &Algorithm, mode: Mode) -> Value {
             "managementState": "Managed",
             "mode": "Automatic",
             "deschedulingIntervalSeconds": 60,
-            "profiles": ["KubeVirtRelieveAndMigrate"],
-            "evictionLimits": {"total": 5, "node": 2},
-            "profileCustomizations": {
-                "devDeviationThresholds": mode.name(),
-                "devActualUtilizationProfile": format!("query:{}", promql::node_series(algorithm)),
-            },
+            "profiles": [release.profile()],
+            "evictionLimits": limits,
+            "profileCustomizations": customizations,
         },
     })
 }
 
-pub(super) async fn order(client: &Client, algorithm: &Algorithm, mode: Mode) -> Result<(), Error> {
+pub(super) async fn order(client: &Client, algorithm: &Algorithm, mode: Mode, release: Release) -> Result<(), Error> {
     let kind = GroupVersionKind::gvk("operator.openshift.io", "v1", "KubeDescheduler");
     let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), names::NAMESPACE, &ApiResource::from_gvk(&kind));
     let params = PatchParams::apply(MANAGER).force();
-    let applied = api.patch(names::OBJECT, &params, &Patch::Apply(orders(algorithm, mode))).await;
+    let applied = api.patch(names::OBJECT, &params, &Patch::Apply(orders(algorithm, mode, release))).await;
     applied.map(drop).doing(|| format!("creating KubeDescheduler {}", names::OBJECT))
 }
 
 #[cfg(test)]
 mod tests {
+    use advisor::schema;
+
     use super::*;
     use crate::descheduler::{Policy, Spec, Surroundings};
 
+    fn policy(spec: &Value, release: Release) -> Policy {
+        let url = "http://127.0.0.1:9090".to_owned();
+        let surroundings = Surroundings { release, prometheus_url: url, protected: vec![], time_scale: 1.0 };
+        Policy::of(&Spec::read(spec).unwrap(), &surroundings).unwrap()
+    }
+
     #[test]
     fn every_algorithm_and_mode_is_an_order_that_the_stand_in_understands() {
-        for algorithm in Algorithm::all() {
-            for mode in Mode::ALL {
-                let spec = Spec::read(&orders(&algorithm, mode)["spec"]).unwrap();
-                let surroundings =
-                    Surroundings { prometheus_url: "http://127.0.0.1:9090".into(), protected: vec![], time_scale: 1.0 };
-                let policy = Policy::of(&spec, &surroundings).unwrap();
-                assert!(policy.text.contains(&promql::node_series(&algorithm)), "{}", policy.text);
-                assert!(policy.in_background);
+        for release in &Release::ALL[1..] {
+            for algorithm in Algorithm::all() {
+                for mode in Mode::ALL {
+                    let policy = policy(&orders(&algorithm, mode, *release)["spec"], *release);
+                    assert!(policy.text.contains(&promql::node_series(&algorithm)), "{release}: {}", policy.text);
+                    assert!(policy.in_background);
+                }
             }
+        }
+    }
+
+    #[test]
+    fn orders_have_only_fields_and_profiles_that_the_definition_of_the_release_has() {
+        for release in Release::ALL {
+            let definition: Value = serde_saphyr::from_str(kube_descheduler(release)).unwrap();
+            let spec = &definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"];
+            assert_eq!(Release::of(Some(spec)), release, "the definition is that of the release");
+            let orders = orders(&Algorithm::default(), Mode::Low, release)["spec"].clone();
+            for part in ["evictionLimits", "profileCustomizations"] {
+                for name in orders[part].as_object().unwrap().keys() {
+                    assert!(schema::field(spec, &format!("{part}.{name}")).is_some(), "{release} has no {part}.{name}");
+                }
+            }
+            assert!(schema::list_allows(spec, "profiles", orders["profiles"][0].as_str().unwrap()), "{release}");
+            policy(&orders, release);
         }
     }
 }

@@ -7,11 +7,12 @@ use std::{
     time::Duration,
 };
 
+use advisor::kube_descheduler::Release;
 use anyhow::Context;
 use lab::descheduler::{self, Mode, Orders, Policy, Settings};
 use sim::units::Span;
 
-use crate::part::{Common, Shutdown, time_scale};
+use crate::part::{Common, Shutdown, release, time_scale};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -33,6 +34,9 @@ pub(crate) struct Args {
     /// Act as if the nodes did not measure pressure
     #[arg(long)]
     without_psi: bool,
+    /// Which OpenShift release's operator is played: 4.17, 4.18, 4.19, 4.20, 4.21 or 5.1
+    #[arg(long, value_name = "RELEASE", default_value_t = Release::NEWEST, value_parser = release)]
+    release: Release,
     #[command(flatten)]
     orders: OrdersArgs,
     /// Where to answer /metrics of the descheduler, and /health
@@ -74,6 +78,7 @@ impl Args {
         let program = self.descheduler.clone().map_or_else(descheduler::program, Ok)?;
         let temporary = || std::env::temp_dir().join(format!("rebalance-lab-descheduler-{}", std::process::id()));
         Ok(Settings {
+            release: self.release,
             kubeconfig: self.kubeconfig.clone(),
             prometheus_url: self.prometheus.clone(),
             metrics: Some(SocketAddr::new(self.host, self.port)),
@@ -103,8 +108,11 @@ mod tests {
 
     #[test]
     fn options_become_settings() {
-        let settings = settings(&["--prometheus=http://p", "--time-scale=20", "--without-psi", "--port=0"]).unwrap();
+        let settings =
+            settings(&["--prometheus=http://p", "--time-scale=20", "--without-psi", "--port=0", "--release=4.20"])
+                .unwrap();
         let expected = Settings {
+            release: Release::V4_20,
             kubeconfig: Some("k".into()),
             prometheus_url: Some("http://p".into()),
             metrics: Some(([0, 0, 0, 0], 0).into()),

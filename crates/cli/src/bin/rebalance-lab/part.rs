@@ -2,6 +2,7 @@
 
 use std::{future::Future, io, io::IsTerminal};
 
+use advisor::kube_descheduler::Release;
 use anyhow::Context;
 use kube::Client;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -67,6 +68,12 @@ impl Common {
 pub(crate) fn time_scale(text: &str) -> Result<f64, String> {
     let scale = text.parse::<f64>().ok().filter(|scale| (0.001..=1000.0).contains(scale));
     scale.ok_or_else(|| "expected a number from 0.001 to 1000, such as 20".to_owned())
+}
+
+/// A release of the descheduler's operator that the stand-in plays.
+pub(crate) fn release(text: &str) -> Result<Release, String> {
+    let found = Release::ALL.into_iter().find(|release| release.as_str() == text);
+    found.ok_or_else(|| format!("the stand-in plays {}", Release::ALL.map(Release::as_str).join(", ")))
 }
 
 /// The arguments of a part, as people write them.

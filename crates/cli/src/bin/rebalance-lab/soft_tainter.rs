@@ -2,11 +2,12 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use advisor::kube_descheduler::Release;
 use lab::descheduler::{SoftTainterSettings, run_soft_tainter};
 
 use crate::{
     descheduler::OrdersArgs,
-    part::{Common, Shutdown, time_scale},
+    part::{Common, Shutdown, release, time_scale},
 };
 
 #[derive(clap::Args)]
@@ -17,6 +18,9 @@ pub(crate) struct Args {
     /// How many times faster than the clock intervals go; none becomes shorter than a second
     #[arg(long, value_name = "FACTOR", default_value = "1", value_parser = time_scale)]
     time_scale: f64,
+    /// Which OpenShift release's operator is played: 4.17, 4.18, 4.19, 4.20, 4.21 or 5.1
+    #[arg(long, value_name = "RELEASE", default_value_t = Release::NEWEST, value_parser = release)]
+    release: Release,
     #[command(flatten)]
     orders: OrdersArgs,
     /// Where to answer /health
@@ -31,6 +35,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let settings = SoftTainterSettings {
+        release: args.release,
         prometheus_url: args.prometheus.clone(),
         time_scale: args.time_scale,
         orders: args.orders.read(args.time_scale)?,

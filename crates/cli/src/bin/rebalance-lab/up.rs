@@ -6,6 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use advisor::kube_descheduler::Release;
 use anstyle::{AnsiColor, Style};
 use anyhow::Context;
 use balance::{Algorithm, Mode, promql, promql::Source};
@@ -16,7 +17,7 @@ use tracing::Metadata;
 use tracing_subscriber::{EnvFilter, fmt::MakeWriter};
 
 use crate::{
-    part::time_scale,
+    part::{release, time_scale},
     record::{Claim, Name, Records, Running, option},
 };
 
@@ -58,6 +59,9 @@ pub(crate) struct Args {
     /// at rest, and a stand-in for the machine config operator
     #[arg(long, conflicts_with_all = ["algorithm", "thresholds", "policy"])]
     with_advisor: bool,
+    /// Which OpenShift release's descheduler operator is played: 4.17, 4.18, 4.19, 4.20, 4.21 or 5.1
+    #[arg(long, value_name = "RELEASE", default_value_t = Release::NEWEST, value_parser = release)]
+    descheduler_release: Release,
     /// Do not mark busy nodes for the scheduler
     #[arg(long)]
     no_soft_tainter: bool,
@@ -89,6 +93,7 @@ impl Args {
             cores: self.cores,
             memory_bytes: self.memory.0,
             descheduling,
+            descheduler_release: self.descheduler_release,
             soft_tainter: !self.no_soft_tainter,
             signals: self.signals,
             time_scale: self.time_scale,
@@ -338,6 +343,7 @@ mod tests {
         let (found, usual) = (options("").unwrap(), Options::default());
         assert_eq!((found.nodes, found.cores, found.memory_bytes), (usual.nodes, usual.cores, usual.memory_bytes));
         assert_eq!((found.descheduling, found.soft_tainter), (usual.descheduling, true));
+        assert_eq!(found.descheduler_release, Release::NEWEST);
         assert_eq!((found.ports, found.time_scale, found.advisor), (Ports::USUAL, 1.0, false));
     }
 
@@ -348,6 +354,9 @@ mod tests {
         let by = Descheduling::By { algorithm: Algorithm::amplified(5.0), mode: Mode::AsymmetricLow };
         assert_eq!((found.descheduling, found.soft_tainter, found.ports), (by, false, Ports::default()));
         assert_eq!(options("--signals openshift").unwrap().signals, Source::OpenShift);
+        for release in Release::ALL {
+            assert_eq!(options(&format!("--descheduler-release {release}")).unwrap().descheduler_release, release);
+        }
         assert_eq!(options("--with-advisor").unwrap().descheduling, Descheduling::Awaited);
         for algorithm in Algorithm::all() {
             assert!(options(&format!("--algorithm {}", algorithm.slug())).is_ok(), "{algorithm}");
@@ -367,9 +376,12 @@ mod tests {
             "--policy /nowhere",
             "--time-scale 0",
             "--name ../x",
+            "--descheduler-release 4.16",
         ] {
             assert!(options(line).is_err(), "{line}");
         }
+        let told = options("--descheduler-release 4.16").unwrap_err().to_string();
+        assert!(told.contains("the stand-in plays 4.17, 4.18, 4.19, 4.20, 4.21, 5.1"), "{told}");
     }
 
     #[test]

@@ -1,23 +1,24 @@
 //! The operator's profiles, and the descheduler's plugins that each stands for.
 
+use advisor::kube_descheduler::{DEV_RELIEVE_AND_MIGRATE, LONG_LIFECYCLE, RELIEVE_AND_MIGRATE, Release};
 use serde_json::{Value, json};
 
 use super::{Limits, Surroundings, Thresholds, utilization};
 use crate::descheduler::{Refusal, Spec};
 
 /// The profile of virtual machines, under its name and the name it had before.
-pub(super) const KUBEVIRT: [&str; 2] = ["KubeVirtRelieveAndMigrate", "DevKubeVirtRelieveAndMigrate"];
+pub(super) const KUBEVIRT: [&str; 2] = [RELIEVE_AND_MIGRATE, DEV_RELIEVE_AND_MIGRATE];
 
 const AFFINITY: &str = "AffinityAndTaints";
 const TOPOLOGY: &str = "TopologyAndDuplicates";
 const SOFT_TOPOLOGY: &str = "SoftTopologyAndDuplicates";
-const LONG: [&str; 2] = ["LongLifecycle", "DevPreviewLongLifecycle"];
+const LONG: [&str; 2] = [LONG_LIFECYCLE, "DevPreviewLongLifecycle"];
 const LIFECYCLE: &str = "LifecycleAndUtilization";
 const COMPACT: &str = "CompactAndScale";
 const LOCAL_STORAGE: &str = "EvictPodsWithLocalStorage";
 const PVC: &str = "EvictPodsWithPVC";
 
-const EXCLUSIVE: [(&str, &str); 17] = [
+const EXCLUSIVE: [(&str, &str); 16] = [
     (KUBEVIRT[0], KUBEVIRT[1]),
     (KUBEVIRT[0], LONG[0]),
     (KUBEVIRT[0], LONG[1]),
@@ -29,7 +30,6 @@ const EXCLUSIVE: [(&str, &str); 17] = [
     (KUBEVIRT[1], COMPACT),
     (LONG[0], LIFECYCLE),
     (LONG[1], LIFECYCLE),
-    (LONG[0], LONG[1]),
     (SOFT_TOPOLOGY, TOPOLOGY),
     (COMPACT, LIFECYCLE),
     (COMPACT, LONG[0]),
@@ -38,23 +38,22 @@ const EXCLUSIVE: [(&str, &str); 17] = [
 ];
 
 /// Whether these profiles exist and go together.
-pub(super) fn check(profiles: &[String]) -> Result<(), Refusal> {
-    let known = [AFFINITY, TOPOLOGY, SOFT_TOPOLOGY, LIFECYCLE, COMPACT, LOCAL_STORAGE, PVC];
-    let is_known = |name: &str| known.contains(&name) || KUBEVIRT.contains(&name) || LONG.contains(&name);
+pub(super) fn check(profiles: &[String], release: Release) -> Result<(), Refusal> {
+    let known = [AFFINITY, TOPOLOGY, SOFT_TOPOLOGY, LIFECYCLE, COMPACT, LOCAL_STORAGE, PVC, LONG[0], LONG[1]];
+    let is_known = |name: &str| match name {
+        RELIEVE_AND_MIGRATE => release >= Release::V4_20,
+        DEV_RELIEVE_AND_MIGRATE => release >= Release::V4_18,
+        name => known.contains(&name),
+    };
     let has = |name: &str| profiles.iter().any(|listed| listed == name);
-    if profiles.is_empty() {
-        return Err(Refusal::NoProfile);
+    if let Some(name) = profiles.iter().find(|name| !is_known(name)) {
+        return Err(Refusal::UnknownProfile(name.clone()));
     }
-    for (at, name) in profiles.iter().enumerate() {
-        if !is_known(name) {
-            return Err(Refusal::UnknownProfile(name.clone()));
-        }
-        if profiles[..at].contains(name) {
-            return Err(Refusal::Duplicate(name.clone()));
-        }
+    if profiles.iter().enumerate().any(|(at, name)| profiles[..at].contains(name)) {
+        return Err(Refusal::Duplicate);
     }
     if let Some((one, other)) = EXCLUSIVE.into_iter().find(|(one, other)| has(one) && has(other)) {
-        return Err(Refusal::Exclusive(one.to_owned(), other.to_owned()));
+        return Err(Refusal::Exclusive(one, other));
     }
     match [LIFECYCLE, COMPACT].into_iter().find(|name| has(name)) {
         Some(name) => Err(Refusal::NotPlayed(name.to_owned())),
@@ -74,7 +73,7 @@ pub(super) fn render(spec: &Spec, limits: Limits, surroundings: &Surroundings) -
 fn profile(name: &str, spec: &Spec, limits: Limits, surroundings: &Surroundings) -> Result<Option<Value>, Refusal> {
     let namespaces = namespaces(spec, surroundings);
     Ok(Some(match name {
-        _ if KUBEVIRT.contains(&name) => kubevirt(spec, limits, surroundings)?,
+        _ if KUBEVIRT.contains(&name) => kubevirt(name, spec, limits, surroundings)?,
         AFFINITY => {
             let affinity = json!({
                 "namespaces": namespaces,
@@ -86,7 +85,7 @@ fn profile(name: &str, spec: &Spec, limits: Limits, surroundings: &Surroundings)
                 ("RemovePodsViolatingNodeTaints", plain),
                 ("RemovePodsViolatingNodeAffinity", affinity),
             ];
-            assemble(name, &plugins, &[], evictor(name, spec))
+            assemble(name, &plugins, &[], evictor(spec))
         }
         TOPOLOGY | SOFT_TOPOLOGY => {
             let constraints: &[&str] =
@@ -96,37 +95,58 @@ fn profile(name: &str, spec: &Spec, limits: Limits, surroundings: &Surroundings)
                 ("RemovePodsViolatingTopologySpreadConstraint", spread),
                 ("RemoveDuplicates", json!({"namespaces": namespaces})),
             ];
-            assemble(name, &[], &plugins, evictor(name, spec))
+            assemble(name, &[], &plugins, evictor(spec))
         }
         _ if LONG.contains(&name) => {
             let wanted = spec.profile_customizations.dev_low_node_utilization_thresholds.as_deref().unwrap_or_default();
-            let mut utilization = Thresholds::by_name(wanted)?.arguments(&["cpu", "memory", "pods"]);
-            utilization["evictableNamespaces"] = json!({"exclude": excluded(spec, surroundings)});
+            let query = utilization::query(spec, false, surroundings)?;
+            let balance = low_node_utilization(Thresholds::by_name(wanted)?, query, limits.plugin, spec, surroundings);
             let restarts =
                 json!({"namespaces": namespaces, "podRestartThreshold": 100, "includingInitContainers": true});
             let restarts = [("RemovePodsHavingTooManyRestarts", restarts)];
-            assemble(name, &restarts, &[("LowNodeUtilization", utilization)], evictor(name, spec))
+            assemble(LONG_LIFECYCLE, &restarts, &[balance], evictor(spec))
         }
         // The rest changes what the other profiles may evict.
         _ => return Ok(None),
     }))
 }
 
-/// Always under the name of today.
-fn kubevirt(spec: &Spec, limits: Limits, surroundings: &Surroundings) -> Result<Value, Refusal> {
-    let customizations = &spec.profile_customizations;
-    let mut arguments = Thresholds::of(customizations)?.arguments(&["MetricResource"]);
+/// Since 4.20 under its name of today, whatever the spec calls it.
+fn kubevirt(name: &str, spec: &Spec, limits: Limits, surroundings: &Surroundings) -> Result<Value, Refusal> {
+    let release = surroundings.release;
+    let name = if release >= Release::V4_20 { RELIEVE_AND_MIGRATE } else { name };
+    let thresholds = Thresholds::of(&spec.profile_customizations, release)?;
+    let query = utilization::query(spec, true, surroundings)?;
+    let balance = low_node_utilization(thresholds, query, limits.kubevirt_plugin, spec, surroundings);
+    // Local disks and volume claims do not keep a virtual machine from moving.
+    let mut evictor = json!({"evictLocalStoragePods": true});
+    if release >= Release::V4_20 {
+        evictor["noEvictionPolicy"] = "Mandatory".into();
+        evictor["podProtections"] = json!({});
+    }
+    set_priority(&mut evictor, spec);
+    Ok(assemble(name, &[], &[balance], evictor))
+}
+
+/// Compares what the query says of nodes, or without one what is requested of them. The plugin stops after one pod per node
+/// unless it has a limit of its own.
+fn low_node_utilization(
+    thresholds: Thresholds,
+    query: Option<String>,
+    limit: Option<u64>,
+    spec: &Spec,
+    surroundings: &Surroundings,
+) -> (&'static str, Value) {
+    let resources: &[&str] = if query.is_some() { &["MetricResource"] } else { &["cpu", "memory", "pods"] };
+    let mut arguments = thresholds.arguments(resources);
     arguments["evictableNamespaces"] = json!({"exclude": excluded(spec, surroundings)});
-    arguments["metricsUtilization"] = json!({
-        "source": "Prometheus",
-        "prometheus": {"query": utilization::query(&customizations.dev_actual_utilization_profile, surroundings)?},
-    });
-    // The plugin stops after one pod per node unless it has a limit of its own.
-    if let Some(node) = limits.node {
+    if let Some(query) = query {
+        arguments["metricsUtilization"] = json!({"source": "Prometheus", "prometheus": {"query": query}});
+    }
+    if let Some(node) = limit {
         arguments["evictionLimits"] = json!({"node": node});
     }
-    let name = KUBEVIRT[0];
-    Ok(assemble(name, &[], &[("LowNodeUtilization", arguments)], evictor(name, spec)))
+    ("LowNodeUtilization", arguments)
 }
 
 fn assemble(name: &str, deschedule: &[(&str, Value)], balance: &[(&str, Value)], evictor: Value) -> Value {
@@ -142,25 +162,28 @@ fn assemble(name: &str, deschedule: &[(&str, Value)], balance: &[(&str, Value)],
     json!({"name": name, "pluginConfig": configured, "plugins": plugins})
 }
 
-/// Which pods may be evicted at all. Local disks and volume claims do not keep a virtual machine from moving.
-fn evictor(name: &str, spec: &Spec) -> Value {
+/// Which pods profiles without virtual machines may evict.
+fn evictor(spec: &Spec) -> Value {
     let has = |name: &str| spec.profiles.iter().any(|listed| listed == name);
-    let is_kubevirt = KUBEVIRT.contains(&name);
-    let mut evictor =
-        if is_kubevirt { json!({"noEvictionPolicy": "Mandatory", "podProtections": {}}) } else { json!({}) };
-    if is_kubevirt || has(LOCAL_STORAGE) {
+    let mut evictor = json!({});
+    if has(LOCAL_STORAGE) {
         evictor["evictLocalStoragePods"] = true.into();
     }
-    if !is_kubevirt && !has(PVC) {
+    if !has(PVC) {
         evictor["ignorePvcPods"] = true.into();
     }
+    set_priority(&mut evictor, spec);
+    evictor
+}
+
+/// From which priority on pods stay.
+fn set_priority(evictor: &mut Value, spec: &Spec) {
     let customizations = &spec.profile_customizations;
     if let Some(value) = customizations.threshold_priority {
         evictor["priorityThreshold"] = json!({"value": value});
     } else if !customizations.threshold_priority_class_name.is_empty() {
         evictor["priorityThreshold"] = json!({"name": customizations.threshold_priority_class_name});
     }
-    evictor
 }
 
 fn namespaces(spec: &Spec, surroundings: &Surroundings) -> Value {
@@ -171,8 +194,8 @@ fn namespaces(spec: &Spec, surroundings: &Surroundings) -> Value {
     }
 }
 
+/// A namespace that is protected and excluded is named twice.
 fn excluded(spec: &Spec, surroundings: &Surroundings) -> Vec<String> {
     let more = &spec.profile_customizations.namespaces.excluded;
-    let more = more.iter().filter(|name| !surroundings.protected.contains(name));
     surroundings.protected.iter().chain(more).cloned().collect()
 }

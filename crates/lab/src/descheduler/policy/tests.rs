@@ -1,9 +1,12 @@
 //! What becomes of a KubeDescheduler, field by field.
 
+mod releases;
+
 use super::*;
 
 fn surroundings() -> Surroundings {
     Surroundings {
+        release: Release::NEWEST,
         prometheus_url: "http://127.0.0.1:9090".to_owned(),
         protected: Surroundings::protected_among(["default", "openshift-monitoring", "kube-system", "openshift-cnv"]),
         time_scale: 1.0,
@@ -44,43 +47,6 @@ fn arguments(spec: &Spec) -> Value {
 fn query(name: &str) -> Value {
     arguments(&customized(json!({"devActualUtilizationProfile": name})))["metricsUtilization"]["prometheus"]["query"]
         .clone()
-}
-
-#[test]
-fn the_defaults_become_the_documented_policy() {
-    let expected = r#"
-apiVersion: descheduler/v1alpha2
-kind: DeschedulerPolicy
-maxNoOfPodsToEvictPerNode: 2
-maxNoOfPodsToEvictTotal: 5
-metricsProviders:
-- source: Prometheus
-  prometheus:
-    url: http://127.0.0.1:9090
-    authToken: {secretReference: {namespace: openshift-kube-descheduler-operator, name: descheduler-prometheus-token}}
-nodeSelector: kubevirt.io/schedulable=true
-profiles:
-- name: KubeVirtRelieveAndMigrate
-  pluginConfig:
-  - name: LowNodeUtilization
-    args:
-      evictableNamespaces: {exclude: [kube-system, hypershift, openshift, openshift-cnv, openshift-monitoring]}
-      evictionLimits: {node: 2}
-      metricsUtilization:
-        source: Prometheus
-        prometheus: {query: "descheduler:node:linear_amplified_ideal_point_positive_distance:k3:avg1m"}
-      thresholds: {MetricResource: 0}
-      targetThresholds: {MetricResource: 10}
-      useDeviationThresholds: true
-  - name: DefaultEvictor
-    args: {evictLocalStoragePods: true, noEvictionPolicy: Mandatory, podProtections: {}}
-  plugins:
-    balance: {enabled: [LowNodeUtilization]}
-    filter: {enabled: [DefaultEvictor]}
-"#;
-    let expected: Value = serde_saphyr::from_str(expected).unwrap();
-    assert_eq!(document(&spec(json!({}))), expected);
-    assert_eq!(document(&spec(json!({"profiles": ["DevKubeVirtRelieveAndMigrate"]}))), expected, "the former name");
 }
 
 #[test]
@@ -136,6 +102,8 @@ fn limits_go_to_the_policy_and_to_the_plugin() {
         (json!({"total": 8}), 8, 2),
         (json!({"node": 3}), 5, 3),
         (json!({"total": 80, "node": 4}), 80, 4),
+        // As Go converts them, which is no limit.
+        (json!({"total": -1, "node": -2}), u64::MAX, u64::MAX - 1),
     ] {
         let spec = spec(json!({"evictionLimits": given}));
         let document = document(&spec);
@@ -185,8 +153,7 @@ fn profiles_of_the_administrators_stay_beside_ours() {
     assert_eq!(evictors[0], json!({"priorityThreshold": {"value": 7}}), "claims do not protect");
     assert_eq!(evictors[2]["noEvictionPolicy"], "Mandatory");
     let excluded = document["profiles"][0]["pluginConfig"][0]["args"]["namespaces"]["exclude"].as_array().unwrap();
-    assert_eq!(excluded.iter().filter(|name| *name == "kube-system").count(), 1);
-    assert_eq!(excluded.last().unwrap(), "mine");
+    assert_eq!(excluded[excluded.len() - 2..], ["mine", "kube-system"], "what is protected, too, is named twice");
 }
 
 #[test]
@@ -203,42 +170,72 @@ fn the_fallback_of_old_operators_balances_by_requests_and_needs_no_prometheus() 
 }
 
 #[test]
-fn what_the_operator_would_refuse_is_refused_with_a_sentence() {
+fn the_fallback_balances_by_a_metric_where_one_is_chosen() {
+    let spec = spec(json!({
+        "profiles": ["DevPreviewLongLifecycle"],
+        "profileCustomizations": {"devActualUtilizationProfile": "PrometheusCPUUsage"},
+    }));
+    let document = document(&spec);
+    assert_eq!(document["profiles"][0]["name"], "LongLifecycle");
+    assert_eq!(document["metricsProviders"][0]["source"], "Prometheus");
+    let balance = &document["profiles"][0]["pluginConfig"][1]["args"];
+    assert_eq!(balance["metricsUtilization"]["prometheus"]["query"], "instance:node_cpu:rate:sum");
+    assert_eq!(balance["thresholds"], json!({"MetricResource": 20}));
+}
+
+#[test]
+fn what_the_operator_would_refuse_is_refused_in_its_words() {
     let kubevirt = "KubeVirtRelieveAndMigrate";
-    let cases = [
-        (json!({"profiles": []}), "descheduler should have at least 1 profile enabled"),
-        (json!({"profiles": ["Nonsense"]}), "profile Nonsense is not known"),
-        (json!({"profiles": [kubevirt, kubevirt]}), "profile KubeVirtRelieveAndMigrate is listed twice"),
+    let customized = |customizations: Value| json!({"profileCustomizations": customizations});
+    let scales_down = [
+        (json!({"profiles": ["Nonsense"]}), "Profile \"Nonsense\" not recognized"),
+        (json!({"profiles": [kubevirt, kubevirt]}), "profiles must not contain duplicates"),
         (
             json!({"profiles": [kubevirt, "LongLifecycle"]}),
-            "profiles KubeVirtRelieveAndMigrate and LongLifecycle cannot",
+            "KubeVirtRelieveAndMigrate and LongLifecycle cannot be enabled together",
         ),
         (json!({"profiles": ["CompactAndScale"]}), "profile CompactAndScale is not played"),
         (json!({"deschedulingIntervalSeconds": null}), "descheduler should have an interval set"),
         (json!({"deschedulingIntervalSeconds": 0}), "descheduler should have an interval set"),
         (json!({"deschedulingIntervalSeconds": -1}), "descheduler should have an interval set"),
-        (json!({"evictionLimits": {"node": -1}}), "evictionLimits.node is -1"),
-        (json!({"profileCustomizations": {"devDeviationThresholds": ""}}), "unknown Descheduler DeviationThresholds"),
-        (json!({"profileCustomizations": {"devLowNodeUtilizationThresholds": "X"}}), "unknown Descheduler LowNode"),
-        (
-            json!({"profileCustomizations": {"devLowNodeUtilizationThresholds": "Low", "devDeviationThresholds": "Low"}}),
-            "devLowNodeUtilizationThresholds and devDeviationThresholds",
-        ),
-        (json!({"profileCustomizations": {"devActualUtilizationProfile": "X"}}), "unknown devActualUtilizationProfile"),
-        (
-            json!({"profileCustomizations": {"thresholdPriority": 1, "thresholdPriorityClassName": "x"}}),
-            "thresholdPriority and thresholdPriorityClassName",
-        ),
-        (
-            json!({"profileCustomizations": {"namespaces": {"included": ["a"], "excluded": ["b"]}}}),
-            "namespaces.included and namespaces.excluded",
-        ),
-        (json!({"profileCustomizations": {"namespaces": {"included": ["kube-system"]}}}), "namespace kube-system is"),
     ];
-    for (changes, expected) in cases {
-        let refusal = Policy::of(&spec(changes.clone()), &surroundings()).unwrap_err();
-        assert!(refusal.to_string().starts_with(expected), "{changes}: {refusal}");
-        assert!(refusal.ends_what_runs());
+    let is_logged = [
+        (json!({"profiles": []}), "descheduler should have at least 1 profile enabled"),
+        (
+            customized(json!({"devDeviationThresholds": ""})),
+            "unknown Descheduler DeviationThresholds threshold , only 'Low', 'Medium' and 'High' are supported",
+        ),
+        (
+            customized(json!({"devLowNodeUtilizationThresholds": "X"})),
+            "unknown Descheduler LowNodeUtilization threshold X, only 'Low', 'Medium' and 'High' are supported",
+        ),
+        (
+            customized(json!({"devLowNodeUtilizationThresholds": "Low", "devDeviationThresholds": "Low"})),
+            "only one of DevLowNodeUtilizationThresholds and DevDeviationThresholds customizations can be configured \
+             simultaneously",
+        ),
+        (customized(json!({"devActualUtilizationProfile": "X"})), "unknown prometheus profile: X"),
+        (
+            customized(json!({"thresholdPriority": 1, "thresholdPriorityClassName": "x"})),
+            "It is invalid to set both .spec.profileCustomizations.thresholdPriority and \
+             .spec.profileCustomizations.ThresholdPriorityClassName fields",
+        ),
+        (
+            customized(json!({"namespaces": {"included": ["a"], "excluded": ["b"]}})),
+            "It is forbidden to combine both included and excluded namespaces",
+        ),
+        (
+            customized(json!({"namespaces": {"included": ["kube-system"]}})),
+            "Protected namespace kube-system included. It is forbidden to include any of the protected namespaces from \
+             [kube-system hypershift openshift openshift-cnv openshift-monitoring]",
+        ),
+    ];
+    for (cases, expected) in [(&scales_down[..], true), (&is_logged[..], false)] {
+        for (changes, sentence) in cases {
+            let refusal = Policy::of(&spec(changes.clone()), &surroundings()).unwrap_err();
+            assert!(refusal.to_string().starts_with(sentence), "{changes}: {refusal}");
+            assert_eq!(refusal.scales_down(), expected, "{changes}");
+        }
     }
     let unreadable = Spec::read(&json!({"profiles": 7})).unwrap_err();
     assert!(unreadable.to_string().starts_with("spec cannot be read: "), "{unreadable}");

@@ -1,11 +1,13 @@
 //! The plugin `LowNodeUtilization`: its thresholds, and the query that they are compared with.
 
+use advisor::kube_descheduler::Release;
 use serde_json::{Value, json};
 
 use super::Surroundings;
-use crate::descheduler::{Refusal, spec::Customizations};
+use crate::descheduler::{Refusal, Spec, spec::Customizations};
 
-const DEFAULT_QUERY: &str = "descheduler:node:linear_amplified_ideal_point_positive_distance:k3:avg1m";
+const PROCESSOR: &str = "descheduler:combined_utilization_and_pressure:avg1m";
+const PROCESSOR_AND_MEMORY: &str = "descheduler:node:linear_amplified_ideal_point_positive_distance:k3:avg1m";
 const WINDOW: std::time::Duration = std::time::Duration::from_secs(60);
 
 /// Below which percentage a node is under-utilized and above which it is over-utilized.
@@ -27,18 +29,18 @@ impl Thresholds {
     }
 
     /// What the customizations mean for virtual machines.
-    pub(super) fn of(customizations: &Customizations) -> Result<Thresholds, Refusal> {
+    pub(super) fn of(customizations: &Customizations, release: Release) -> Result<Thresholds, Refusal> {
         if let Some(name) = customizations.dev_deviation_thresholds.as_deref() {
             let mode = balance::Mode::ALL.into_iter().find(|mode| mode.name() == name);
-            let (under, over) = mode.map(balance::Mode::percent).ok_or_else(|| Refusal::UnknownThreshold {
-                kind: "DeviationThresholds",
-                value: name.to_owned(),
-                known: "Low, Medium, High, AsymmetricLow, AsymmetricMedium and AsymmetricHigh",
-            })?;
+            let (under, over) = mode
+                .map(balance::Mode::percent)
+                .ok_or_else(|| Refusal::UnknownThreshold { kind: "DeviationThresholds", value: name.to_owned() })?;
             return Ok(Thresholds::deviation(under, over));
         }
         match customizations.dev_low_node_utilization_thresholds.as_deref() {
+            None if release < Release::V4_19 => Thresholds::by_name(""),
             None => Ok(Thresholds::deviation(0, 10)),
+            Some("") if release < Release::V4_19 => Thresholds::by_name(""),
             // The operator takes the empty name for Medium, but only a name that is not empty turns deviations off.
             Some("") => Ok(Thresholds::deviation(20, 50)),
             Some(name) => Thresholds::by_name(name),
@@ -51,11 +53,7 @@ impl Thresholds {
             "Low" => Ok(Thresholds::fixed(10, 30)),
             "Medium" | "" => Ok(Thresholds::fixed(20, 50)),
             "High" => Ok(Thresholds::fixed(40, 70)),
-            _ => Err(Refusal::UnknownThreshold {
-                kind: "LowNodeUtilization",
-                value: name.to_owned(),
-                known: "Low, Medium and High",
-            }),
+            _ => Err(Refusal::UnknownThreshold { kind: "LowNodeUtilization", value: name.to_owned() }),
         }
     }
 
@@ -70,8 +68,20 @@ impl Thresholds {
     }
 }
 
+/// The PromQL that nodes are compared by. None if that is what is requested of them.
+pub(super) fn query(spec: &Spec, is_kubevirt: bool, surroundings: &Surroundings) -> Result<Option<String>, Refusal> {
+    let name = &*spec.profile_customizations.dev_actual_utilization_profile;
+    match surroundings.release {
+        _ if !name.is_empty() => by_name(name, surroundings).map(Some),
+        Release::V4_17 | Release::V4_18 => Ok(None),
+        _ if !is_kubevirt => Ok(None),
+        Release::V4_19 | Release::V4_20 => Ok(Some(PROCESSOR.to_owned())),
+        Release::V4_21 | Release::V5_1 => Ok(Some(PROCESSOR_AND_MEMORY.to_owned())),
+    }
+}
+
 /// The PromQL behind the name of a utilization profile.
-pub(super) fn query(name: &str, surroundings: &Surroundings) -> Result<String, Refusal> {
+fn by_name(name: &str, surroundings: &Surroundings) -> Result<String, Refusal> {
     if let Some(query) = name.strip_prefix("query:") {
         return Ok(query.to_owned());
     }
@@ -80,7 +90,9 @@ pub(super) fn query(name: &str, surroundings: &Surroundings) -> Result<String, R
     let window = if surroundings.time_scale == 1.0 { "[1m]" } else { &window };
     let pressure = |of: &str| format!("rate(node_pressure_{of}_waiting_seconds_total{window})");
     Ok(match name {
-        "" | "PrometheusCPUMemoryCombinedProfile" => DEFAULT_QUERY.to_owned(),
+        "PrometheusCPUMemoryCombinedProfile" if surroundings.release >= Release::V4_21 => {
+            PROCESSOR_AND_MEMORY.to_owned()
+        }
         "PrometheusCPUUsage" => "instance:node_cpu:rate:sum".to_owned(),
         "PrometheusCPUPSIPressure" => pressure("cpu"),
         "PrometheusCPUPSIPressureByUtilization" => {
@@ -90,7 +102,7 @@ pub(super) fn query(name: &str, surroundings: &Surroundings) -> Result<String, R
         }
         "PrometheusMemoryPSIPressure" => pressure("memory"),
         "PrometheusIOPSIPressure" => pressure("io"),
-        "PrometheusCPUCombined" => "descheduler:combined_utilization_and_pressure:avg1m".to_owned(),
+        "PrometheusCPUCombined" => PROCESSOR.to_owned(),
         unknown => return Err(Refusal::UnknownMetric(unknown.to_owned())),
     })
 }
