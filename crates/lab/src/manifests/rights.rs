@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 
+use crate::descheduler::names;
+
 /// Verbs on resources of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Right {
@@ -78,10 +80,14 @@ pub(super) const DESCHEDULER: [Right; 6] = [
 /// The stand-in's, beyond those of its descheduler.
 pub(super) const DESCHEDULER_OPERATOR: [Right; 1] = [right("", "namespaces", &["list", "watch"])];
 
-/// It watches its object and tells in its status; it makes the Secret that its descheduler reads.
-pub(super) const DESCHEDULER_OPERATOR_AT_HOME: [Right; 3] = [
+/// It watches its object and tells in its status; it shows the policy and a Deployment; it makes the Secret that its
+/// descheduler reads.
+pub(super) const DESCHEDULER_OPERATOR_AT_HOME: [Right; 6] = [
     right(OPENSHIFT, "kubedeschedulers", &["list", "watch"]),
     right(OPENSHIFT, "kubedeschedulers/status", &["patch"]),
+    named(right("", "configmaps", &["create", "patch"]), names::OBJECT),
+    named(right("apps", "deployments", &["create", "patch"]), names::OPERAND),
+    named(right("apps", "deployments/status", &["patch"]), names::OPERAND),
     right("", "secrets", &["create", "list", "watch"]),
 ];
 
