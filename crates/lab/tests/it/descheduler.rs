@@ -2,6 +2,7 @@
 
 mod feed;
 mod life;
+mod operand;
 mod staleness;
 
 use std::{
@@ -10,6 +11,7 @@ use std::{
     time::Duration,
 };
 
+use advisor::kube_descheduler::Release;
 use devcluster::{
     Cluster, Component, Identity, Kwok,
     tools::{self, Program},
@@ -135,14 +137,18 @@ impl Lab {
         StandIn::start(self.cluster.access().client_for(&who).await.unwrap(), settings).await.unwrap()
     }
 
-    async fn soft_tainter(&self) -> SoftTainter {
-        let who = Identity::user(TAINTER, &["system:masters"]);
-        let settings = SoftTainterSettings {
+    fn tainter_settings(&self) -> SoftTainterSettings {
+        SoftTainterSettings {
+            release: Release::NEWEST,
             prometheus_url: self.prometheus_url(),
             time_scale: TIME_SCALE,
             orders: Default::default(),
-        };
-        SoftTainter::start(self.cluster.access().client_for(&who).await.unwrap(), settings).unwrap()
+        }
+    }
+
+    async fn soft_tainter(&self) -> SoftTainter {
+        let who = Identity::user(TAINTER, &["system:masters"]);
+        SoftTainter::start(self.cluster.access().client_for(&who).await.unwrap(), self.tainter_settings()).unwrap()
     }
 
     fn objects(&self) -> Api<DynamicObject> {
@@ -205,6 +211,15 @@ fn web(url: &str) -> Client {
     let mut config = kube::Config::new(url.parse().unwrap());
     config.default_retry = false;
     Client::try_from(config).unwrap()
+}
+
+fn monitored() -> BTreeMap<String, String> {
+    [("openshift.io/cluster-monitoring".to_owned(), "true".to_owned())].into()
+}
+
+async fn page(stand_in: &StandIn, path: &str) -> Result<String, kube::Error> {
+    let client = web(&format!("http://{}", stand_in.metrics().unwrap()));
+    client.request_text(http::Request::get(path).body(Vec::new()).unwrap()).await
 }
 
 fn is_ready(status: &Value) -> bool {

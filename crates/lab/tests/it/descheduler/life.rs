@@ -11,21 +11,12 @@ const MILD: (&str, &[&str]) = ("mild", &["appropriate"]);
 const COLD: (&str, &[&str]) = ("cold", &[]);
 const CLEAN: [(&str, &[&str]); 3] = [("cold", &[]), ("hot", &[]), ("mild", &[])];
 
-fn monitored() -> BTreeMap<String, String> {
-    [("openshift.io/cluster-monitoring".to_owned(), "true".to_owned())].into()
-}
-
 async fn kill(pid: u32) {
     let folder = tempfile::tempdir().unwrap();
     let log = folder.path().join("log");
     let args = vec!["-KILL".to_owned(), pid.to_string()];
     let kill = Companion::spawn("kill", Path::new("kill"), args, folder.path(), &log).unwrap();
     eventually(|| "kill has run".into(), async || kill.exit_status()).await;
-}
-
-async fn page(stand_in: &StandIn, path: &str) -> Result<String, kube::Error> {
-    let client = web(&format!("http://{}", stand_in.metrics().unwrap()));
-    client.request_text(http::Request::get(path).body(Vec::new()).unwrap()).await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -111,7 +102,7 @@ async fn a_kube_descheduler_is_followed_from_its_creation_to_its_end() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_cannot_run_is_told_in_a_condition() {
+async fn what_cannot_run_is_told_in_a_condition_where_the_real_operator_tells_it() {
     let lab = Lab::start().await;
     lab.add_namespace(BTreeMap::new()).await;
     let stand_in = lab.stand_in(lab.settings().await).await;
@@ -120,9 +111,11 @@ async fn what_cannot_run_is_told_in_a_condition() {
         let condition = condition(status, "TargetConfigControllerDegraded");
         condition["status"] == "True" && condition["reason"].as_str().unwrap().contains(text)
     };
+    let is_refused =
+        |state: &State| state.refused.as_ref().is_some_and(|refused| refused.contains("is not labeled with"));
     lab.create_object().await;
-    lab.reach("not monitored", |status| degraded(status, "is not labeled with openshift.io/cluster-monitoring=true"))
-        .await;
+    process(&stand_in, "not monitored", is_refused).await;
+    assert_eq!(lab.objects().get("cluster").await.unwrap().data.get("status"), None, "only the log tells");
     let namespaces: Api<Namespace> = Api::all(lab.client.clone());
     let label = Patch::Merge(json!({"metadata": {"labels": monitored()}}));
     namespaces.patch(names::NAMESPACE, &PatchParams::default(), &label).await.unwrap();
@@ -132,8 +125,10 @@ async fn what_cannot_run_is_told_in_a_condition() {
     let pid = process(&stand_in, "runs", |state| state.is_ready).await.pid;
     let unlabel = Patch::Merge(json!({"metadata": {"labels": {"openshift.io/cluster-monitoring": null}}}));
     namespaces.patch(names::NAMESPACE, &PatchParams::default(), &unlabel).await.unwrap();
-    lab.reach("not monitored", |status| degraded(status, "is not labeled") && is_ready(status)).await;
+    process(&stand_in, "not monitored", is_refused).await;
     assert_eq!(stand_in.state().borrow().pid, pid);
+    let status = lab.objects().get("cluster").await.unwrap().data["status"].clone();
+    assert!(is_ready(&status) && !degraded(&status, ""), "{status}");
     namespaces.patch(names::NAMESPACE, &PatchParams::default(), &label).await.unwrap();
 
     for node in ["cold", "hot", "mild"] {
@@ -188,7 +183,7 @@ profiles:
     says(&stand_in.log(), "category=\"overutilized\" node=\"hot\"").await;
 
     // It can drive the soft-tainter, too.
-    let tainter = SoftTainterSettings { prometheus_url: url, time_scale: TIME_SCALE, orders: Orders::Policy(policy) };
+    let tainter = SoftTainterSettings { orders: Orders::Policy(policy), ..lab.tainter_settings() };
     let _tainter = SoftTainter::start(lab.client.clone(), tainter).unwrap();
     lab.tainted(&[COLD, HOT, MILD]).await;
 
