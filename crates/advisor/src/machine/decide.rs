@@ -122,7 +122,7 @@ pub fn decide(observed: &Observed<'_>, news: &News<'_>) -> Decision {
         return desk.next(Next::Rest(None));
     }
     if desk.contradicts_itself() {
-        let message = "The phase in the status was changed by somebody else: the plan is drawn up again";
+        let message = "The status was changed by somebody else: the plan is drawn up again";
         if observed.spec.action == Action::Apply {
             desk.mark(FORCED_REVIEW, true, "StatusChanged", message);
         }

@@ -42,10 +42,10 @@ impl<'a> Desk<'a> {
         self.status.phase
     }
 
-    /// Whether the conditions do not know of the phase that they were written with. Then somebody else wrote it.
+    /// Whether the conditions do not know of the phase that they were written with. Then somebody else wrote it, or took the
+    /// conditions out.
     pub(super) fn contradicts_itself(&self) -> bool {
-        let Some(phase) = self.status.phase else { return false };
-        !self.status.conditions.is_empty() && !self.is_marked(phase.as_str())
+        self.status.phase.is_some_and(|phase| !self.is_marked(phase.as_str()))
     }
 
     pub(super) fn phase(&self) -> Phase {

@@ -42,6 +42,24 @@ fn a_phase_that_somebody_else_wrote_is_set_right_without_an_edit_and_orders_noth
     }
 }
 
+/// Found by damaging a status at random: without any condition, a phase was believed and its conditions never came back.
+#[test]
+fn conditions_that_somebody_else_took_out_are_back_without_an_edit_and_order_nothing() {
+    let mut reviewed = Story::new(LOAD_AWARE, Action::DryRun);
+    reviewed.settle();
+    let mut waiting = Story::new(LOAD_AWARE, Action::Apply);
+    waiting.settle();
+    assert_eq!((reviewed.phase(), waiting.phase()), (Phase::ReviewRequired, Phase::InProgress));
+    for before in [reviewed, waiting, Story::completed(LOAD_AWARE)] {
+        let mut story = before.clone();
+        story.status.conditions.clear();
+        story.settle();
+        assert_eq!((story.phase(), &story.written), (before.phase(), &before.written));
+        let told = story.condition(before.phase().as_str()).expect("a condition of the phase");
+        assert_eq!(told.status, "True", "{}", before.phase());
+    }
+}
+
 #[test]
 fn what_drifted_while_somebody_else_wrote_the_phase_is_for_a_person_to_look_at() {
     let before = Story::completed(LOAD_AWARE);
