@@ -15,6 +15,9 @@ use crate::{
     fingerprint,
 };
 
+/// The manager of a change that the object does not tell the manager of.
+pub const UNKNOWN_MANAGER: &str = "unknown";
+
 /// SHA-256 over the live values of the leaves that the item manages.
 pub fn fingerprint(item: &Item, live: Option<&Value>) -> String {
     fingerprint::fingerprint(live, &leaves(item, live))
@@ -69,7 +72,7 @@ pub fn contains(live: &Value, desired: &Value) -> bool {
 
 /// Who last changed a field that is no longer what the item set, as far as the object tells.
 pub fn culprit(item: &Item, live: Option<&Value>) -> DriftedBy {
-    let unknown = DriftedBy { manager: "unknown".into(), time: None };
+    let unknown = DriftedBy { manager: UNKNOWN_MANAGER.into(), time: None };
     let Some(live) = live else { return unknown };
     let desired = json!(item.desired_state);
     let changed: Vec<Path> =

@@ -2,6 +2,8 @@
 
 use api::virt_platform_config::{Item, ItemState, Phase, VirtPlatformConfigStatus};
 
+use super::drift_text;
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Happening {
     /// Something for a person to look at.
@@ -42,9 +44,8 @@ fn of_phase(old: Option<Phase>, phase: Phase, status: &VirtPlatformConfigStatus)
 fn of_item(old: Option<&Item>, item: &Item) -> Option<Happening> {
     let target = format!("{} '{}'", item.target_ref.kind, item.target_ref.name);
     let message = item.message.as_deref().unwrap_or_default();
-    if let Some(by) = item.drifted_by.as_ref().filter(|by| old.and_then(|old| old.drifted_by.as_ref()) != Some(by)) {
-        let time = by.time.as_ref().map_or_else(String::new, |time| format!(" at {}", time.0));
-        let note = format!("{target} was changed by {}{time}", by.manager);
+    let known = old.and_then(drift_text::recorded);
+    if let Some(note) = drift_text::recorded(item).filter(|note| known.as_ref() != Some(note)) {
         return Some(Happening { warning: true, reason: "ItemDrifted".into(), note });
     }
     let moved = old.is_none_or(|old| old.state != item.state);

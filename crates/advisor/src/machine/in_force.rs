@@ -9,6 +9,7 @@ use super::{
     Event::{DriftFound, DriftGone, EffectLost, InputsChanged, PrerequisitesMissing, SomeFailed, SpecChanged},
     News, Next, NoPlan, after,
     desk::{Desk, FORCED_REVIEW},
+    drift_text,
     execution::enter,
     inputs, remediation, upgrade,
 };
@@ -165,8 +166,7 @@ pub(super) fn mark_drift(items: &mut [Item], facts: &Facts) -> bool {
         match (drifted, &item.drifted_by) {
             (true, _) => {
                 let by = drift::culprit(item, live);
-                item.message =
-                    Some(format!("Configuration has drifted from desired state (changed by {})", by.manager));
+                item.message = Some(drift_text::item_message(&item.target_ref, live, &by));
                 item.drifted_by = Some(by);
             }
             (false, Some(_)) => {

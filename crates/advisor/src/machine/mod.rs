@@ -6,6 +6,7 @@ pub mod conditions;
 mod decide;
 mod desk;
 mod drafting;
+mod drift_text;
 mod execution;
 mod happenings;
 mod in_force;

@@ -10,6 +10,7 @@ use super::{
     Event::DriftReverted,
     Next, Saying,
     desk::Desk,
+    drift_text,
     execution::{enter, note_rendered, note_unnoticed},
     inputs,
 };
@@ -35,13 +36,12 @@ pub(super) fn remediate(mut desk: Desk<'_>, plan: &Plan) -> Decision {
     desk.status.reverts.iter_mut().for_each(|time| time.0 = time.0.min(now));
     desk.status.reverts.retain(|time| age(time) < WINDOW);
     let Some(pause) = PAUSES.get(desk.status.reverts.len()) else {
-        let who: Vec<_> = desk.status.items.iter().filter_map(|item| item.drifted_by.as_ref()).collect();
-        let who: Vec<_> = who.iter().map(|by| by.manager.as_str()).collect();
+        let what: Vec<_> = desk.status.items.iter().filter_map(drift_text::recorded).collect();
         let message = format!(
-            "Drift was reverted {} times within ten minutes and is back (changed by {}). The operator does not fight: find \
+            "Drift was reverted {} times within ten minutes and is back ({}). The operator does not fight: find \
              out who changes it, then edit the spec to start over.",
             PAUSES.len(),
-            who.join(", ")
+            what.join(", ")
         );
         desk.say(Phase::Drifted, Saying::because(STALLED, message));
         return desk.rest();

@@ -8,6 +8,7 @@ use super::{
     News, Next, NoPlan, Saying,
     desk::{Desk, FORCED_REVIEW},
     drafting::{drawn, mismatch, not_drawn, review_saying},
+    drift_text,
     execution::{STALE, execution},
     in_force::object_of,
     inputs,
@@ -142,18 +143,18 @@ fn moved(desk: &Desk<'_>, facts: &Facts) -> Option<Saying> {
         .filter_map(|item| {
             let target = &item.target_ref;
             if facts.is_of_no_kind(target) {
-                return Some(format!("{} '{}' (nothing of its kind is served any more)", target.kind, target.name));
+                return Some(format!(
+                    "{} '{}' went with its kind, which is not served any more",
+                    target.kind, target.name
+                ));
             }
             let live = object_of(item, facts)?;
             let as_found = item.source_fingerprint.as_deref() == Some(&drift::fingerprint(item, live));
-            (!as_found).then(|| {
-                let by = drift::culprit(item, live).manager;
-                format!("{} '{}' (by {by})", target.kind, target.name)
-            })
+            (!as_found).then(|| drift_text::sentence(target, live, &drift::culprit(item, live)))
         })
         .collect();
     let message = format!(
-        "The plan is out of date: {} changed since it was drawn up, so it will not be applied. To draw it up again, change \
+        "The plan is out of date and will not be applied. Since it was drawn up, {}. To draw it up again, change \
          action to 'Ignore' and back to 'DryRun', or edit the spec.",
         moved.join(", ")
     );

@@ -1,5 +1,6 @@
 //! `decide` at work on a cluster of values: the steward of the operator, without the operator.
 
+mod deletions;
 mod edits;
 mod effects;
 mod lives;

@@ -308,6 +308,11 @@ impl World {
         server_side_apply::disown(object, &format!("/{}", path.join("/")));
     }
 
+    /// Somebody else deletes an object.
+    pub(crate) fn delete(&mut self, kind: &'static Kind, name: &str) {
+        self.objects.retain(|object| object["kind"] != kind.kind || object["metadata"]["name"] != name);
+    }
+
     /// Does what the profile intends.
     pub(crate) fn apply(&mut self, profile: &str, given: Value) {
         for intent in self.draft(profile, given).intents {

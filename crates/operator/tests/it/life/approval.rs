@@ -97,7 +97,7 @@ async fn a_plan_whose_target_has_moved_says_so_and_is_not_applied_unless_told_to
     let stale = |config: &Value| reason(config, "ReviewRequired") == "PlanStale";
     let outdated = platform.until(LOAD_AWARE, "out of date", stale).await;
     let message = condition(&outdated, "ReviewRequired")["message"].as_str().unwrap();
-    assert!(message.contains("KubeDescheduler 'cluster' (by kubectl-edit)"), "{message}");
+    assert!(message.contains("KubeDescheduler 'cluster' was changed by kubectl-edit. "), "{message}");
     assert_eq!(outdated["status"]["items"], planned["status"]["items"], "whoever reads the plan keeps it");
 
     let mark = platform.mark().await;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{DESCHEDULER, PSI_ITEM, SWAP_ITEM, catch_up, interval, no_psi};
+use super::{DESCHEDULER, PSI_ITEM, SWAP_ITEM, catch_up, events::until_event, interval, no_psi};
 use crate::{
     platform::{DENSITY, LOAD_AWARE, Platform, descheduler, machine_config},
     pools::{PSI, SWAP},
@@ -72,7 +72,10 @@ async fn a_deleted_target_is_drift_and_a_new_one_like_it_is_not() {
     let mark = platform.mark().await;
     platform.delete(&applied).await;
     let drifted = platform.until_phase(LOAD_AWARE, "Drifted").await;
-    assert_eq!(culprit(&drifted, DESCHEDULER), "unknown");
+    assert_eq!(culprit(&drifted, DESCHEDULER), "unknown", "nothing tells who deleted it");
+    let told = "KubeDescheduler 'cluster' was deleted";
+    assert_eq!(item(&drifted, DESCHEDULER)["message"], told);
+    until_event(&platform, &format!("Warning ItemDrifted: {told}")).await;
     assert!(item(&drifted, DESCHEDULER)["diff"].as_str().unwrap().starts_with("--- /dev/null\n"), "what it takes");
     platform.apply("admin", &descheduler(applied["spec"].clone()), "").await;
     platform.until_phase(LOAD_AWARE, "Completed").await;

@@ -27,6 +27,12 @@ fn line(event: &Value) -> String {
     format!("{} {}: {}", text("type"), text("reason"), text("note"))
 }
 
+/// Waits for an event about the configuration: they are sent behind the work.
+pub(super) async fn until_event(platform: &Platform, expected: &str) {
+    let is_told = async || events(platform).await.iter().any(|event| line(event) == expected).then_some(());
+    eventually(expected, is_told).await;
+}
+
 /// W34: for `kubectl describe`.
 #[tokio::test(flavor = "multi_thread")]
 async fn events_tell_every_phase_every_item_and_who_changed_what() {

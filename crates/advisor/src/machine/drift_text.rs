@@ -1,0 +1,119 @@
+//! What became of a target that is not as it was left, in words: of its item, of events and of conditions.
+//!
+//! Who changed a field is told by the object. Who deleted an object is told by nothing, so nobody is named.
+
+use api::virt_platform_config::{DriftedBy, Item, TargetRef};
+use serde_json::Value;
+
+use crate::drift::UNKNOWN_MANAGER;
+
+const DELETED: &str = "was deleted";
+const BEING_DELETED: &str = "is being deleted";
+const DRIFTED: &str = "Configuration has drifted from desired state";
+
+/// `MachineConfig '99-worker-psi-karg' was changed by kubectl-edit`, or was deleted.
+pub(super) fn sentence(target: &TargetRef, live: Option<&Value>, by: &DriftedBy) -> String {
+    deletion(live).map_or_else(|| changed(target, by), |deletion| about(target, deletion))
+}
+
+/// What an item that has drifted says.
+pub(super) fn item_message(target: &TargetRef, live: Option<&Value>, by: &DriftedBy) -> String {
+    match (deletion(live), known_manager(by)) {
+        (Some(deletion), _) => about(target, deletion),
+        (None, Some(manager)) => format!("{DRIFTED} (changed by {manager})"),
+        (None, None) => DRIFTED.into(),
+    }
+}
+
+/// What became of the target of an item, if the item says that it has drifted.
+pub(super) fn recorded(item: &Item) -> Option<String> {
+    let by = item.drifted_by.as_ref()?;
+    let target = &item.target_ref;
+    // An item that says so is the only record of a deletion.
+    let deletion = [DELETED, BEING_DELETED].map(|deletion| about(target, deletion));
+    let told = deletion.into_iter().find(|told| item.message.as_ref() == Some(told));
+    Some(told.unwrap_or_else(|| {
+        let time = by.time.as_ref().map_or_else(String::new, |time| format!(" at {}", time.0));
+        changed(target, by) + &time
+    }))
+}
+
+fn deletion(live: Option<&Value>) -> Option<&'static str> {
+    let Some(live) = live else { return Some(DELETED) };
+    live.pointer("/metadata/deletionTimestamp").filter(|time| time.is_string()).map(|_| BEING_DELETED)
+}
+
+fn changed(target: &TargetRef, by: &DriftedBy) -> String {
+    let by = known_manager(by).map_or_else(String::new, |manager| format!(" by {manager}"));
+    about(target, &format!("was changed{by}"))
+}
+
+fn about(target: &TargetRef, what: &str) -> String {
+    format!("{} '{}' {what}", target.kind, target.name)
+}
+
+fn known_manager(by: &DriftedBy) -> Option<&str> {
+    Some(by.manager.as_str()).filter(|manager| *manager != UNKNOWN_MANAGER)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn target() -> TargetRef {
+        TargetRef { kind: "MachineConfig".into(), name: "it".into(), ..TargetRef::default() }
+    }
+
+    fn by(manager: &str) -> DriftedBy {
+        DriftedBy { manager: manager.into(), time: None }
+    }
+
+    #[test]
+    fn a_deletion_reads_as_one_and_who_made_a_change_is_named_if_known() {
+        let there = json!({"metadata": {"name": "it"}});
+        let leaving = json!({"metadata": {"name": "it", "deletionTimestamp": "2026-01-01T00:00:00Z"}});
+        for (live, manager, expected, message) in [
+            (None, UNKNOWN_MANAGER, "MachineConfig 'it' was deleted", "MachineConfig 'it' was deleted"),
+            (
+                Some(&leaving),
+                UNKNOWN_MANAGER,
+                "MachineConfig 'it' is being deleted",
+                "MachineConfig 'it' is being deleted",
+            ),
+            (Some(&leaving), "ed", "MachineConfig 'it' is being deleted", "MachineConfig 'it' is being deleted"),
+            (
+                Some(&there),
+                "ed",
+                "MachineConfig 'it' was changed by ed",
+                "Configuration has drifted from desired state (changed by ed)",
+            ),
+            (
+                Some(&there),
+                UNKNOWN_MANAGER,
+                "MachineConfig 'it' was changed",
+                "Configuration has drifted from desired state",
+            ),
+        ] {
+            let by = by(manager);
+            assert_eq!(sentence(&target(), live, &by), expected);
+            let item_message = item_message(&target(), live, &by);
+            assert_eq!(item_message, message);
+            let item =
+                Item { target_ref: target(), drifted_by: Some(by), message: Some(item_message), ..Item::default() };
+            assert_eq!(recorded(&item).as_deref(), Some(expected), "the item is enough to tell");
+        }
+    }
+
+    #[test]
+    fn a_change_is_recorded_with_its_time_and_an_item_as_it_was_left_has_nothing_to_tell() {
+        let time = serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap();
+        let mut item = Item { target_ref: target(), drifted_by: Some(by("ed")), ..Item::default() };
+        item.drifted_by.as_mut().unwrap().time = time;
+        let expected = "MachineConfig 'it' was changed by ed at 2026-01-01T00:00:00Z";
+        assert_eq!(recorded(&item).as_deref(), Some(expected));
+        item.drifted_by = None;
+        assert_eq!(recorded(&item), None);
+    }
+}
