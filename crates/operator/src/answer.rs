@@ -51,6 +51,8 @@ pub enum Class {
     Unauthenticated,
     /// Too many requests, or a server that is going or coming. Try again later.
     Busy,
+    /// The kind was defined a moment ago, and the API server is about to serve it.
+    Initializing,
     /// No answer, or half of one. What was written may have been written.
     Unknown,
     /// Anything else that will not go away by itself.
@@ -60,7 +62,7 @@ pub enum Class {
 impl Class {
     /// Whether the same request may succeed later without anybody changing anything.
     pub fn is_transient(&self) -> bool {
-        matches!(self, Class::Busy | Class::Unknown | Class::Conflict)
+        matches!(self, Class::Busy | Class::Initializing | Class::Unknown | Class::Conflict)
     }
 }
 
@@ -89,6 +91,7 @@ impl RequestError {
     pub(crate) fn lasting(self) -> Result<String, Self> {
         match self.class {
             Class::Busy
+            | Class::Initializing
             | Class::Unknown
             | Class::Conflict
             | Class::Unauthenticated
@@ -158,6 +161,7 @@ fn classify(status: &Status) -> Class {
         400 | 422 => Class::Invalid,
         401 => Class::Unauthenticated,
         403 => Class::Forbidden,
+        429 | 503 if message.contains("storage is (re)initializing") => Class::Initializing,
         408 | 429 | 500 | 502 | 503 | 504 => Class::Busy,
         _ => Class::Other,
     }
@@ -250,6 +254,21 @@ mod tests {
             ("no rights", json!({"code": 403, "reason": "Forbidden", "message": "cannot patch"}), Class::Forbidden),
             ("nobody we know", json!({"code": 401}), Class::Unauthenticated),
             ("too many requests", json!({"code": 429}), Class::Busy),
+            (
+                "a kind that was just defined",
+                json!({"code": 429, "reason": "TooManyRequests", "message": "storage is (re)initializing", "details": {"retryAfterSeconds": 1}}),
+                Class::Initializing,
+            ),
+            (
+                "a kind that was just defined, of another release",
+                json!({"code": 503, "message": "storage is (re)initializing"}),
+                Class::Initializing,
+            ),
+            (
+                "the words with a code of another meaning",
+                json!({"code": 403, "message": "storage is (re)initializing"}),
+                Class::Forbidden,
+            ),
             ("a server that restarts", json!({"code": 503}), Class::Busy),
             ("a teapot", json!({"code": 418}), Class::Other),
         ];
@@ -271,6 +290,10 @@ mod tests {
         for code in [400, 403, 422] {
             assert!(is_final(json!({"code": code})), "{code}");
         }
+        assert!(
+            !is_final(json!({"code": 429, "message": "storage is (re)initializing"})),
+            "a kind that was just defined"
+        );
         assert!(RequestError::timed_out("reading".into(), 10).lasting().is_err(), "no answer");
         let cut = kube::Error::Service("connection reset by peer".into());
         assert!(RequestError::new("reading".into(), &cut).lasting().is_err(), "half an answer");

@@ -1,13 +1,14 @@
 //! `virt-advisor preview` shows a plan and writes nothing.
 
 use std::{
-    io::Write,
+    io::{Read, Write},
+    net::TcpListener,
     path::Path,
     process::{Command, Output, Stdio},
 };
 
 use devcluster::{Access, Cluster, Identity};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
 /// One cluster for all tests here: nothing in them writes.
@@ -176,20 +177,53 @@ fn without_a_kubeconfig_one_line_says_what_to_set() {
     );
 }
 
-#[test]
-fn an_api_server_that_does_not_answer_is_named() {
+/// A preview of the example profile from the API server at an address, by plain HTTP.
+fn preview_from(address: &str) -> Output {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("config");
-    let kubeconfig = r#"{"apiVersion": "v1", "kind": "Config", "current-context": "x", "users": [{"name": "x", "user": {}}],
-        "clusters": [{"name": "x", "cluster": {"server": "http://127.0.0.1:1"}}], "contexts": [{"name": "x", "context": {"cluster": "x", "user": "x"}}]}"#;
-    std::fs::write(&path, kubeconfig).unwrap();
-    let output = Command::new(env!("CARGO_BIN_EXE_virt-advisor"))
-        .args(["preview", "example-profile"])
-        .env("KUBECONFIG", path)
-        .output()
-        .unwrap();
+    let kubeconfig = json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "x", "users": [{"name": "x", "user": {}}],
+        "clusters": [{"name": "x", "cluster": {"server": format!("http://{address}")}}],
+        "contexts": [{"name": "x", "context": {"cluster": "x", "user": "x"}}],
+    });
+    std::fs::write(&path, kubeconfig.to_string()).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_virt-advisor"));
+    command.args(["preview", "example-profile"]).env("KUBECONFIG", path).output().unwrap()
+}
+
+#[test]
+fn an_api_server_that_does_not_answer_is_named() {
+    let output = preview_from("127.0.0.1:1");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(1));
     assert!(said.starts_with("error: reading ConfigMap openshift-cnv/example-config: "), "{said}");
     assert!(said.contains("Connection refused"), "{said}");
+}
+
+/// As kube-apiserver answers for a moment after a definition was created.
+#[test]
+fn a_kind_that_was_just_defined_is_waited_for() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let server = std::thread::spawn(move || {
+        for number in 0.. {
+            let (mut stream, _) = listener.accept().unwrap();
+            let read = stream.read(&mut [0; 4096]).unwrap();
+            assert!(read > 0);
+            let (status, body) = match number {
+                0..3 => ("429 Too Many Requests", json!({"code": 429, "message": "storage is (re)initializing"})),
+                3 => ("404 Not Found", json!({"code": 404, "details": {"name": "example-config"}})),
+                _ => ("200 OK", json!({"kind": "ConfigMap", "metadata": {"name": "example-config"}})),
+            };
+            let body = body.to_string();
+            let head = format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", body.len());
+            stream.write_all((head + &body).as_bytes()).unwrap();
+            if number == 4 {
+                return;
+            }
+        }
+    });
+    let text = out(&preview_from(&address));
+    assert!(text.starts_with("Plan for example-profile: "), "{text}");
+    server.join().unwrap();
 }

@@ -10,6 +10,7 @@ use std::{
 
 use advisor::profiles;
 use operator::{Class, DrawUpError, Kubernetes, draw_up};
+use serde_json::json;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpListener,
@@ -17,18 +18,25 @@ use tokio::{
 
 /// A server that answers every request alike, or never; and how many it got.
 async fn server(answer: Option<&'static str>) -> (kube::Config, Arc<AtomicUsize>) {
+    server_that(move |_, _| answer.map(str::to_owned)).await
+}
+
+/// A server that answers by how many requests it got before and by what the request says, or never; and how many it got.
+async fn server_that(
+    answer: impl Fn(usize, &str) -> Option<String> + Send + Sync + 'static,
+) -> (kube::Config, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let count = Arc::new(AtomicUsize::new(0));
-    let counted = count.clone();
+    let (counted, answer) = (count.clone(), Arc::new(answer));
     tokio::spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
-            let counted = counted.clone();
+            let (counted, answer) = (counted.clone(), answer.clone());
             tokio::spawn(async move {
                 let mut buffer = [0; 4096];
-                while stream.read(&mut buffer).await.is_ok_and(|read| read > 0) {
-                    counted.fetch_add(1, Ordering::SeqCst);
-                    match answer {
+                while let Some(read) = stream.read(&mut buffer).await.ok().filter(|read| *read > 0) {
+                    let request = String::from_utf8_lossy(&buffer[..read]);
+                    match answer(counted.fetch_add(1, Ordering::SeqCst), &request) {
                         Some(answer) => stream.write_all(answer.as_bytes()).await.unwrap(),
                         None => std::future::pending().await,
                     }
@@ -67,4 +75,28 @@ async fn a_server_that_is_busy_is_asked_once_and_not_again_behind_our_back() {
     let error = fail(config, Duration::from_secs(5)).await;
     assert_eq!(error.class, Class::Busy, "{error}");
     assert_eq!(count.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn a_kind_that_was_just_defined_is_asked_for_again_until_it_is_served() {
+    let answer = |status: &str, body: serde_json::Value| {
+        let body = body.to_string();
+        format!("HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}", body.len())
+    };
+    let failure = |code: u16, reason: &str, message: &str| {
+        let details = json!({"name": "example-config", "retryAfterSeconds": 1});
+        json!({"kind": "Status", "status": "Failure", "code": code, "reason": reason, "message": message, "details": details})
+    };
+    let (config, count) = server_that(move |before, request| {
+        Some(match before {
+            0..3 => answer("429 Too Many Requests", failure(429, "TooManyRequests", "storage is (re)initializing")),
+            _ if request.starts_with("GET ") => answer("404 Not Found", failure(404, "NotFound", "it is not there")),
+            _ => answer("200 OK", json!({"kind": "ConfigMap", "metadata": {"name": "example-config"}})),
+        })
+    })
+    .await;
+    let kubernetes = Kubernetes::new(config).unwrap();
+    let plan = draw_up(&kubernetes, profiles::find("example-profile").unwrap(), None).await.unwrap();
+    assert_eq!(plan.items.len(), 1);
+    assert_eq!(count.load(Ordering::SeqCst), 5, "three in vain, one to look and one to preview");
 }
