@@ -4,6 +4,7 @@
 
 mod schema;
 mod string_enum;
+mod user_agent;
 mod value;
 
 pub mod bounds;
@@ -12,6 +13,7 @@ pub mod names;
 pub mod virt_platform_config;
 pub mod virtual_machine;
 
+pub use user_agent::{set_user_agent, user_agent};
 pub use value::InvalidValue;
 pub use virt_platform_config::{VirtPlatformConfig, VirtPlatformConfigSpec, VirtPlatformConfigStatus};
 pub use virtual_machine::{VirtualMachine, VirtualMachineSpec, VirtualMachineStatus};

@@ -46,7 +46,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     if let Some(options) = &options {
         check_members(profile, options)?;
     }
-    let mut kubernetes = Kubernetes::new(cluster::config(args.context.as_deref()).await?)?;
+    let mut kubernetes = Kubernetes::new(cluster::config(args.context.as_deref()).await?, "preview")?;
     if let Some(seconds) = args.request_timeout {
         kubernetes = kubernetes.with_deadline(Duration::from_secs(seconds));
     }

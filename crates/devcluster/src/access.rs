@@ -10,6 +10,7 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
+use http::{HeaderValue, header::USER_AGENT};
 use k8s_openapi::api::{authentication::v1::TokenRequest, core::v1::ServiceAccount};
 use kube::{
     Api, Client, Config,
@@ -22,6 +23,9 @@ use crate::{
     kubeconfig,
     tools::{self, Program},
 };
+
+/// How requests that nobody else puts a name on show up in the audit log.
+const OURSELVES: &str = concat!("virt-advisor/", env!("CARGO_PKG_VERSION"), " (devcluster)");
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Identity {
@@ -87,6 +91,7 @@ impl Access {
         let kubeconfig = self.kubeconfig_value(who).await?;
         let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
         config.default_retry = false;
+        config.headers.push((USER_AGENT, HeaderValue::from_static(OURSELVES)));
         if self.proxy == Proxy::Never {
             config.proxy_url = None;
         }

@@ -1,8 +1,9 @@
-//! A client whose requests leave at once.
+//! A client whose requests leave at once and say what has sent them.
 //!
 //! The client that kube builds by itself leaves Nagle's algorithm on: a request on a connection whose last bytes are not
 //! acknowledged yet waits for that, and servers acknowledge after up to 40 ms. That is longer than most requests take.
 
+use api::set_user_agent;
 use hyper_timeout::TimeoutConnector;
 use hyper_util::{
     client::legacy::{Client as HttpClient, connect::HttpConnector},
@@ -14,8 +15,10 @@ use kube::{
 };
 use tower::{BoxError, ServiceExt, util::option_layer};
 
-/// Connects as `config` says, and retries nothing. Through a proxy it is kube's own client.
-pub fn client(mut config: Config) -> Result<Client> {
+/// Connects as `config` says, and retries nothing. Through a proxy it is kube's own client. `component` is the part of the
+/// program that makes the requests.
+pub fn client(mut config: Config, component: &str) -> Result<Client> {
+    set_user_agent(&mut config.headers, component).map_err(kube::Error::HttpError)?;
     config.default_retry = false;
     if config.proxy_url.is_some() {
         return Client::try_from(config);

@@ -41,9 +41,10 @@ pub(crate) enum Mode {
 }
 
 impl Kubernetes {
-    /// Retries are turned off: whether a request may be repeated is for us to say, request by request.
-    pub fn new(config: Config) -> Result<Self, RequestError> {
-        let client = connect::client(config);
+    /// Retries are turned off: whether a request may be repeated is for us to say, request by request. `component` is what
+    /// the API server's audit log calls us.
+    pub fn new(config: Config, component: &str) -> Result<Self, RequestError> {
+        let client = connect::client(config, component);
         let client = client.map_err(|error| RequestError::new("connecting to the API server".into(), &error))?;
         Ok(Kubernetes::over(client))
     }

@@ -25,6 +25,9 @@ use crate::{
     watches::{self, Watches},
 };
 
+/// What the API server's audit log calls the operator.
+const COMPONENT: &str = "operator";
+
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// The version of this operator, as recorded with every plan.
@@ -72,7 +75,7 @@ pub enum RunError {
 
 /// Runs the operator until `shutdown` is done. What was under way is then dropped; the next one takes it up.
 pub async fn run(config: Config, settings: Settings, shutdown: impl Future<Output = ()>) -> Result<(), RunError> {
-    run_on(Kubernetes::new(config)?, settings, shutdown).await
+    run_on(Kubernetes::new(config, COMPONENT)?, settings, shutdown).await
 }
 
 /// The same on an API server that was connected to already.

@@ -22,7 +22,7 @@ const SIZES: [(usize, usize); 3] = [(1, 10), (100, 500), (1000, 5000)];
 pub(crate) async fn run() -> anyhow::Result<()> {
     println!("Starting a control plane with the third parties' kinds");
     let cluster = Cluster::builder().start().await?;
-    let client = cluster.access().client().await?;
+    let client = lab::connect::client(cluster.access().config(&Identity::Admin).await?, "xtask")?;
     for args in [
         &["apply", "--server-side", "-k", "config/crd/third-party"][..],
         &["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"],
@@ -33,7 +33,7 @@ pub(crate) async fn run() -> anyhow::Result<()> {
         let output = kubectl.args(args).current_dir(root()).output()?;
         anyhow::ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
-    let kubernetes = Kubernetes::new(cluster.access().config(&Identity::Admin).await?)?;
+    let kubernetes = Kubernetes::new(cluster.access().config(&Identity::Admin).await?, "xtask")?;
     let profile = profiles::find(PROFILE).context("the profile is registered")?;
 
     println!("\n{PROFILE}, median of {RUNS}, plan and bare calls taken in turn:\n");

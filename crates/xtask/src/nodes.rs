@@ -5,7 +5,10 @@ use std::time::Duration;
 use devcluster::{Cluster, Identity};
 use k8s_openapi::api::core::v1::Node;
 use kube::{Api, Client, api::PostParams};
-use lab::mco::{Settings, StandIn};
+use lab::{
+    connect,
+    mco::{Settings, StandIn},
+};
 use serde_json::json;
 
 /// How long a node that is rebooted is away.
@@ -13,7 +16,7 @@ const REBOOT: Duration = Duration::from_millis(1500);
 
 /// Three of each role, as the samples of a platform at rest have them.
 pub(crate) async fn start(cluster: &Cluster) -> anyhow::Result<StandIn> {
-    let client = cluster.access().client().await?;
+    let client = connect::client(cluster.access().config(&Identity::Admin).await?, "xtask")?;
     for role in ["master", "worker"] {
         create(&client, role, 3).await?;
     }
@@ -34,5 +37,6 @@ pub(crate) async fn look_after(cluster: &Cluster) -> anyhow::Result<StandIn> {
     let mut config = cluster.access().config(&Identity::Admin).await?;
     // Evictions must not be repeated behind the stand-in's back.
     config.default_retry = false;
-    Ok(StandIn::start(Client::try_from(config)?, Settings { reboot: REBOOT, ..Settings::default() }))
+    let client = connect::client(config, connect::MACHINE_CONFIG_STAND_IN)?;
+    Ok(StandIn::start(client, Settings { reboot: REBOOT, ..Settings::default() }))
 }

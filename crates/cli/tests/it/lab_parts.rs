@@ -1,6 +1,7 @@
 //! Parts of the lab, each as a process of its own, on a real API server.
 
 use std::{
+    collections::BTreeSet,
     io::{Read, Write},
     net::TcpStream,
     path::Path,
@@ -76,6 +77,7 @@ async fn vm_controller_and_exporter_run_as_processes_and_go_on_when_they_were_ki
     let cluster = cluster.unwrap_or_else(|error| panic!("{error}"));
     cluster.access().install_crds(&[crd::virtual_machine()]).await.unwrap();
     let client = cluster.access().client().await.unwrap();
+    let start = cluster.audit().mark(&client).await.unwrap();
     let nodes: Api<Node> = Api::all(client.clone());
     for name in ["n1", "n2"] {
         nodes.create(&PostParams::default(), &kwok::node(name, 4, 8 << 30)).await.unwrap();
@@ -123,6 +125,13 @@ async fn vm_controller_and_exporter_run_as_processes_and_go_on_when_they_were_ki
     exporter.shows("/metrics", &format!("node_vm_count{{node=\"{to}\",instance=\"{to}\"}} 0\n")).await;
     controller.stop().await;
     exporter.stop().await;
+
+    let requests = cluster.audit().since(start, &vms.clone().into_client()).await.unwrap();
+    for (user, component) in [("vm-controller", "vm-controller"), ("exporter", "metrics-exporter")] {
+        let by = requests.iter().filter(|request| request.user == user);
+        let agents: BTreeSet<&str> = by.map(|request| &*request.user_agent).collect();
+        assert_eq!(agents.into_iter().collect::<Vec<_>>(), [api::user_agent(component)], "of every request");
+    }
 }
 
 #[test]

@@ -117,7 +117,9 @@ async fn a_preview_writes_nothing() {
         out(&preview(&[profile], "").await);
     }
     let all = cluster.audit().since(mark, &client).await.unwrap();
-    assert!(all.iter().any(|request| request.dry_run), "the previews were seen");
+    let previews: Vec<_> = all.iter().filter(|request| request.dry_run).collect();
+    assert!(!previews.is_empty(), "the previews were seen");
+    assert!(previews.iter().all(|request| request.user_agent == api::user_agent("preview")), "{previews:?}");
     let writes = cluster.audit().writes_since(mark, &client).await.unwrap();
     assert_eq!(writes, [], "and nothing was written");
 }

@@ -7,6 +7,8 @@ use serde_json::Value;
 use thiserror::Error;
 use tokio::time::timeout;
 
+use crate::connect;
+
 #[derive(Debug, Error)]
 #[error("asking {url} for {what}: {problem}")]
 pub struct Unanswered {
@@ -36,7 +38,7 @@ impl Web {
         let mut config = Config::new(url.parse().map_err(|problem| fail(format!("this is no URL: {problem}")))?);
         config.root_cert = certificate.map(|certificate| vec![certificate]);
         config.default_retry = false;
-        let client = Client::try_from(config).map_err(|problem| fail(problem.to_string()))?;
+        let client = connect::client(config, connect::LAB).map_err(|problem| fail(problem.to_string()))?;
         Ok(Web { url: url.to_owned(), client, patience })
     }
 

@@ -10,8 +10,9 @@ use devcluster::{Cluster, Component, Identity, Kwok, Port};
 use kube::Client;
 use tokio::sync::watch;
 
-use super::{Check, Descheduling, Error, Options, Part, advisor, journal, logs, platform, psi};
+use super::{Check, Descheduling, Error, Options, Part, advisor, error::Doing, journal, logs, platform, psi};
 use crate::{
+    connect,
     descheduler::{self, Mode, Orders, Policy, SoftTainter, SoftTainterSettings, StandIn},
     exporter::{self, Exporter},
     kwok, mco, prometheus,
@@ -97,7 +98,8 @@ impl Lab {
         }
         // The garbage collector looks for new kinds every half a minute, and when it starts.
         cluster.restart(Component::ControllerManager).await?;
-        let client = cluster.access().client().await?;
+        let config = cluster.access().config(&Identity::Admin).await?;
+        let client = connect::client(config, connect::LAB).doing(|| "making a client for the lab".into())?;
         platform::nodes(&client, &options).await?;
         platform::namespace(&client).await?;
         tell(Ready { part: "nodes", place: format!("{} of {} cores", options.nodes, options.cores) });
@@ -133,7 +135,7 @@ impl Lab {
         }
         if lab.options.advisor {
             advisor::platform(&lab.cluster, &lab.folder).await?;
-            let client = lab.client_of(MACHINE_CONFIG_OPERATOR).await?;
+            let client = lab.client_of(MACHINE_CONFIG_OPERATOR, connect::MACHINE_CONFIG_STAND_IN).await?;
             lab.psi = lab.stand_in.as_ref().map(|stand_in| psi::Keeper::start(client.clone(), stand_in.psi()));
             let Options { nodes, time_scale, .. } = lab.options;
             lab.machine_config_operator = Some(advisor::machine_config_operator(client, nodes, time_scale).await?);
@@ -145,15 +147,17 @@ impl Lab {
         Ok(lab)
     }
 
-    /// Each part is somebody of its own to the API server, so that the audit log tells who did what.
-    async fn client_of(&self, part: &str) -> Result<Client, Error> {
-        Ok(self.cluster.access().client_for(&Identity::user(part, &["system:masters"])).await?)
+    /// Each part is somebody of its own to the API server, so that the audit log tells who did what. A stand-in does it under
+    /// the name of whom it stands in for, and says in its requests what it is.
+    async fn client_of(&self, user: &str, component: &str) -> Result<Client, Error> {
+        let config = self.cluster.access().config(&Identity::user(user, &["system:masters"])).await?;
+        connect::client(config, component).doing(|| format!("making a client for {user}"))
     }
 
     /// Also after [`Lab::stop_controller`], as a pod that comes back.
     pub async fn start_controller(&mut self) -> Result<(), Error> {
         let settings = vm::Settings { time_scale: self.options.time_scale, ..self.options.migration.clone() };
-        let controller = VmController::start(self.client_of("vm-controller").await?, settings);
+        let controller = VmController::start(self.client_of("vm-controller", "vm-controller").await?, settings);
         until("the VM controller has seen the cluster", controller.state(), |state| state.is_ready).await?;
         self.controller = Some(controller);
         Ok(())
@@ -171,7 +175,8 @@ impl Lab {
             ..webhook::Settings::default()
         };
         settings.passes.push("vm-controller".into());
-        self.webhook = Some(Webhook::start(self.client_of("eviction-webhook").await?, settings).await?);
+        self.webhook =
+            Some(Webhook::start(self.client_of("eviction-webhook", "eviction-webhook").await?, settings).await?);
         Ok(())
     }
 
@@ -182,7 +187,7 @@ impl Lab {
     pub async fn start_exporter(&mut self) -> Result<(), Error> {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, self.exporter_port.number()));
         let settings = exporter::Settings { address, ..exporter::Settings::default() };
-        let started = Exporter::start(self.client_of("metrics-exporter").await?, settings).await;
+        let started = Exporter::start(self.client_of("metrics-exporter", "metrics-exporter").await?, settings).await;
         self.exporter = Some(started.map_err(|cause| Error::Listen { part: "metrics exporter", cause })?);
         Ok(())
     }
@@ -216,7 +221,9 @@ impl Lab {
             orders: self.orders(),
             ..descheduler::Settings::new(program, self.folder.join("descheduler"))
         };
-        let stand_in = StandIn::start(self.client_of("descheduler-operator").await?, settings).await?;
+        let stand_in =
+            StandIn::start(self.client_of("descheduler-operator", connect::DESCHEDULER_STAND_IN).await?, settings)
+                .await?;
         until("the descheduler's stand-in has seen the cluster", stand_in.state(), |state| state.is_acting).await?;
         self.stand_in = Some(stand_in);
         Ok(())
@@ -229,7 +236,7 @@ impl Lab {
             time_scale: self.options.time_scale,
             orders: self.orders(),
         };
-        self.soft_tainter = Some(SoftTainter::start(self.client_of("soft-tainter").await?, settings)?);
+        self.soft_tainter = Some(SoftTainter::start(self.client_of("soft-tainter", "soft-tainter").await?, settings)?);
         Ok(())
     }
 

@@ -82,7 +82,7 @@ impl Platform {
     }
 
     pub(crate) async fn kubernetes_as(&self, who: &Identity) -> Kubernetes {
-        Kubernetes::new(self.cluster.access().config(who).await.unwrap()).unwrap()
+        Kubernetes::new(self.cluster.access().config(who).await.unwrap(), "test").unwrap()
     }
 
     pub(crate) async fn plan(&self, profile: &str) -> Plan {

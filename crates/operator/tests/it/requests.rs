@@ -48,7 +48,7 @@ async fn server_that(
 }
 
 async fn fail(config: kube::Config, deadline: Duration) -> operator::RequestError {
-    let kubernetes = Kubernetes::new(config).unwrap().with_deadline(deadline);
+    let kubernetes = Kubernetes::new(config, "test").unwrap().with_deadline(deadline);
     match draw_up(&kubernetes, profiles::find("example-profile").unwrap(), None).await {
         Err(DrawUpError::Request(error)) => error,
         other => panic!("expected an error of the request, got {other:?}"),
@@ -95,7 +95,7 @@ async fn a_kind_that_was_just_defined_is_asked_for_again_until_it_is_served() {
         })
     })
     .await;
-    let kubernetes = Kubernetes::new(config).unwrap();
+    let kubernetes = Kubernetes::new(config, "test").unwrap();
     let plan = draw_up(&kubernetes, profiles::find("example-profile").unwrap(), None).await.unwrap();
     assert_eq!(plan.items.len(), 1);
     assert_eq!(count.load(Ordering::SeqCst), 5, "three in vain, one to look and one to preview");

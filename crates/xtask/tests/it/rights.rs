@@ -147,7 +147,7 @@ async fn eventually(access: &Access, who: &Identity, verb: &str) {
 /// Applies or deletes what a plan says, as the operator, with the verbs that the operator uses.
 async fn carry_out(access: &Access, profile: &str, options: Option<Value>) -> Vec<(String, Verb)> {
     let options: Option<Options> = options.map(|options| serde_json::from_value(options).unwrap());
-    let kubernetes = Kubernetes::new(access.config(&operator_account()).await.unwrap()).unwrap();
+    let kubernetes = Kubernetes::new(access.config(&operator_account()).await.unwrap(), "test").unwrap();
     let plan = draw_up(&kubernetes, profiles::find(profile).unwrap(), options.as_ref()).await.unwrap();
     let folder = tempfile::tempdir().unwrap();
     for planned in &plan.items {

@@ -9,7 +9,10 @@ use std::{
 
 use advisor::kube_descheduler::Release;
 use anyhow::Context;
-use lab::descheduler::{self, Mode, Orders, Policy, Settings};
+use lab::{
+    connect,
+    descheduler::{self, Mode, Orders, Policy, Settings},
+};
 use sim::units::Span;
 
 use crate::part::{Common, Shutdown, release, time_scale};
@@ -92,9 +95,11 @@ impl Args {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let settings = args.settings()?;
-    args.common.run("stand-in for the descheduler operator", |client, shutdown: Shutdown| {
-        descheduler::run(client, settings, shutdown.wait())
-    })
+    args.common.run(
+        "stand-in for the descheduler operator",
+        connect::DESCHEDULER_STAND_IN,
+        |client, shutdown: Shutdown| descheduler::run(client, settings, shutdown.wait()),
+    )
 }
 
 #[cfg(test)]

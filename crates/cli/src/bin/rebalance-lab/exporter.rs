@@ -24,5 +24,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let address = SocketAddr::new(args.host, args.port);
     let settings = Settings { address, node_selector: args.nodes.clone(), ..Settings::default() };
-    args.common.run("exporter", |client, shutdown: Shutdown| exporter::run(client, settings, shutdown.wait()))
+    args.common.run("exporter", "metrics-exporter", |client, shutdown: Shutdown| {
+        exporter::run(client, settings, shutdown.wait())
+    })
 }

@@ -5,6 +5,7 @@ use std::{future::Future, io, io::IsTerminal};
 use advisor::kube_descheduler::Release;
 use anyhow::Context;
 use kube::Client;
+use lab::connect;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
@@ -36,8 +37,13 @@ impl Shutdown {
 }
 
 impl Common {
-    /// Runs a part until the process is asked to stop.
-    pub(crate) fn run<F>(&self, name: &str, part: impl FnOnce(Client, Shutdown) -> F) -> anyhow::Result<()>
+    /// Runs a part until the process is asked to stop. `name` is for people, `component` is what its requests call it.
+    pub(crate) fn run<F>(
+        &self,
+        name: &str,
+        component: &str,
+        part: impl FnOnce(Client, Shutdown) -> F,
+    ) -> anyhow::Result<()>
     where
         F: Future<Output = io::Result<()>>,
     {
@@ -51,7 +57,7 @@ impl Common {
             let mut config = cluster::config(self.context.as_deref()).await?;
             // The parts know best when to try again.
             config.default_retry = false;
-            let client = Client::try_from(config).context("making a client for the cluster")?;
+            let client = connect::client(config, component).context("making a client for the cluster")?;
             part(client, shutdown).await.with_context(|| format!("running the {name}"))
         })
     }

@@ -12,7 +12,7 @@ use kube::{
     Client, Config,
     config::{KubeConfigOptions, Kubeconfig},
 };
-use lab::{survey::Sources, up::Part};
+use lab::{connect, survey::Sources, up::Part};
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
 
@@ -108,7 +108,7 @@ impl Found {
         let mut config = Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await?;
         // It is on this machine.
         config.proxy_url = None;
-        Client::try_from(config).context("making a client for the lab")
+        connect::client(config, connect::LAB).context("making a client for the lab")
     }
 
     pub(crate) async fn sources(&self) -> anyhow::Result<Sources> {

@@ -41,6 +41,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         orders: args.orders.read(args.time_scale)?,
     };
     let health = SocketAddr::new(args.host, args.port);
-    args.common
-        .run("soft-tainter", |client, shutdown: Shutdown| run_soft_tainter(client, settings, health, shutdown.wait()))
+    args.common.run("soft-tainter", "soft-tainter", |client, shutdown: Shutdown| {
+        run_soft_tainter(client, settings, health, shutdown.wait())
+    })
 }

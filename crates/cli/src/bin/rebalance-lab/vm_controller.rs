@@ -60,7 +60,7 @@ impl Args {
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let health = SocketAddr::new(args.host, args.port);
     let part = |client, shutdown: crate::part::Shutdown| vm::run(client, args.settings(), health, shutdown.wait());
-    args.common.run("VM controller", part)
+    args.common.run("VM controller", "vm-controller", part)
 }
 
 #[cfg(test)]

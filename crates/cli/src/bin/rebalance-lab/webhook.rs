@@ -79,7 +79,7 @@ impl Args {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    args.common.run("eviction webhook", async |client, shutdown: Shutdown| {
+    args.common.run("eviction webhook", "eviction-webhook", async |client, shutdown: Shutdown| {
         webhook::run(client, args.settings(), shutdown.wait()).await.map_err(io::Error::other)
     })
 }

@@ -15,6 +15,7 @@ mod remediation;
 mod restart;
 mod steady;
 mod upgrade;
+mod user_agent;
 mod versions;
 mod world;
 
