@@ -10,9 +10,15 @@ pub const SIMULATION_GROUP: &str = "simulation.node-classifier.io";
 /// The one version both groups serve and store.
 pub const VERSION: &str = "v1alpha1";
 
-/// Field manager of every server-side apply the operator sends. Ownership of the managed fields hangs
-/// on this text, so it must be the same in the dry run that is reviewed and in the apply that follows.
+/// Field manager of what the operator writes to its own kind. All profiles applied under it until each
+/// got a name of its own; objects that were applied then go on under it.
 pub const FIELD_MANAGER: &str = "virt-advisor-operator";
+
+/// Field manager of every server-side apply for one profile. Ownership of the managed fields hangs on
+/// this text, so it must be the same in the dry run that is reviewed and in the apply that follows.
+pub fn field_manager(profile: &str) -> String {
+    format!("{FIELD_MANAGER}/{profile}")
+}
 
 /// Annotation with one sentence on what the profile does.
 pub const DESCRIPTION_ANNOTATION: &str = "advisor.kubevirt.io/description";
@@ -29,7 +35,7 @@ pub const CATEGORY_LABEL: &str = "advisor.kubevirt.io/category";
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{VirtPlatformConfig, VirtualMachine};
+    use crate::{VirtPlatformConfig, VirtualMachine, bounds, virt_platform_config::Profile};
     use kube::Resource;
 
     #[test]
@@ -38,5 +44,14 @@ mod tests {
         assert_eq!(VirtualMachine::group(&()), SIMULATION_GROUP);
         assert_eq!(VirtPlatformConfig::version(&()), VERSION);
         assert_eq!(VirtualMachine::version(&()), VERSION);
+    }
+
+    #[test]
+    fn every_profile_has_a_field_manager_of_its_own_that_kubernetes_takes() {
+        for profile in Profile::ALL {
+            let manager = field_manager(profile.as_str());
+            assert!(manager.len() <= bounds::MANAGER && manager != FIELD_MANAGER, "{manager}");
+            assert!(manager.ends_with(profile.as_str()), "{manager}");
+        }
     }
 }

@@ -80,6 +80,12 @@ pub struct Item {
     #[schemars(schema_with = "crate::schema::any_object")]
     pub desired_state: Option<Map<String, Value>>,
 
+    /// The field manager under which the item is applied. Absent in plans of earlier versions: then it is
+    /// virt-advisor-operator, which all profiles shared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = bounds::MANAGER))]
+    pub field_manager: Option<String>,
+
     /// Dotted paths of the fields that this item manages. A change to one of them by somebody else is drift.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(

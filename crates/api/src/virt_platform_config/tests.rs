@@ -183,6 +183,7 @@ fn a_full_status_is_written_back_unchanged() {
             "impactDetail": { "reboot": true, "pools": [{ "name": "worker", "nodes": 3, "paused": false }] },
             "diff": "--- a\n+++ b\n",
             "desiredState": { "apiVersion": "v1", "spec": { "kernelArguments": ["psi=1"] } },
+            "fieldManager": "virt-advisor-operator/load-aware-rebalancing",
             "managedFields": ["spec.kernelArguments"],
             "removes": ["spec.extensions"],
             "takesOver": [{ "manager": "kubectl", "fields": ["spec.kernelArguments"] }],
