@@ -3,14 +3,12 @@
 //! What is watched follows from what the item sets and not from who owns it at the moment: after somebody else's edit our
 //! ownership is gone, also when the value is set back.
 
-use api::{
-    names::FIELD_MANAGER,
-    virt_platform_config::{DriftedBy, Item, Operation},
-};
+use api::virt_platform_config::{DriftedBy, Item, Operation};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Value, json};
 
 use crate::{
+    field_manager,
     fields::{self, Path},
     fingerprint,
 };
@@ -40,7 +38,7 @@ pub fn leaves(item: &Item, live: Option<&Value>) -> Vec<Path> {
             .map_or(leaf.clone(), |known| (*known).clone())
     };
     let set = fields::set_by(&json!(item.desired_state)).into_iter().map(whole);
-    let ours = live.map(|live| fields::applied_by(live, FIELD_MANAGER)).unwrap_or_default();
+    let ours = live.map(|live| fields::applied_by(live, field_manager::of_item(item))).unwrap_or_default();
     let mut leaves: Vec<Path> = Vec::new();
     // Nor is what is left to us of a map when somebody else has taken its members.
     let ours = ours.into_iter().filter(is_whole);
@@ -78,8 +76,8 @@ pub fn culprit(item: &Item, live: Option<&Value>) -> DriftedBy {
     let changed: Vec<Path> =
         leaves(item, Some(live)).into_iter().filter(|leaf| leaf.find(live) != leaf.find(&desired)).collect();
     let touches = |manager: &fields::Manager| {
-        manager.name != FIELD_MANAGER
-            && manager.leaves.iter().any(|leaf| changed.iter().any(|path| leaf.is_within(path) || path.is_within(leaf)))
+        manager.name != field_manager::of_item(item)
+            && manager.leaves.iter().any(|leaf| changed.iter().any(|path| leaf.overlaps(path)))
     };
     let suspects = fields::managers(live).into_iter().filter(touches);
     let last = suspects.max_by(|a, b| a.time.cmp(&b.time));
@@ -91,6 +89,8 @@ pub fn culprit(item: &Item, live: Option<&Value>) -> DriftedBy {
 
 #[cfg(test)]
 mod tests {
+    use api::names::FIELD_MANAGER;
+
     use super::*;
 
     fn object(data: Value) -> Value {

@@ -41,6 +41,11 @@ impl Path {
         self.0.starts_with(&other.0)
     }
 
+    /// Whether one of the two lies at or below the other.
+    pub fn overlaps(&self, other: &Path) -> bool {
+        self.is_within(other) || other.is_within(self)
+    }
+
     pub fn find<'a>(&self, object: &'a Value) -> Option<&'a Value> {
         self.0.iter().try_fold(object, |value, step| match step {
             Step::Field(name) => value.get(name),

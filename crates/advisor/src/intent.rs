@@ -3,7 +3,7 @@
 use api::virt_platform_config::{Input, Risk};
 use serde_json::Value;
 
-use crate::{ObjectRef, fields::Path};
+use crate::{About, ObjectRef, field_manager, fields::Path};
 
 /// The changes of a plan, in order, and remarks for whoever reads it.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -52,6 +52,13 @@ pub struct Intent {
     /// Settings of other objects that the change was derived from.
     pub inputs: Vec<Input>,
     pub weight: Weight,
+}
+
+impl Intent {
+    /// Under which name it is applied to its target, previewed and written alike.
+    pub fn field_manager(&self, about: &About, live: Option<&Value>) -> String {
+        field_manager::of_profile(about, live, &self.managed)
+    }
 }
 
 #[derive(Debug, Clone, PartialEq)]

@@ -1,6 +1,6 @@
 //! Whose an object is, read from what Kubernetes itself records and not from a mark of ours.
 
-use api::{names::FIELD_MANAGER, virt_platform_config::TakeOver};
+use api::virt_platform_config::TakeOver;
 use serde_json::Value;
 
 use crate::fields::{self, Manager, Path};
@@ -15,12 +15,13 @@ pub enum Ownership {
     Foreign { of: Vec<String> },
 }
 
-/// An object is ours when no other manager owns anything but labels, annotations and status.
-pub fn ownership(object: &Value) -> Ownership {
+/// An object is ours when no other manager owns anything but labels, annotations and status. We are one field manager: what
+/// another profile has set is somebody else's.
+pub fn ownership(object: &Value, us: &str) -> Ownership {
     let managers = fields::managers(object);
-    let ours = managers.iter().any(|manager| manager.name == FIELD_MANAGER && manager.operation == "Apply");
+    let ours = managers.iter().any(|manager| manager.name == us && manager.operation == "Apply");
     let mut others: Vec<String> = Vec::new();
-    for manager in managers.iter().filter(|manager| manager.name != FIELD_MANAGER && owns_substance(manager)) {
+    for manager in managers.iter().filter(|manager| manager.name != us && manager.leaves.iter().any(is_substance)) {
         // A manager has one entry for each way in which it wrote.
         if !others.contains(&manager.name) {
             others.push(manager.name.clone());
@@ -39,20 +40,17 @@ pub fn names(owners: &[String]) -> String {
 }
 
 /// Whether we set something within `field` that nobody else has set too, so that giving it up removes it.
-pub fn owns_alone(object: &Value, field: &str) -> bool {
-    let others: Vec<Manager> =
-        fields::managers(object).into_iter().filter(|manager| manager.name != FIELD_MANAGER).collect();
+pub fn owns_alone(object: &Value, us: &str, field: &str) -> bool {
+    let others: Vec<Manager> = fields::managers(object).into_iter().filter(|manager| manager.name != us).collect();
     let shared = |leaf: &Path| others.iter().any(|manager| manager.leaves.contains(leaf));
     let field = Path::dotted(field);
-    fields::applied_by(object, FIELD_MANAGER).iter().any(|leaf| leaf.is_within(&field) && !shared(leaf))
+    fields::applied_by(object, us).iter().any(|leaf| leaf.is_within(&field) && !shared(leaf))
 }
 
 /// Adds to whose fields change hands those that lose a field because it is taken out.
-pub fn with_losers(mut taken: Vec<TakeOver>, object: &Value, removed: &[Path]) -> Vec<TakeOver> {
-    for manager in fields::managers(object).into_iter().filter(|manager| manager.name != FIELD_MANAGER) {
-        let lost = removed
-            .iter()
-            .filter(|path| manager.leaves.iter().any(|leaf| leaf.is_within(path) || path.is_within(leaf)));
+pub fn with_losers(mut taken: Vec<TakeOver>, object: &Value, us: &str, removed: &[Path]) -> Vec<TakeOver> {
+    for manager in fields::managers(object).into_iter().filter(|manager| manager.name != us) {
+        let lost = removed.iter().filter(|path| manager.leaves.iter().any(|leaf| leaf.overlaps(path)));
         let lost: Vec<String> = lost.map(Path::to_string).collect();
         if lost.is_empty() {
             continue;
@@ -70,9 +68,10 @@ pub fn with_losers(mut taken: Vec<TakeOver>, object: &Value, removed: &[Path]) -
     taken
 }
 
-fn owns_substance(manager: &Manager) -> bool {
+/// Whether a field is more than a label, an annotation or status.
+pub(crate) fn is_substance(leaf: &Path) -> bool {
     let trifles = ["metadata.labels", "metadata.annotations", "status"].map(Path::dotted);
-    manager.leaves.iter().any(|leaf| !trifles.iter().any(|trifle| leaf.is_within(trifle)))
+    !trifles.iter().any(|trifle| leaf.is_within(trifle))
 }
 
 #[cfg(test)]
@@ -81,16 +80,18 @@ mod tests {
 
     use super::*;
 
+    const US: &str = "virt-advisor-operator/example-profile";
+
     fn owned(managers: &[(&str, &str, Value)]) -> Ownership {
         let entry = |(name, operation, fields): &(&str, &str, Value)| json!({"manager": name, "operation": operation, "fieldsV1": fields});
-        ownership(&json!({"metadata": {"managedFields": managers.iter().map(entry).collect::<Vec<_>>()}}))
+        ownership(&json!({"metadata": {"managedFields": managers.iter().map(entry).collect::<Vec<_>>()}}), US)
     }
 
     #[test]
     fn an_object_is_ours_shared_or_foreign_by_who_set_what() {
         let spec = || json!({"f:spec": {"f:kernelArguments": {}}});
         let labels = || json!({"f:metadata": {"f:labels": {"f:a": {}}, "f:annotations": {"f:b": {}}}});
-        let us = FIELD_MANAGER;
+        let us = US;
         let cases = [
             ("we alone", vec![(us, "Apply", spec())], Ownership::Ours),
             ("somebody labeled it", vec![(us, "Apply", spec()), ("kubectl", "Update", labels())], Ownership::Ours),

@@ -3,18 +3,16 @@
 #[cfg(test)]
 mod tests;
 
-use api::{
-    names::FIELD_MANAGER,
-    virt_platform_config::{Input, Item, ItemState, Operation, Risk, Severity, TakeOver},
-};
+use api::virt_platform_config::{Input, Item, ItemState, Operation, Risk, Severity, TakeOver};
 use serde_json::{Value, json};
 
 use crate::{
-    About, Change, Draft, Facts, Intent, ObjectRef, diff, drift,
+    About, Change, Draft, Facts, Intent, ObjectRef, diff, drift, field_manager,
     fields::{self, Path},
     fingerprint::sha256,
     impact,
     ownership::with_losers,
+    profile_conflict::{conflict, handovers, spoken},
 };
 
 /// What a dry run of one intent showed.
@@ -56,6 +54,13 @@ pub enum Refusal {
     Invalid { target: String, message: String },
     #[error("{target} may not be changed: {message}. Grant this right to whoever applies the plan")]
     Forbidden { target: String, message: String },
+    #[error(
+        "{target} is left as it is: profile '{profile}' and {other} want different values for {fields}. Change the options \
+         of one of them; or set one to Ignore and take its fields back, those of {other} with: kubectl apply --server-side \
+         --field-manager={manager} and an object that leaves them out",
+        other = spoken(.manager), fields = .fields.join(", ")
+    )]
+    ProfileConflict { target: String, profile: &'static str, manager: String, fields: Vec<String> },
 }
 
 impl Refusal {
@@ -67,6 +72,7 @@ impl Refusal {
             Refusal::UnknownField { .. } => "UnknownField",
             Refusal::Invalid { .. } => "Invalid",
             Refusal::Forbidden { .. } => "Forbidden",
+            Refusal::ProfileConflict { .. } => "ProfileConflict",
         }
     }
 }
@@ -113,6 +119,8 @@ pub struct Plan {
 /// One item, with what the status does not keep.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlannedItem {
+    /// The profile whose item it is.
+    pub about: &'static About,
     /// As it goes into the status.
     pub item: Item,
     pub target: ObjectRef,
@@ -135,7 +143,7 @@ impl Plan {
         for (intent, preview) in draft.intents.into_iter().zip(previews) {
             let new = intent.inputs.iter().filter(|input| !inputs.contains(input)).cloned().collect::<Vec<_>>();
             inputs.extend(new);
-            items.push(PlannedItem::new(intent, preview, &facts));
+            items.push(PlannedItem::new(about, intent, preview, &facts));
         }
         let severity = items.iter().filter_map(|planned| planned.item.impact_severity).max().unwrap_or(Severity::Low);
         let fingerprints: Vec<_> = items.iter().map(|planned| (&planned.item.name, &planned.fingerprint)).collect();
@@ -162,12 +170,14 @@ impl Plan {
 /// Whether an item leaves an object as it is, in everything that is the item's to set, take out or give up.
 fn changes_nothing(item: &Item, live: Option<&Value>, after: &Value) -> bool {
     let Some(live) = live else { return false };
-    let mut ours = drift::leaves(item, Some(live)).into_iter().chain(fields::applied_by(live, FIELD_MANAGER));
+    let mut ours =
+        drift::leaves(item, Some(live)).into_iter().chain(fields::applied_by(live, field_manager::of_item(item)));
     drift::is_applied(item, Some(live)) && ours.all(|leaf| leaf.find(live) == leaf.find(after))
 }
 
 impl PlannedItem {
-    fn new(intent: Intent, preview: Preview, facts: &Facts) -> Self {
+    fn new(about: &'static About, intent: Intent, preview: Preview, facts: &Facts) -> Self {
+        let manager = intent.field_manager(about, preview.live.as_ref());
         let Preview { live, outcome, takes_over } = preview;
         let (kind, name) = (intent.target.kind.kind, intent.target.name.as_str());
         let live = live.as_ref();
@@ -182,12 +192,15 @@ impl PlannedItem {
             target_ref: intent.target.target(intent.version),
             operation,
             desired_state,
+            takes_over: live.map_or(takes_over.clone(), |live| with_losers(takes_over, live, &manager, &lost)),
+            field_manager: Some(manager),
             managed_fields: intent.managed.iter().map(|&path| path.to_owned()).collect(),
             removes: remove.iter().map(Path::to_string).collect(),
-            takes_over: live.map_or(takes_over.clone(), |live| with_losers(takes_over, live, &lost)),
             ..Item::default()
         };
+        let conflict = conflict(about, &intent.target, &item, live, &item.takes_over);
         let (after, refusal) = match outcome {
+            Outcome::Object(_) | Outcome::Gone if conflict.is_some() => (live.cloned(), conflict),
             // What others have just put there, like a new default, is not to be written by us.
             Outcome::Object(object) if changes_nothing(&item, live, &object) => (live.cloned(), None),
             Outcome::Object(object) => (Some(object), None),
@@ -196,11 +209,12 @@ impl PlannedItem {
         };
         let after = after.as_ref();
         let changes = diff::differ(live, after);
+        let handovers = if refusal.is_none() { handovers(about, &item, live) } else { Vec::new() };
         let verb = match (&refusal, live.is_some(), after.is_some()) {
             (Some(_), ..) => Verb::Refused,
             (None, false, true) => Verb::Created,
             (None, true, false) => Verb::Deleted,
-            (None, ..) if changes => Verb::Configured,
+            (None, ..) if changes || !handovers.is_empty() => Verb::Configured,
             (None, ..) => Verb::Unchanged,
         };
         let impact = match refusal {
@@ -212,11 +226,16 @@ impl PlannedItem {
         item.impact_detail = impact.detail;
         item.diff = shown.then(|| diff::diff(kind, name, live, after));
         item.state = if shown { ItemState::Pending } else { ItemState::Failed };
-        item.message = Some(refusal.as_ref().map_or(intent.message, Refusal::to_string));
+        let handovers: String = handovers.iter().map(|handover| format!("; {handover}")).collect();
+        item.message = Some(refusal.as_ref().map_or(intent.message + &handovers, Refusal::to_string));
+        if let Some(Refusal::ProfileConflict { .. }) = refusal {
+            item.takes_over.retain(|taken| !field_manager::is_of_a_profile(&taken.manager));
+        }
         let fingerprint = drift::fingerprint(&item, live);
         item.source_fingerprint = Some(fingerprint.clone());
         let readable_diff = if shown { diff::readable(kind, name, live, after) } else { String::new() };
         PlannedItem {
+            about,
             item,
             target: intent.target,
             version: intent.version,
@@ -226,6 +245,11 @@ impl PlannedItem {
             fingerprint,
             refusal,
         }
+    }
+
+    /// Why the item may not be applied to the target as it is now, if another profile holds what it would change.
+    pub fn conflict(&self, live: Option<&Value>) -> Option<Refusal> {
+        conflict(self.about, &self.target, &self.item, live, &[])
     }
 
     /// What a reviewer has read and approves. Node counts are not part of it: a pool that grows voids no approval.

@@ -21,6 +21,8 @@ pub struct About {
     pub advertised: bool,
     /// The member of `spec.options` that belongs to the profile.
     pub options_member: Option<&'static str>,
+    /// The field manager under which versions applied it in which all profiles shared one. None for a profile that came later.
+    pub former_manager: Option<&'static str>,
     /// Where it is documented, from the root of the repository.
     pub documentation: &'static str,
 }

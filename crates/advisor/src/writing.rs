@@ -125,8 +125,12 @@ impl Writing {
         Do::Read
     }
 
-    /// The target as it is: what the plan found, what the plan makes of it already, or something else.
+    /// The target as it is: what the plan found, what the plan makes of it already, or something else. What another profile
+    /// holds is not taken from it under any lock.
     fn compare(&mut self, live: Option<Value>) -> Do {
+        if let Some(refusal) = self.planned.conflict(live.as_ref()) {
+            return Do::End(Err(NotWritten::Refused(refusal)));
+        }
         let item = &self.planned.item;
         let as_found = drift::fingerprint(item, live.as_ref()) == self.planned.fingerprint;
         if self.lock == Lock::Compare && !as_found {
@@ -149,6 +153,9 @@ impl Writing {
         let left = left(&self.planned.item, &object);
         if left.is_empty() {
             return Do::End(Ok(if found { Written::Found(object) } else { Written::Applied(object) }));
+        }
+        if let Some(refusal) = self.planned.conflict(Some(&object)) {
+            return Do::End(Err(NotWritten::Refused(refusal)));
         }
         self.applied = Some(drift::fingerprint(&self.planned.item, Some(&object)));
         self.stage = Stage::Removing { found };

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use advisor::{Draft, Facts, InvalidOptions, Plan, Planner, Preview, Profile, profile, writing::ATTEMPTS};
+use advisor::{About, Draft, Facts, InvalidOptions, Plan, Planner, Preview, Profile, profile, writing::ATTEMPTS};
 use api::virt_platform_config::Options;
 use futures::future::{join, try_join_all};
 use tokio::time::{Instant, sleep};
@@ -87,7 +87,7 @@ async fn draw_up_once(
     known: Facts,
     guess: Option<Facts>,
 ) -> Drawn {
-    let ahead = preview_ahead(kubernetes, planner, guess.as_ref());
+    let ahead = preview_ahead(kubernetes, profile.about(), planner, guess.as_ref());
     let (facts, ahead) = join(fetch(kubernetes, planner, known), ahead).await;
     let facts = match facts {
         Ok(facts) => facts,
@@ -99,24 +99,34 @@ async fn draw_up_once(
     let draft = planner.plan(&facts);
     let previews = match ahead.filter(|_| guess.as_ref() == Some(&facts)) {
         Some(previews) => Ok(previews),
-        None => preview_all(kubernetes, &draft, &facts).await,
+        None => preview_all(kubernetes, profile.about(), &draft, &facts).await,
     };
     let plan = previews.map(|previews| Plan::assemble(profile.about(), draft, previews, facts.clone()));
     Drawn { facts: Some(facts), plan: plan.map_err(DrawUpError::from) }
 }
 
 /// Previews what would be planned if nothing has changed since it was last looked at. Whether it has is for others to find out.
-async fn preview_ahead(kubernetes: &Kubernetes, planner: &dyn Planner, guess: Option<&Facts>) -> Option<Vec<Preview>> {
+async fn preview_ahead(
+    kubernetes: &Kubernetes,
+    about: &About,
+    planner: &dyn Planner,
+    guess: Option<&Facts>,
+) -> Option<Vec<Preview>> {
     let is_complete = |facts: &&Facts| {
         facts.unanswered(planner.wants(facts)).is_empty()
             && profile::missing(&planner.requirements(facts), facts).is_none()
     };
     let facts = guess.filter(is_complete)?;
-    preview_all(kubernetes, &planner.plan(facts), facts).await.ok()
+    preview_all(kubernetes, about, &planner.plan(facts), facts).await.ok()
 }
 
-async fn preview_all(kubernetes: &Kubernetes, draft: &Draft, facts: &Facts) -> Result<Vec<Preview>, RequestError> {
-    try_join_all(draft.intents.iter().map(|intent| preview(kubernetes, intent, facts))).await
+async fn preview_all(
+    kubernetes: &Kubernetes,
+    about: &About,
+    draft: &Draft,
+    facts: &Facts,
+) -> Result<Vec<Preview>, RequestError> {
+    try_join_all(draft.intents.iter().map(|intent| preview(kubernetes, about, intent, facts))).await
 }
 
 #[cfg(test)]

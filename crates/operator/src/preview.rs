@@ -4,7 +4,7 @@
 //! in between would show as ours. A target that has moved is a conflict, and the plan has to be derived anew.
 
 use advisor::{
-    Change, Facts, Intent, Outcome, Preview,
+    About, Change, Facts, Intent, Outcome, Preview,
     writing::{at_version, identity, removal},
 };
 use api::virt_platform_config::TakeOver;
@@ -15,9 +15,15 @@ use crate::{
     request::{Change as Request, Mode},
 };
 
-pub(crate) async fn preview(kubernetes: &Kubernetes, intent: &Intent, facts: &Facts) -> Result<Preview, RequestError> {
+pub(crate) async fn preview(
+    kubernetes: &Kubernetes,
+    about: &About,
+    intent: &Intent,
+    facts: &Facts,
+) -> Result<Preview, RequestError> {
     let live = facts.object(&intent.target).cloned();
-    match outcome(kubernetes, intent, live.as_ref()).await {
+    let manager = intent.field_manager(about, live.as_ref());
+    match outcome(kubernetes, &manager, intent, live.as_ref()).await {
         Ok((outcome, takes_over)) => Ok(Preview { live, outcome, takes_over }),
         Err(error) => {
             let refusal = error.refusal(intent.target.to_string()).ok_or(error)?;
@@ -28,10 +34,11 @@ pub(crate) async fn preview(kubernetes: &Kubernetes, intent: &Intent, facts: &Fa
 
 async fn outcome(
     kubernetes: &Kubernetes,
+    manager: &str,
     intent: &Intent,
     live: Option<&Value>,
 ) -> Result<(Outcome, Vec<TakeOver>), RequestError> {
-    let ask = |change| kubernetes.change(&intent.target, intent.version, change, Mode::DryRun);
+    let ask = |change| kubernetes.change(&intent.target, intent.version, manager, change, Mode::DryRun);
     let (fields, remove) = match &intent.change {
         Change::Delete => {
             let Some(live) = live else { return Ok((Outcome::Gone, Vec::new())) };

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use advisor::{Kind, ObjectRef};
-use api::names::FIELD_MANAGER;
 use http::{Method, Request};
 use kube::{Client, Config};
 use serde_json::{Value, json};
@@ -73,17 +72,18 @@ impl Kubernetes {
         })
     }
 
-    /// Makes a change, or asks what would come of it. The answer is the object as it is then, or would be.
+    /// Makes a change under a field manager, or asks what would come of it. The answer is the object as it is then, or would be.
     pub(crate) async fn change(
         &self,
         reference: &ObjectRef,
         version: &str,
+        manager: &str,
         change: Change<'_>,
         mode: Mode,
     ) -> Result<Value, RequestError> {
         let path = path(reference, version);
         let dry_run = if mode == Mode::DryRun { "dryRun=All&" } else { "" };
-        let query = format!("{dry_run}fieldManager={FIELD_MANAGER}&fieldValidation=Strict");
+        let query = format!("{dry_run}fieldManager={manager}&fieldValidation=Strict");
         let request = match change {
             Change::Apply { fields, force } => {
                 let force = if force { "&force=true" } else { "" };

@@ -9,7 +9,7 @@ use std::{
     },
 };
 
-use advisor::{Kind, kind, machine::Rhythm, profiles::PROFILES};
+use advisor::{Kind, Profile, kind, machine::Rhythm, profiles::PROFILES};
 use kube::Config;
 use tokio::{sync::watch, task::JoinSet};
 use tracing::info;
@@ -30,6 +30,8 @@ const COMPONENT: &str = "operator";
 
 #[derive(Debug, Clone)]
 pub struct Settings {
+    /// The profiles that it stands for.
+    pub profiles: &'static [&'static dyn Profile],
     /// The version of this operator, as recorded with every plan.
     pub version: String,
     pub rhythm: Rhythm,
@@ -42,6 +44,7 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Settings {
+            profiles: PROFILES,
             version: format!("v{}", env!("CARGO_PKG_VERSION")),
             rhythm: Rhythm::default(),
             lease: None,
@@ -119,14 +122,14 @@ pub async fn run_on(
 /// Works for ever. Everything that it started ends when it is dropped.
 async fn work(kubernetes: Kubernetes, settings: &Settings, epoch: Option<i64>) {
     let client = kubernetes.client().clone();
-    let surroundings = &settings.surroundings;
+    let (profiles, surroundings) = (settings.profiles, &settings.surroundings);
     let mut tasks = JoinSet::new();
     let (events, sender) = Events::new(kubernetes.clone(), surroundings.clone());
     tasks.spawn(sender);
-    let inboxes: Vec<Arc<Inbox>> = PROFILES.iter().map(|_| Arc::default()).collect();
+    let inboxes: Vec<Arc<Inbox>> = profiles.iter().map(|_| Arc::default()).collect();
     let (definitions, known) = watch::channel(BTreeMap::new());
     let watches = Arc::new(Watches::new(client.clone(), known, inboxes.clone(), surroundings.clone()));
-    for (position, (profile, inbox)) in PROFILES.iter().zip(&inboxes).enumerate() {
+    for (position, (profile, inbox)) in profiles.iter().zip(&inboxes).enumerate() {
         let steward = Steward {
             position,
             profile: *profile,
@@ -142,9 +145,10 @@ async fn work(kubernetes: Kubernetes, settings: &Settings, epoch: Option<i64>) {
         };
         tasks.spawn(steward.work());
     }
-    let seen = watches::definitions(client.clone(), definitions, inboxes.clone(), custom_kinds(), surroundings.clone());
+    let kinds = custom_kinds(profiles);
+    let seen = watches::definitions(client.clone(), definitions, inboxes.clone(), kinds, surroundings.clone());
     tasks.spawn(seen);
-    let by_name = PROFILES.iter().zip(inboxes).map(|(profile, inbox)| (profile.about().name, inbox)).collect();
+    let by_name = profiles.iter().zip(inboxes).map(|(profile, inbox)| (profile.about().name, inbox)).collect();
     let malformed = Arc::<Malformed>::default();
     let seen = root::watch(client, by_name, malformed.clone(), settings.readiness.clone(), surroundings.clone());
     tasks.spawn(seen);
@@ -158,10 +162,10 @@ async fn work(kubernetes: Kubernetes, settings: &Settings, epoch: Option<i64>) {
 }
 
 /// The kinds of the profiles whose definitions come and go.
-fn custom_kinds() -> Vec<&'static Kind> {
+fn custom_kinds(profiles: &[&dyn Profile]) -> Vec<&'static Kind> {
     let is_custom = |kind: &&Kind| kind.group.contains('.') && **kind != kind::CUSTOM_RESOURCE_DEFINITION;
     let mut kinds: Vec<&'static Kind> =
-        PROFILES.iter().flat_map(|profile| profile.access()).map(|access| access.kind()).filter(is_custom).collect();
+        profiles.iter().flat_map(|profile| profile.access()).map(|access| access.kind()).filter(is_custom).collect();
     kinds.sort_unstable();
     kinds.dedup();
     kinds
@@ -174,7 +178,7 @@ mod tests {
     /// W36, D14: nothing here knows a profile; the definitions to watch follow from what profiles declare.
     #[test]
     fn the_definition_of_every_kind_that_a_profile_names_is_watched() {
-        let names: Vec<&str> = custom_kinds().iter().map(|kind| kind.kind).collect();
+        let names: Vec<&str> = custom_kinds(PROFILES).iter().map(|kind| kind.kind).collect();
         let expected =
             ["HyperConverged", "MachineConfig", "MachineConfigPool", "KubeDescheduler", "MachineConfiguration"];
         assert_eq!(names, expected);

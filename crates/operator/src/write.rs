@@ -1,7 +1,7 @@
 //! Sends what [`advisor::writing`] asks for to the target of an item.
 
 use advisor::{
-    PlannedItem,
+    PlannedItem, field_manager,
     machine::{NotWritten, Written},
     writing::{Do, Lock, Said, Writing},
 };
@@ -39,7 +39,8 @@ impl Kubernetes {
 
     /// Sends one request to the target of an item. An error may pass by itself; any other answer is one.
     pub(crate) async fn send_to(&self, planned: &PlannedItem, request: Do) -> Result<Said, RequestError> {
-        let send = |change| self.change(&planned.target, planned.version, change, Mode::Write);
+        let manager = field_manager::of_item(&planned.item);
+        let send = |change| self.change(&planned.target, planned.version, manager, change, Mode::Write);
         let answer = match &request {
             Do::Read => self.get(&planned.target, planned.version).await,
             Do::Apply(fields) => send(Change::Apply { fields, force: true }).await,

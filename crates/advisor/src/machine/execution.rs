@@ -74,6 +74,9 @@ pub(super) fn execution(mut desk: Desk<'_>, news: &News<'_>) -> Decision {
             let target = format!("{} {}", item.target_ref.kind, item.target_ref.name);
             return stale(desk, &name, &target);
         };
+        // Who owns what decides under which name it is applied, and may have changed since the plan was drawn up.
+        desk.status.items[position].field_manager.clone_from(&planned.item.field_manager);
+        let item = &desk.status.items[position];
         if let Some(refusal) = &planned.refusal {
             fail(&mut desk, &name, format!("Failed to apply: {refusal}"));
             continue;

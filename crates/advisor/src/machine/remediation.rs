@@ -14,7 +14,7 @@ use super::{
     execution::{enter, note_rendered, note_unnoticed},
     inputs,
 };
-use crate::Plan;
+use crate::{Plan, Refusal};
 
 const WINDOW: Duration = Duration::from_secs(10 * 60);
 
@@ -53,10 +53,16 @@ pub(super) fn remediate(mut desk: Desk<'_>, plan: &Plan) -> Decision {
     }
     // What a new version would add was shown, and nobody approved it.
     desk.status.items.retain(|item| !inputs::is_proposed(item));
+    let mut refused = None;
     for item in desk.status.items.iter_mut().filter(|item| item.drifted_by.is_some()) {
         let planned = plan.items.iter().find(|planned| planned.item.name == item.name);
         // What would come out differently now is for a person to look at.
         let Some(planned) = planned.filter(|planned| inputs::is_same(&planned.item, item)) else { continue };
+        // What another profile has set meanwhile is not fought over.
+        if let Some(refusal @ Refusal::ProfileConflict { .. }) = &planned.refusal {
+            refused = Some(refusal);
+            continue;
+        }
         item.applied_fingerprint = None;
         item.waiting_since = None;
         item.drifted_by = None;
@@ -67,6 +73,9 @@ pub(super) fn remediate(mut desk: Desk<'_>, plan: &Plan) -> Decision {
         enter(item, ItemState::Pending, "Re-applying to fix drift (bypassOptimisticLock)".into(), &now);
     }
     if desk.status.items.iter().all(|item| item.state != ItemState::Pending) {
+        if let Some(refusal) = refused {
+            desk.say(Phase::Drifted, Saying::because(refusal.reason(), refusal.to_string()));
+        }
         return desk.rest();
     }
     let now = desk.now();

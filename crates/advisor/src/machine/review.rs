@@ -13,7 +13,7 @@ use super::{
     in_force::object_of,
     inputs,
 };
-use crate::{Facts, Plan, PlannedItem, drift, profile::missing};
+use crate::{Facts, Plan, PlannedItem, Refusal, drift, profile::missing};
 
 pub(super) fn review(desk: Desk<'_>, news: &News<'_>) -> Decision {
     if desk.spec_is_new() { answered(desk, news) } else { wait(desk, news) }
@@ -57,6 +57,10 @@ fn approved(mut desk: Desk<'_>, plan: &Plan) -> Decision {
     }
     if !plan.has_changes() {
         desk.acknowledge(FORCED_REVIEW);
+        return drawn(desk, plan);
+    }
+    // That the target has moved is not the point when another profile has moved it.
+    if plan.refusals().any(|refusal| matches!(refusal, Refusal::ProfileConflict { .. })) {
         return drawn(desk, plan);
     }
     let moved = desk.status.source_snapshot_hash.as_deref() != Some(&plan.snapshot);

@@ -5,6 +5,7 @@ mod edits;
 mod effects;
 mod lives;
 mod rules;
+mod sharing;
 mod strangers;
 
 use api::virt_platform_config::{
@@ -15,11 +16,11 @@ use serde_json::{Value, json};
 
 use super::{News, Next, NoPlan, NotWritten, Observed, Rhythm, Written, decide};
 use crate::{
-    Facts, Plan, drift,
+    Facts, Plan, Profile, drift,
     kind::{HYPER_CONVERGED, KUBE_DESCHEDULER, MACHINE_CONFIG_POOL},
     profile::missing,
     profiles,
-    world::{World, options, planner},
+    world::{World, options},
 };
 
 const LOAD_AWARE: &str = "load-aware-rebalancing";
@@ -30,6 +31,7 @@ const PSI: &str = "99-worker-psi-karg";
 #[derive(Clone)]
 struct Story {
     world: World,
+    profile: &'static dyn Profile,
     spec: VirtPlatformConfigSpec,
     generation: i64,
     status: VirtPlatformConfigStatus,
@@ -54,10 +56,15 @@ enum Brought {
 
 impl Story {
     fn new(profile: &str, action: Action) -> Story {
-        let profile = *ProfileName::ALL.iter().find(|known| known.as_str() == profile).unwrap();
-        let mut spec = VirtPlatformConfigSpec::new(profile);
+        Story::of(profiles::find(profile).unwrap(), action)
+    }
+
+    fn of(profile: &'static dyn Profile, action: Action) -> Story {
+        let name = *ProfileName::ALL.iter().find(|known| known.as_str() == profile.about().name).unwrap();
+        let mut spec = VirtPlatformConfigSpec::new(name);
         spec.action = action;
         Story {
+            profile,
             world: World::cluster("5.1").with(crate::world::sample("hyperconverged")),
             spec,
             generation: 1,
@@ -121,7 +128,7 @@ impl Story {
             spec: &self.spec,
             generation: self.generation,
             status: &self.status,
-            profile: profiles::find(self.spec.profile.as_str()).unwrap(),
+            profile: self.profile,
             version: self.version,
             epoch: None,
             now: Timestamp::from_second(self.second).unwrap(),
@@ -154,16 +161,15 @@ impl Story {
     }
 
     fn look(&self) -> Facts {
-        self.world.facts(planner(self.spec.profile.as_str(), json!(self.spec.options)).as_ref())
+        self.world.facts(self.profile.resolve(self.spec.options.as_ref()).unwrap().as_ref())
     }
 
     fn draw_up(&self) -> Result<Plan, NoPlan> {
-        let profile = profiles::find(self.spec.profile.as_str()).unwrap();
-        let planner = profile.resolve(self.spec.options.as_ref())?;
+        let planner = self.profile.resolve(self.spec.options.as_ref())?;
         let facts = self.world.facts(planner.as_ref());
         match missing(&planner.requirements(&facts), &facts) {
             Some(missing) => Err(NoPlan::Missing(missing)),
-            None => Ok(self.world.plan(self.spec.profile.as_str(), json!(self.spec.options))),
+            None => Ok(self.world.plan_of(self.profile, json!(self.spec.options))),
         }
     }
 
@@ -177,6 +183,8 @@ impl Story {
         let as_found = drift::fingerprint(&planned.item, live) == planned.fingerprint;
         let result = if self.refuses {
             Err(NotWritten::Failed("no".into()))
+        } else if let Some(refusal) = planned.conflict(live) {
+            Err(NotWritten::Refused(refusal))
         } else if !as_found && !self.spec.bypass_optimistic_lock {
             Err(NotWritten::Stale { target: planned.target.to_string() })
         } else {

@@ -2,7 +2,10 @@
 
 mod digest;
 
-use api::virt_platform_config::{ImpactDetail, PoolImpact};
+use api::{
+    names::FIELD_MANAGER,
+    virt_platform_config::{ImpactDetail, PoolImpact},
+};
 use proptest::prelude::*;
 
 use super::*;
@@ -21,6 +24,7 @@ static ABOUT: About = About {
     impact: Severity::Low,
     advertised: false,
     options_member: None,
+    former_manager: Some(FIELD_MANAGER),
     documentation: "",
 };
 

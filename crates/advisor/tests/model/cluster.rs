@@ -6,7 +6,7 @@ use advisor::{
     kind::MACHINE_CONFIG_POOL,
     writing::{Do, Said},
 };
-use api::{VirtPlatformConfig, virt_platform_config::Options};
+use api::{VirtPlatformConfig, names::FIELD_MANAGER, virt_platform_config::Options};
 use serde_json::{Value, json};
 
 use crate::{
@@ -67,8 +67,8 @@ impl Cluster {
     pub(crate) fn new(toy: &Toy, config: VirtPlatformConfig) -> Self {
         let target = |part: &Part| {
             let object = (!matches!(part, Part::Chosen | Part::Nodes | Part::Passing)).then(|| match part {
-                // Ours from an earlier life.
-                Part::Optional => server_side_apply::apply(None, &part.object("older"), None).0,
+                // Ours from an earlier life, when all profiles shared one name.
+                Part::Optional => server_side_apply::apply(None, &part.object("older"), None, FIELD_MANAGER).0,
                 part => {
                     let mut object = part.object("of its owner");
                     if *part == Part::Cleared {
@@ -182,7 +182,7 @@ impl Cluster {
         if draft.intents.iter().any(|intent| facts.object(&intent.target) != now.object(&intent.target)) {
             return None;
         }
-        let previews = draft.intents.iter().map(|intent| preview(intent, &facts)).collect();
+        let previews = draft.intents.iter().map(|intent| preview(toy, intent, &facts)).collect();
         Some(Plan::assemble(toy.about(), draft, previews, facts))
     }
 
@@ -197,8 +197,8 @@ impl Cluster {
         true
     }
 
-    /// Answers a request about the target of an item.
-    pub(crate) fn answer(&mut self, at: usize, request: &Do) -> Said {
+    /// Answers a request of a field manager about the target of an item.
+    pub(crate) fn answer(&mut self, at: usize, manager: &str, request: &Do) -> Said {
         let target = &mut self.targets[at];
         let live = target.shown();
         let is_version = |named: &Value| {
@@ -216,7 +216,7 @@ impl Cluster {
                 match &live {
                     None if !is_creation => return Said::Conflict,
                     Some(_) if !is_version(named) => return Said::Conflict,
-                    _ => Some(server_side_apply::apply(live.as_ref(), fields, None).0),
+                    _ => Some(server_side_apply::apply(live.as_ref(), fields, None, manager).0),
                 }
             }
             Do::Delete { .. } if live.is_none() => return Said::Absent,
@@ -317,12 +317,13 @@ impl Target {
     }
 }
 
-fn preview(intent: &Intent, facts: &Facts) -> Preview {
+fn preview(toy: &Toy, intent: &Intent, facts: &Facts) -> Preview {
     let live = facts.object(&intent.target).cloned();
     match &intent.change {
         Change::Delete => Preview { live, outcome: Outcome::Gone, takes_over: Vec::new() },
         Change::Apply { fields, remove } => {
-            let (mut object, takes_over) = server_side_apply::apply(live.as_ref(), fields, None);
+            let manager = intent.field_manager(toy.about(), live.as_ref());
+            let (mut object, takes_over) = server_side_apply::apply(live.as_ref(), fields, None, &manager);
             for path in remove {
                 path.remove(&mut object);
                 server_side_apply::disown(&mut object, &path.pointer());

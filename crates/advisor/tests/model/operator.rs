@@ -7,7 +7,7 @@ use std::{
 };
 
 use advisor::{
-    Facts, Plan,
+    Facts, Plan, field_manager,
     machine::Rhythm,
     session::{Ask, Reply, Session, Setting},
     writing::{Do, Said},
@@ -364,7 +364,8 @@ impl Stage {
             },
             Ask::Write(request) => {
                 let at = run.at(self.toy)?;
-                let said = self.write(&mut cluster, at, request, fate, &mut deed);
+                let manager = field_manager::of_item(&run.session.writing()?.planned().item).to_owned();
+                let said = self.write(&mut cluster, (at, &manager), request, fate, &mut deed);
                 if deed != Deed::Nothing {
                     target = Some((at, cluster.targets[at].clone()));
                 }
@@ -464,14 +465,21 @@ impl Stage {
         Some(plan)
     }
 
-    fn write(&self, cluster: &mut Cluster, at: usize, mut request: Do, fate: Fate, deed: &mut Deed) -> Said {
+    fn write(
+        &self,
+        cluster: &mut Cluster,
+        (at, manager): (usize, &str),
+        mut request: Do,
+        fate: Fate,
+        deed: &mut Deed,
+    ) -> Said {
         if fate == Fate::Refused {
             return Said::Failed("no".into());
         }
         if let Some(mutation) = self.mutation {
             mutation.sent(&mut request);
         }
-        let said = cluster.answer(at, &request);
+        let said = cluster.answer(at, manager, &request);
         if !matches!(request, Do::Read) && matches!(said, Said::Object(_)) {
             *deed = Deed::Wrote { at, request: request.clone() };
         }

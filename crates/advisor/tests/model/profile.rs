@@ -7,7 +7,10 @@ use advisor::{
     intent::Weight,
     kind::{CONFIG_MAP, HYPER_CONVERGED, MACHINE_CONFIG, MACHINE_CONFIG_POOL},
 };
-use api::virt_platform_config::{Input, LoadAwareOptions, Options, Severity};
+use api::{
+    names::FIELD_MANAGER,
+    virt_platform_config::{Input, LoadAwareOptions, Options, Severity},
+};
 use serde_json::{Value, json};
 
 pub(crate) const NAMESPACE: &str = "here";
@@ -49,6 +52,7 @@ const fn toy(parts: &'static [Part], renders_at_once: bool) -> Toy {
         impact: Severity::Low,
         advertised: false,
         options_member: None,
+        former_manager: Some(FIELD_MANAGER),
         documentation: "",
     };
     Toy { about, parts, renders_at_once }

@@ -8,6 +8,7 @@
 pub(crate) mod arbitrary;
 pub(crate) mod damage;
 mod server_side_apply;
+pub(crate) mod sharing;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,7 +18,8 @@ use std::{
 };
 
 use advisor::{
-    Answer, Change, Draft, Facts, Intent, Kind, Outcome, Plan, PlannedItem, Planner, Preview, Query, Refusal, fields,
+    About, Answer, Change, Draft, Facts, Intent, Kind, Outcome, Plan, PlannedItem, Planner, Preview, Profile, Query,
+    Refusal, field_manager, fields,
     kind::{
         CLUSTER_VERSION, CONFIG_MAP, CUSTOM_RESOURCE_DEFINITION, DEPLOYMENT, HYPER_CONVERGED, KUBE_DESCHEDULER,
         MACHINE_CONFIG, MACHINE_CONFIG_POOL, MACHINE_CONFIGURATION,
@@ -118,6 +120,7 @@ pub(crate) fn set_by(manager: &str, operation: &str, mut object: Value) -> Value
     object
 }
 
+/// The object as a version left it that applied all profiles under one name.
 pub(crate) fn ours(object: Value) -> Value {
     set_by(FIELD_MANAGER, "Apply", object)
 }
@@ -238,7 +241,7 @@ impl World {
     }
 
     /// What the API server would say to a dry run.
-    pub(crate) fn preview(&self, intent: &Intent) -> Preview {
+    pub(crate) fn preview(&self, about: &About, intent: &Intent) -> Preview {
         let live = self.find(intent.target.kind, intent.target.namespace, &intent.target.name);
         if self.denies {
             let refusal = Refusal::Webhook { target: intent.target.to_string(), message: "frozen".into() };
@@ -248,7 +251,8 @@ impl World {
             Change::Delete => Preview { live: live.cloned(), outcome: Outcome::Gone, takes_over: Vec::new() },
             Change::Apply { fields, remove } => {
                 let schema = self.schema(intent.target.kind, intent.version);
-                let (mut object, takes_over) = server_side_apply::apply(live, fields, schema);
+                let (mut object, takes_over) =
+                    server_side_apply::apply(live, fields, schema, &intent.field_manager(about, live));
                 for path in remove {
                     path.remove(&mut object);
                     server_side_apply::disown(&mut object, &path.pointer());
@@ -267,11 +271,15 @@ impl World {
     }
 
     pub(crate) fn plan(&self, profile: &str, given: Value) -> Plan {
-        let about = profiles::find(profile).unwrap().about();
-        let planner = planner(profile, given);
+        self.plan_of(profiles::find(profile).unwrap(), given)
+    }
+
+    pub(crate) fn plan_of(&self, profile: &dyn Profile, given: Value) -> Plan {
+        let about = profile.about();
+        let planner = profile.resolve(options(given).as_ref()).unwrap();
         let facts = self.facts(planner.as_ref());
         let draft = planner.plan(&facts);
-        let previews = draft.intents.iter().map(|intent| self.preview(intent)).collect();
+        let previews = draft.intents.iter().map(|intent| self.preview(about, intent)).collect();
         Plan::assemble(about, draft, previews, facts)
     }
 
@@ -284,7 +292,8 @@ impl World {
             return None;
         };
         let schema = self.schema(reference.kind, planned.version).cloned();
-        let (mut object, _) = server_side_apply::apply(live.as_ref(), &json!(desired), schema.as_ref());
+        let (mut object, _) =
+            server_side_apply::apply(live.as_ref(), &json!(desired), schema.as_ref(), field_manager::of_item(item));
         for path in item.removes.iter().map(|path| fields::Path::dotted(path)) {
             path.remove(&mut object);
             server_side_apply::disown(&mut object, &path.pointer());
@@ -315,8 +324,9 @@ impl World {
 
     /// Does what the profile intends.
     pub(crate) fn apply(&mut self, profile: &str, given: Value) {
+        let about = profiles::find(profile).unwrap().about();
         for intent in self.draft(profile, given).intents {
-            match self.preview(&intent) {
+            match self.preview(about, &intent) {
                 Preview { outcome: Outcome::Object(object), .. } => self.put(object),
                 Preview { outcome: Outcome::Gone, live: Some(live), .. } => self.objects.retain(|known| *known != live),
                 Preview { .. } => {}

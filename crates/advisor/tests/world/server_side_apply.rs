@@ -2,13 +2,18 @@
 
 use std::collections::BTreeSet;
 
-use api::{names::FIELD_MANAGER, virt_platform_config::TakeOver};
+use api::virt_platform_config::TakeOver;
 use serde_json::{Map, Value, json};
 
 type Path = Vec<String>;
 
-/// Applies our fields by force. Returns the object as it would be and whose fields changed hands.
-pub(super) fn apply(live: Option<&Value>, fields: &Value, schema: Option<&Value>) -> (Value, Vec<TakeOver>) {
+/// Applies fields by force. Returns the object as it would be and whose fields changed hands.
+pub(super) fn apply(
+    live: Option<&Value>,
+    fields: &Value,
+    schema: Option<&Value>,
+    manager: &str,
+) -> (Value, Vec<TakeOver>) {
     let mut object = live.cloned().unwrap_or_else(|| json!({}));
     for part in ["apiVersion", "kind"] {
         object[part] = fields[part].clone();
@@ -20,7 +25,7 @@ pub(super) fn apply(live: Option<&Value>, fields: &Value, schema: Option<&Value>
     }
     let new = leaves(&tree(fields, schema));
     let mut managers = entries(&object);
-    let old = position(&managers).map(|at| managers.remove(at).1).unwrap_or_default();
+    let old = position(&managers, manager).map(|at| managers.remove(at).1).unwrap_or_default();
 
     let mut takes_over = Vec::new();
     for (entry, owned) in &mut managers {
@@ -43,7 +48,7 @@ pub(super) fn apply(live: Option<&Value>, fields: &Value, schema: Option<&Value>
     for path in &new {
         *slot(&mut object, path) = get(fields, path).cloned().unwrap_or_default();
     }
-    managers.push((json!({"manager": FIELD_MANAGER, "operation": "Apply"}), new));
+    managers.push((json!({"manager": manager, "operation": "Apply"}), new));
     write(&mut object, managers);
     if let Some(schema) = schema {
         object = defaulted(object, schema);
@@ -85,8 +90,8 @@ pub(super) fn disown(object: &mut Value, pointer: &str) {
     write(object, managers);
 }
 
-fn position(managers: &[(Value, BTreeSet<Path>)]) -> Option<usize> {
-    let ours = |entry: &Value| entry["manager"] == FIELD_MANAGER && entry["operation"] == "Apply";
+fn position(managers: &[(Value, BTreeSet<Path>)], manager: &str) -> Option<usize> {
+    let ours = |entry: &Value| entry["manager"] == manager && entry["operation"] == "Apply";
     managers.iter().position(|(entry, _)| ours(entry))
 }
 

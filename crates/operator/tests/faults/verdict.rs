@@ -124,7 +124,7 @@ mod tests {
         let config = "advisor.kubevirt.io";
         let (edit, approval) =
             (request("admin", "patch", "admin", config), request("admin", "patch", APPROVER, config));
-        let write = request(OPERATOR, "patch", "virt-advisor-operator", "other");
+        let write = request(OPERATOR, "patch", "virt-advisor-operator/example-profile", "other");
         let preview = Request { dry_run: true, ..write.clone() };
         let log = |requests: &[&Request]| approved(&requests.iter().map(|&one| one.clone()).collect::<Vec<_>>());
         assert_eq!(log(&[&edit, &preview, &approval, &write]), Ok(vec!["patch things x".to_owned()]));

@@ -162,7 +162,8 @@ async fn a_write_that_ended_between_setting_and_taking_out_is_finished() {
     platform.apply("somebody", &hyper_converged(json!({"ksmConfiguration": {"nodeLabelSelector": {}}})), "").await;
     let plan = platform.plan_with(DENSITY, json!({"virtHigherDensity": {"enableSwap": false}})).await;
     let planned = item(&plan, "configure-higher-density");
-    platform.apply(api::names::FIELD_MANAGER, &json!(planned.item.desired_state), "").await;
+    let manager = planned.item.field_manager.as_deref().unwrap();
+    platform.apply(manager, &json!(planned.item.desired_state), "").await;
 
     let Ok(Written::Found(object)) = kubernetes.write(planned, Lock::Compare).await else { panic!("not stale") };
     assert_eq!(object["spec"]["ksmConfiguration"], json!({}));

@@ -8,6 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use ::api::names::field_manager;
 use devcluster::Cluster;
 use http::Method;
 use operator::{Kubernetes, Settings, run_on};
@@ -179,7 +180,7 @@ async fn refusals(recorder: &Recorder) {
     let say =
         async |method: Method, uri: &str, content: &str, body: Value| recorder.say(method, uri, content, &body).await;
     let ours = |query: &str| {
-        format!("{DESCHEDULERS}/cluster?{query}fieldManager=virt-advisor-operator&fieldValidation=Strict")
+        format!("{DESCHEDULERS}/cluster?{query}fieldManager={}&fieldValidation=Strict", field_manager(LOAD_AWARE))
     };
     let descheduler = |metadata: Value, spec: Value| {
         let mut all = json!({"name": "cluster", "namespace": "openshift-kube-descheduler-operator"});
@@ -241,7 +242,7 @@ async fn refusals(recorder: &Recorder) {
         "metadata": {"name": "90-worker-kubelet-swap", "uid": live["metadata"]["uid"], "resourceVersion": live["metadata"]["resourceVersion"]},
         "spec": {"kernelArguments": ["quiet"]},
     });
-    let apply = format!("{config}?fieldManager=virt-advisor-operator&force=true");
+    let apply = format!("{config}?fieldManager={}&force=true", field_manager(DENSITY));
     say(Method::PATCH, &apply, APPLY, swap.clone()).await;
     let mut again = swap.clone();
     again["metadata"] = json!({"name": "90-worker-kubelet-swap", "resourceVersion": "1"});

@@ -79,6 +79,7 @@ static OTHER: About = About {
     impact: Severity::Low,
     advertised: false,
     options_member: None,
+    former_manager: Some(FIELD_MANAGER),
     documentation: "",
 };
 

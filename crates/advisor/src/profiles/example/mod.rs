@@ -3,7 +3,10 @@
 #[cfg(test)]
 mod tests;
 
-use api::virt_platform_config::{Options, Severity};
+use api::{
+    names::FIELD_MANAGER,
+    virt_platform_config::{Options, Severity},
+};
 use serde_json::json;
 
 use crate::{
@@ -22,6 +25,7 @@ static ABOUT: About = About {
     impact: Severity::Low,
     advertised: false,
     options_member: None,
+    former_manager: Some(FIELD_MANAGER),
     documentation: "crates/advisor/src/profiles/example/README.md",
 };
 

@@ -1,6 +1,9 @@
 //! What the profile requires, wants and plans.
 
-use api::virt_platform_config::{Input, Options as AllOptions, Severity};
+use api::{
+    names::FIELD_MANAGER,
+    virt_platform_config::{Input, Options as AllOptions, Severity},
+};
 
 use super::{Options, density, swap};
 use crate::{About, Access, Draft, Facts, InvalidOptions, Planner, Profile, Query, Requirement, hyper_converged, kind};
@@ -8,7 +11,7 @@ use crate::{About, Access, Draft, Facts, InvalidOptions, Planner, Profile, Query
 #[derive(Debug)]
 pub struct HigherDensity;
 
-static ABOUT: About = About {
+pub(super) static ABOUT: About = About {
     name: "virt-higher-density",
     description: "Enables higher VM density through swap and other optimizations",
     category: "density",
@@ -17,6 +20,7 @@ static ABOUT: About = About {
     impact: Severity::High,
     advertised: true,
     options_member: Some("virtHigherDensity"),
+    former_manager: Some(FIELD_MANAGER),
     documentation: "crates/advisor/src/profiles/higher_density/README.md",
 };
 

@@ -4,8 +4,9 @@ use api::virt_platform_config::Risk;
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::{Value, json};
 
+use super::profile::ABOUT;
 use crate::{
-    Access, Change, Draft, Facts, Intent, ObjectRef, Query, Requirement,
+    Access, Change, Draft, Facts, Intent, ObjectRef, Query, Requirement, field_manager,
     intent::{Weight, risk},
     kind,
     kubelet::{self, DROP_INS, SwapSupport, swap_support},
@@ -109,12 +110,13 @@ pub(super) fn plan(enabled: bool, facts: &Facts) -> Draft {
         return Draft { intents: vec![intent(change, message)], risks: risks(facts), ..Draft::default() };
     }
     let Some(live) = facts.object(&target()) else { return Draft::default() };
-    match ownership(live) {
+    let us = field_manager::of_profile(&ABOUT, Some(live), &[MANAGED]);
+    match ownership(live, &us) {
         Ownership::Ours => {
             let message = format!("MachineConfig '{NAME}' will be deleted to disable kubelet swap");
             Draft { intents: vec![intent(Change::Delete, message)], ..Draft::default() }
         }
-        Ownership::Shared { with } if owns_alone(live, MANAGED) => {
+        Ownership::Shared { with } if owns_alone(live, &us, MANAGED) => {
             // An apply that leaves our fields out removes those that nobody else has set too.
             let change = Change::Apply { fields: object(None), remove: Vec::new() };
             let others = with.join(", ");

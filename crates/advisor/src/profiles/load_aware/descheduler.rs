@@ -1,11 +1,11 @@
 //! The descheduler's configuration: which profile it runs, how often, and how many virtual machines it may move at once.
 
-use api::{names::FIELD_MANAGER, virt_platform_config::Input};
+use api::virt_platform_config::Input;
 use serde_json::{Value, json};
 
-use super::{Options, operator};
+use super::{Options, operator, profile::ABOUT};
 use crate::{
-    Access, Change, Draft, Facts, Intent, ObjectRef, Query, fields, hyper_converged,
+    Access, Change, Draft, Facts, Intent, ObjectRef, Query, field_manager, fields, hyper_converged,
     intent::Weight,
     kind::KUBE_DESCHEDULER,
     kube_descheduler::{Exclusion, LONG_LIFECYCLE, Release},
@@ -68,7 +68,7 @@ pub(super) fn plan(options: &Options, facts: &Facts) -> Draft {
         managed.extend(["spec.profileCustomizations", "spec.evictionLimits"]);
         inputs = derived_from;
     }
-    if let Some(state) = management_state(live) {
+    if let Some(state) = management_state(live, &managed) {
         spec["managementState"] = state;
     }
     let intent = Intent {
@@ -139,10 +139,11 @@ fn profiles(live: Option<&Value>, ours: &str) -> Vec<String> {
 
 /// Set when we create the object, because its own operator cannot update one without it; later kept as long as it is
 /// ours, because leaving it out would remove it. An administrator's value is never touched.
-fn management_state(live: Option<&Value>) -> Option<Value> {
+fn management_state(live: Option<&Value>, managed: &[&str]) -> Option<Value> {
     let Some(live) = live else { return Some("Managed".into()) };
     let path = fields::Path::dotted("spec.managementState");
-    let ours = fields::applied_by(live, FIELD_MANAGER).contains(&path);
+    let us = field_manager::of_profile(&ABOUT, Some(live), managed);
+    let ours = fields::applied_by(live, &us).contains(&path);
     path.find(live).filter(|_| ours).cloned()
 }
 

@@ -1,6 +1,9 @@
 //! What the profile requires, wants and plans.
 
-use api::virt_platform_config::{Input, Item, Options as AllOptions, Severity};
+use api::{
+    names::FIELD_MANAGER,
+    virt_platform_config::{Input, Item, Options as AllOptions, Severity},
+};
 
 use super::{Options, descheduler, operator, psi};
 use crate::{
@@ -10,7 +13,7 @@ use crate::{
 #[derive(Debug)]
 pub struct LoadAware;
 
-static ABOUT: About = About {
+pub(super) static ABOUT: About = About {
     name: "load-aware-rebalancing",
     description: "Enables load-aware VM rebalancing and PSI metrics for intelligent scheduling",
     category: "scheduling",
@@ -18,6 +21,7 @@ static ABOUT: About = About {
     impact: Severity::High,
     advertised: true,
     options_member: Some("loadAware"),
+    former_manager: Some(FIELD_MANAGER),
     documentation: "crates/advisor/src/profiles/load_aware/README.md",
 };
 

@@ -1,10 +1,11 @@
 //! Pressure stall information: the kernel argument `psi=1` on worker nodes, by a MachineConfig of our own.
 
-use api::{names::FIELD_MANAGER, virt_platform_config::Risk};
+use api::virt_platform_config::Risk;
 use serde_json::{Value, json};
 
+use super::profile::ABOUT;
 use crate::{
-    Access, Change, Draft, Effect, Facts, Intent, ObjectRef, Query, fields,
+    Access, Change, Draft, Effect, Facts, Intent, ObjectRef, Query, field_manager, fields,
     intent::{Weight, risk},
     kernel_arguments, kind,
     ownership::{Ownership, names, ownership},
@@ -151,9 +152,10 @@ fn turn_off(facts: &Facts) -> Draft {
     let Some(live) = facts.object(&target()) else { return Draft::default() };
     let has_ours = kernel_arguments::of(live).any(|argument| argument == PSI);
     let others = kernel_arguments::without(live, |argument| argument == PSI);
-    let (change, message) = match ownership(live) {
+    let us = field_manager::of_profile(&ABOUT, Some(live), &[MANAGED]);
+    let (change, message) = match ownership(live, &us) {
         Ownership::Foreign { of: owners } => return left_alone(&owners),
-        Ownership::Shared { with: owners } if !owns_arguments(live) => return left_alone(&owners),
+        Ownership::Shared { with: owners } if !owns_arguments(live, &us) => return left_alone(&owners),
         _ if !has_ours => return Draft::default(),
         Ownership::Ours if others.is_empty() => {
             (Change::Delete, format!("MachineConfig '{NAME}' will be deleted to disable PSI metrics"))
@@ -219,8 +221,8 @@ fn with_psi(live: Option<&Value>) -> Vec<String> {
     others.into_iter().chain([PSI.to_owned()]).collect()
 }
 
-fn owns_arguments(live: &Value) -> bool {
-    fields::applied_by(live, FIELD_MANAGER).iter().any(|leaf| leaf.is_within(&fields::Path::dotted(MANAGED)))
+fn owns_arguments(live: &Value, us: &str) -> bool {
+    fields::applied_by(live, us).iter().any(|leaf| leaf.is_within(&fields::Path::dotted(MANAGED)))
 }
 
 /// The pools in which PSI is on already, if it is on in all that the config would reach. Where our own config had a part

@@ -4,11 +4,11 @@
 //! why; each difference is applied to the guide's text, and anything else that differs fails.
 
 use advisor::{Plan, PlannedItem, kind::HYPER_CONVERGED};
-use api::names::FIELD_MANAGER;
+use api::names::field_manager;
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::{Value, json};
 
-use crate::world::{World, definition, documents, machine_config, ours, pool, sample, set_by, stored};
+use crate::world::{World, definition, documents, machine_config, pool, sample, set_by, stored};
 
 const LOAD_AWARE: &str = "load-aware-rebalancing";
 const HIGHER_DENSITY: &str = "virt-higher-density";
@@ -81,7 +81,17 @@ fn differences() -> Vec<Difference> {
     let removes = || Add(json!(["spec.profileCustomizations.devLowNodeUtilizationThresholds"]));
     let later = "tells how far the plan got, not what it is";
     let units = "the units are ours to write: a node without the partition must start its kubelet";
+    let own = "beyond the guide: every profile applies under a name of its own";
+    let manager = |profile| Add(json!(field_manager(profile)));
     vec![
+        difference(Review, PRESSURE, "/fieldManager", manager(LOAD_AWARE), own),
+        difference(Review, DESCHEDULER, "/fieldManager", manager(LOAD_AWARE), own),
+        difference(Progress, PRESSURE, "/fieldManager", manager(LOAD_AWARE), own),
+        difference(Progress, DESCHEDULER, "/fieldManager", manager(LOAD_AWARE), own),
+        difference(Drift, PRESSURE, "/fieldManager", manager(LOAD_AWARE), own),
+        difference(Drift, DESCHEDULER, "/fieldManager", manager(LOAD_AWARE), own),
+        difference(Appendix, SWAP, "/fieldManager", manager(HIGHER_DENSITY), own),
+        difference(Appendix, DENSITY, "/fieldManager", manager(HIGHER_DENSITY), own),
         difference(Review, PRESSURE, "/diff", reword("@@ -0,0 +1,10 @@", "@@ -0,0 +1,9 @@"), count),
         difference(Review, PRESSURE, "/impactDetail", detail(), told),
         difference(Review, DESCHEDULER, "/desiredState/spec/managementState", Add(json!("Managed")), managed),
@@ -290,8 +300,9 @@ fn section_10_hyper_converged_changed_and_the_descheduler_was_edited() {
     // As the advisor left it, but for two fields that somebody edited.
     let definition = definition("kubedescheduler-5.1");
     let mut descheduler = stored(&definition, sample("kubedescheduler-edited"));
+    let manager = field_manager(LOAD_AWARE);
     descheduler["metadata"]["managedFields"] = json!([
-        {"manager": FIELD_MANAGER, "operation": "Apply", "fieldsV1": {"f:spec": {
+        {"manager": manager, "operation": "Apply", "fieldsV1": {"f:spec": {
             "f:evictionLimits": {"f:node": {}, "f:total": {}},
             "f:mode": {},
             "f:profileCustomizations": {"f:devDeviationThresholds": {}, "f:devEnableEvictionsInBackground": {}},
@@ -305,7 +316,7 @@ fn section_10_hyper_converged_changed_and_the_descheduler_was_edited() {
     ]);
     let mut world = cluster()
         .with(descheduler)
-        .with(ours(machine_config(PSI, json!({"kernelArguments": ["psi=1"]}))))
+        .with(set_by(&manager, "Apply", machine_config(PSI, json!({"kernelArguments": ["psi=1"]}))))
         .with(machine_config("rendered-worker", json!({"kernelArguments": ["psi=0", "psi=1"]})));
     let mut worker = pool("worker", &["worker"], 3);
     worker["status"]["configuration"]["source"] = json!([{"kind": "MachineConfig", "name": PSI}]);

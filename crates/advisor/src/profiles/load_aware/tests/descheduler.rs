@@ -338,7 +338,7 @@ fn limits_are_found_in_the_upstream_namespace() {
 #[test]
 fn the_management_state_is_set_on_creation_and_kept_only_while_it_is_ours() {
     let plain = || live_descheduler(json!({"mode": "Automatic"}));
-    let managed = |state: &str| live_descheduler(json!({"managementState": state}));
+    let managed = |state: &str| live_descheduler(json!({"managementState": state, "mode": "Automatic"}));
     let cases = [
         ("a new object", None, Some("Managed")),
         ("somebody's object without it", Some(plain()), None),

@@ -1,0 +1,118 @@
+//! Two profiles that want different values for one field. The first to apply it has it; the other one is refused, with words
+//! for what to do, so that the two never take turns.
+
+#[cfg(test)]
+mod tests;
+
+use api::virt_platform_config::{Item, Operation, TakeOver};
+use serde_json::{Value, json};
+
+use crate::{
+    About, ObjectRef, Refusal, field_manager,
+    fields::{self, Manager, Path},
+    ownership::is_substance,
+};
+
+/// Why an item may not be applied to an object: what it would set to another value, take out or delete is held by another
+/// profile. `taken` is whose fields a dry run would have changed hands of.
+pub fn conflict(
+    about: &About,
+    target: &ObjectRef,
+    item: &Item,
+    live: Option<&Value>,
+    taken: &[TakeOver],
+) -> Option<Refusal> {
+    let managers = live.map(fields::managers).unwrap_or_default();
+    let taken = taken.iter().filter(|taken| is_other_profile(about, item, &taken.manager));
+    let mut lost: Vec<(&str, Vec<String>)> = managers
+        .iter()
+        .filter(|manager| is_applied_by_another_profile(about, item, manager))
+        .map(|manager| (manager.name.as_str(), lost(item, manager, &managers, live)))
+        .chain(taken.map(|taken| (taken.manager.as_str(), taken.fields.clone())))
+        .filter(|(_, fields)| !fields.is_empty())
+        .collect();
+    lost.sort();
+    let manager = lost.first()?.0;
+    let mut fields: Vec<String> =
+        lost.iter().filter(|(name, _)| *name == manager).flat_map(|(_, it)| it.clone()).collect();
+    fields.sort();
+    fields.dedup();
+    Some(Refusal::ProfileConflict {
+        target: target.to_string(),
+        profile: about.name,
+        manager: manager.to_owned(),
+        fields,
+    })
+}
+
+/// The profile behind a field manager, as people read it.
+pub(crate) fn spoken(manager: &str) -> String {
+    match field_manager::profile(manager) {
+        Some(profile) => format!("profile '{profile}'"),
+        None => "a profile that an earlier version applied".to_owned(),
+    }
+}
+
+/// The fields of a manager that would not be what it has applied any more.
+fn lost(item: &Item, manager: &Manager, managers: &[Manager], live: Option<&Value>) -> Vec<String> {
+    let Some(live) = live else { return Vec::new() };
+    if item.operation == Operation::Delete {
+        return manager.leaves.iter().filter(|leaf| is_substance(leaf)).map(Path::to_string).collect();
+    }
+    let desired = json!(item.desired_state);
+    let set = fields::set_by(&desired);
+    let owned = || managers.iter().flat_map(|manager| &manager.leaves);
+    // A map of which somebody owns a part, or in which nothing is yet, is not owned as a whole.
+    let is_whole = |leaf: &Path| {
+        let is_empty = leaf.find(live).and_then(Value::as_object).is_some_and(|map| map.is_empty());
+        !is_empty && !owned().any(|other| other != leaf && other.is_within(leaf))
+    };
+    let is_changed = |leaf: &Path| {
+        // Entries of a list that are merged by their keys stay when they are not mentioned.
+        let wanted = leaf.find(&desired);
+        let is_set = set.iter().any(|path| leaf.is_within(path) || (path.is_within(leaf) && is_whole(leaf)));
+        is_set && wanted.is_some() && wanted != leaf.find(live)
+    };
+    let removes: Vec<Path> = item.removes.iter().map(|path| Path::dotted(path)).collect();
+    let is_removed = |leaf: &Path| {
+        removes
+            .iter()
+            .any(|path| path.find(live).is_some() && (leaf.is_within(path) || (path.is_within(leaf) && is_whole(leaf))))
+    };
+    manager.leaves.iter().filter(|leaf| is_changed(leaf) || is_removed(leaf)).map(Path::to_string).collect()
+}
+
+/// What changes hands between profiles without changing its value: fields that the item gives up and another profile keeps, and
+/// fields that another profile has set as the item wants them. Unless that is written, too, a field could never be changed any
+/// more by the one who keeps it, or would go when the other one gives it up.
+pub fn handovers(about: &About, item: &Item, live: Option<&Value>) -> Vec<String> {
+    let Some(live) = live.filter(|_| item.operation == Operation::Apply) else { return Vec::new() };
+    let ours = fields::applied_by(live, field_manager::of_item(item));
+    let set = fields::set_by(&json!(item.desired_state));
+    let is_among = |leaf: &Path, paths: &[Path]| paths.iter().any(|path| path.overlaps(leaf));
+    let mut found = Vec::new();
+    let managers = fields::managers(live);
+    for manager in managers.iter().filter(|manager| is_applied_by_another_profile(about, item, manager)) {
+        for leaf in &manager.leaves {
+            let how = match (is_among(leaf, &ours), is_among(leaf, &set)) {
+                (true, false) => "left to",
+                (false, true) => "shared with",
+                _ => continue,
+            };
+            found.push(format!("{leaf} is {how} {}", spoken(&manager.name)));
+        }
+    }
+    found
+}
+
+fn is_applied_by_another_profile(about: &About, item: &Item, manager: &Manager) -> bool {
+    let is_applied = manager.operation == "Apply" && manager.subresource.is_empty();
+    is_applied && is_other_profile(about, item, &manager.name)
+}
+
+/// What a profile applied when all shared one name is its own.
+fn is_other_profile(about: &About, item: &Item, manager: &str) -> bool {
+    field_manager::is_of_a_profile(manager)
+        && manager != field_manager::of_item(item)
+        && Some(manager) != about.former_manager
+}

@@ -1,0 +1,164 @@
+//! Which fields are another profile's, and that nothing is written to them.
+
+use api::names::FIELD_MANAGER;
+
+use super::*;
+use crate::{
+    Profile,
+    machine::{NotWritten, Written},
+    world::{
+        World, set_by,
+        sharing::{LEFT_MANAGER, Left, RIGHT_MANAGER, Right, config_map, target},
+    },
+    writing::{Do, Lock, Said, Writing},
+};
+
+fn item(spec: Value, removes: &[&str]) -> Item {
+    Item {
+        field_manager: Some(RIGHT_MANAGER.into()),
+        desired_state: json!({"kind": "It", "metadata": {"name": "it"}, "spec": spec}).as_object().cloned(),
+        removes: removes.iter().map(|&path| path.to_owned()).collect(),
+        ..Item::default()
+    }
+}
+
+fn deletion() -> Item {
+    Item { operation: Operation::Delete, desired_state: None, ..item(json!({}), &[]) }
+}
+
+/// An object with what each manager has applied of it.
+fn live(spec: Value, managers: &[(&str, Value)]) -> Value {
+    let entry =
+        |(manager, fields): &(&str, Value)| json!({"manager": manager, "operation": "Apply", "fieldsV1": fields});
+    json!({"metadata": {"managedFields": managers.iter().map(entry).collect::<Vec<_>>()}, "spec": spec})
+}
+
+fn fields_in_conflict(item: &Item, live: &Value) -> Vec<String> {
+    match conflict(Right.about(), &target(), item, Some(live), &[]) {
+        Some(Refusal::ProfileConflict { fields, .. }) => fields,
+        other => {
+            assert_eq!(other, None);
+            Vec::new()
+        }
+    }
+}
+
+#[test]
+fn only_what_another_profile_wants_otherwise_is_in_conflict() {
+    let of_left = |spec: Value, fields: Value| live(spec, &[(LEFT_MANAGER, json!({"f:spec": fields}))]);
+    let a = || json!({"f:a": {}});
+    let ports = || json!({"f:ports": {r#"k:{"port":80}"#: {".": {}, "f:name": {}, "f:port": {}}}});
+    let port = |name: &str| json!({"ports": [{"port": 80, "name": name}]});
+    let none: &[&str] = &[];
+    let cases: [(&str, Item, Value, &[&str]); 16] = [
+        ("another field", item(json!({"b": 1}), &[]), of_left(json!({"a": 1}), a()), none),
+        ("the same value", item(json!({"a": 1}), &[]), of_left(json!({"a": 1}), a()), none),
+        ("another value", item(json!({"a": 2}), &[]), of_left(json!({"a": 1}), a()), &["spec.a"]),
+        ("given up", item(json!({}), &[]), of_left(json!({"a": 1}), a()), none),
+        ("taken out", item(json!({}), &["spec.a"]), of_left(json!({"a": 1}), a()), &["spec.a"]),
+        ("taken out with what it is in", item(json!({}), &["spec"]), of_left(json!({"a": 1}), a()), &["spec.a"]),
+        ("taken out and not there", item(json!({}), &["spec.b"]), of_left(json!({"a": 1}), a()), none),
+        ("an atomic map", item(json!({"a": {"x": 1}}), &[]), of_left(json!({"a": {"y": 1}}), a()), &["spec.a"]),
+        ("a map with nothing in it yet", item(json!({"a": {"x": 1}}), &[]), of_left(json!({"a": {}}), a()), none),
+        (
+            "a map of which others own a part",
+            item(json!({"a": {"x": 1}}), &[]),
+            live(
+                json!({"a": {"y": 1}}),
+                &[(LEFT_MANAGER, json!({"f:spec": a()})), ("kubectl", json!({"f:spec": {"f:a": {"f:y": {}}}}))],
+            ),
+            none,
+        ),
+        ("an entry of a list", item(port("http"), &[]), of_left(port("web"), ports()), &["spec.ports[port=80].name"]),
+        ("another entry", item(json!({"ports": [{"port": 443}]}), &[]), of_left(port("web"), ports()), none),
+        (
+            "the name that all profiles shared",
+            item(json!({"a": 2}), &[]),
+            live(json!({"a": 1}), &[(FIELD_MANAGER, json!({"f:spec": a()}))]),
+            &["spec.a"],
+        ),
+        (
+            "somebody who is no profile, and ourselves",
+            item(json!({"a": 2}), &[]),
+            live(json!({"a": 1}), &[("argocd", json!({"f:spec": a()})), (RIGHT_MANAGER, json!({"f:spec": a()}))]),
+            none,
+        ),
+        ("the whole object", deletion(), of_left(json!({"a": 1}), a()), &["spec.a"]),
+        (
+            "the whole object, labeled",
+            deletion(),
+            live(json!({}), &[(LEFT_MANAGER, json!({"f:metadata": {"f:labels": {"f:x": {}}}}))]),
+            none,
+        ),
+    ];
+    for (case, item, live, expected) in cases {
+        assert_eq!(fields_in_conflict(&item, &live), expected, "{case}");
+    }
+}
+
+#[test]
+fn a_profile_may_change_what_it_applied_when_all_shared_a_name() {
+    let item = Item { field_manager: Some(LEFT_MANAGER.into()), ..item(json!({"a": 2}), &[]) };
+    let live = live(json!({"a": 1}), &[(FIELD_MANAGER, json!({"f:spec": {"f:a": {}}}))]);
+    assert_eq!(conflict(Left.about(), &target(), &item, Some(&live), &[]), None);
+}
+
+/// The API server knows what is atomic; it is believed.
+#[test]
+fn what_a_dry_run_would_take_from_another_profile_is_in_conflict_too() {
+    let taken = |manager: &str| [TakeOver { manager: manager.into(), fields: vec!["spec.a".into()] }];
+    let told =
+        |manager: &str| conflict(Right.about(), &target(), &item(json!({}), &[]), Some(&json!({})), &taken(manager));
+    assert!(told(LEFT_MANAGER).is_some());
+    assert_eq!(told("kubectl"), None);
+}
+
+/// However it was planned, and under whatever lock: what the target is when it is written counts.
+#[test]
+fn nothing_is_written_over_a_value_that_another_profile_has_set_meanwhile() {
+    let mut world = World::empty().with(set_by("kubectl", "Update", config_map(json!({"shared": "0"}))));
+    let plan = world.plan_of(&Right, json!({"virtHigherDensity": {"ksmConfiguration": {}}}));
+    assert_eq!(plan.refusals().count(), 0);
+    let left = world.plan_of(&Left, json!({"loadAware": {"evictionLimitTotal": 100}}));
+    let taken = world.carry_out(&left.items[0]).unwrap();
+    for lock in [Lock::Compare, Lock::Bypass] {
+        let (mut writing, first) = Writing::start(plan.items[0].clone(), lock, None);
+        assert_eq!(first, Do::Read);
+        let next = writing.next(Said::Object(Box::new(taken.clone())));
+        let Do::End(Err(NotWritten::Refused(refusal))) = next else { panic!("{lock:?}: {next:?}") };
+        assert_eq!(refusal.reason(), "ProfileConflict");
+    }
+}
+
+/// The field that is to be taken out is set by another profile between the apply and the removal.
+#[test]
+fn nothing_is_taken_out_that_another_profile_has_set_meanwhile() {
+    let mut world = World::empty();
+    let mut plan = world.plan_of(&Right, json!({}));
+    let planned = &mut plan.items[0];
+    planned.item.removes = vec!["data.shared".into()];
+    world.carry_out(planned);
+    let left = world.plan_of(&Left, json!({"loadAware": {"evictionLimitTotal": 100}}));
+    let both = world.carry_out(&left.items[0]).unwrap();
+    let (mut writing, first) = Writing::start(planned.clone(), Lock::Bypass, Some(None));
+    assert!(matches!(first, Do::Apply(_)), "{first:?}");
+    let next = writing.next(Said::Object(Box::new(both)));
+    assert!(matches!(next, Do::End(Err(NotWritten::Refused(_)))), "{next:?}");
+}
+
+#[test]
+fn an_object_is_not_deleted_with_what_another_profile_has_set_meanwhile() {
+    let mut world = World::empty();
+    world.carry_out(&world.plan_of(&Right, json!({})).items[0].clone());
+    let plan = world.plan_of(&Right, json!({"virtHigherDensity": {"enableSwap": false}}));
+    assert_eq!(plan.items[0].item.operation, Operation::Delete);
+    let live = || world.find(target().kind, target().namespace, &target().name).cloned();
+    let (_, alone) = Writing::start(plan.items[0].clone(), Lock::Compare, Some(live()));
+    assert!(matches!(alone, Do::Delete { .. }), "{alone:?}");
+    let left = world.plan_of(&Left, json!({})).items[0].clone();
+    let shared = world.clone().carry_out(&left);
+    let (_, next) = Writing::start(plan.items[0].clone(), Lock::Compare, Some(shared));
+    assert!(matches!(next, Do::End(Err(NotWritten::Refused(_)))), "{next:?}");
+    let (_, gone) = Writing::start(plan.items[0].clone(), Lock::Compare, Some(None));
+    assert_eq!(gone, Do::End(Ok(Written::Gone)));
+}
