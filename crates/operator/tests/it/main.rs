@@ -17,6 +17,7 @@ mod rights;
 mod running;
 mod seeds;
 mod stage;
+mod two_profiles;
 mod versions;
 mod webhook;
 mod write;
