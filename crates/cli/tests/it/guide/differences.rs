@@ -163,10 +163,13 @@ fn load_aware_items() -> Vec<Row> {
     let reboot = || json!({"reboot": true, "pools": [{"name": "worker", "nodes": 3, "paused": false}]});
     let takes = |manager: &str, fields: &[&str]| adds(json!([{"manager": manager, "fields": fields}]));
     let before = || takes("kubectl", &["spec.deschedulingIntervalSeconds", "spec.profiles"]);
+    let own = "every profile applies under a name of its own, so that two of them can configure one object";
+    let manager = || adds(json!("virt-advisor-operator/load-aware-rebalancing"));
     let edited = || {
         takes("kubectl-patch", &["spec.deschedulingIntervalSeconds", "spec.profileCustomizations.devEnableSoftTainter"])
     };
     vec![
+        (&[Review, Progress, Completed, Drift, Resolved], "status.items[*].fieldManager", manager(), own),
         (&Section::PLANS, "status.items[*].sourceFingerprint", What::Adds(Shape::Digest), lock),
         (&[Progress, Completed, Resolved], "status.items[*].appliedFingerprint", What::Adds(Shape::Digest), baseline),
         (&[Review], "status.items[enable-psi-metrics].diff", reads("@@ -0,0 +1,10 @@", "@@ -0,0 +1,9 @@"), count),
@@ -244,6 +247,12 @@ fn appendix() -> Vec<Row> {
         (&[Appendix], "spec.bypassOptimisticLock", adds(json!(false)), brief),
         (&[Appendix], "spec.failurePolicy", adds(json!("Abort")), brief),
         (&[Appendix], "status.conditions[*]", What::Adds(Shape::Whatever), brief),
+        (
+            &[Appendix],
+            "status.items[*].fieldManager",
+            adds(json!("virt-advisor-operator/virt-higher-density")),
+            "every profile applies under a name of its own, so that two of them can configure one object",
+        ),
         (&[Appendix], "status.inputs", adds(json!([percentage, input("spec.ksmConfiguration")])), follows),
         (
             &[Appendix],
