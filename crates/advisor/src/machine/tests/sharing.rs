@@ -76,8 +76,7 @@ impl Pair {
 
     fn edit(&mut self, manager: &str, name: &str, value: &str) -> &mut Self {
         self.left.world.edit(&CONFIG_MAP, &target().name, &["data", name], Some(value.into()));
-        let object = self.left.world.find(&CONFIG_MAP, target().namespace, &target().name).unwrap().clone();
-        let mut edited = object.clone();
+        let mut edited = self.left.world.find(&CONFIG_MAP, target().namespace, &target().name).unwrap().clone();
         let entry =
             json!({"manager": manager, "operation": "Apply", "fieldsV1": {"f:data": {(format!("f:{name}")): {}}}});
         edited["metadata"]["managedFields"].as_array_mut().unwrap().push(entry);

@@ -219,7 +219,7 @@ fn swap_is_planned_only_where_every_kubelet_it_reaches_accepts_it() {
     assert_eq!(refusal(&installed().with(old()), no_swap()), None, "without swap nothing is asked of a kubelet");
 
     let gpu = world::pool("gpu", &["worker", "gpu"], 1);
-    let mixed = installed().with(gpu.clone()).with(machine_config("rendered-gpu", world::rendered_kubelet(false)));
+    let mixed = installed().with(gpu).with(machine_config("rendered-gpu", world::rendered_kubelet(false)));
     assert!(refusal(&mixed, json!({})).unwrap().contains("MachineConfigPool 'gpu'"), "one pool is enough");
 
     let applied = installed().with(old()).with(ours(machine_config(SWAP, json!({"config": {}}))));

@@ -5,6 +5,9 @@ use api::virt_platform_config::Item;
 use super::*;
 use crate::{Effect, kind::DEPLOYMENT};
 
+/// An effect, or a part of why there is none and whether that is a refusal.
+type Expected = Result<Effect, (&'static str, bool)>;
+
 fn effect(world: &World, item: &str) -> Effect {
     let planner = planner(NAME, Value::Null);
     let facts = world.facts(planner.as_ref());
@@ -51,7 +54,7 @@ fn the_descheduler_is_in_effect_when_its_operator_has_taken_it() {
     let world = |objects: Vec<Value>| objects.into_iter().fold(World::cluster("5.1"), World::with);
     let operand = |difference: Value| deployment("descheduler", difference);
     let annotation = "/spec/template/metadata/annotations/kubedeschedulers.operator.openshift.io~1cluster";
-    let cases: Vec<(&str, Vec<Value>, Result<Effect, (&str, bool)>)> = vec![
+    let cases: Vec<(&str, Vec<Value>, Expected)> = vec![
         ("nobody is there", vec![reported(Value::Null)], Ok(Effect::Unreported)),
         ("taken", vec![reported(fine()), operator(), operand(json!({}))], Ok(Effect::Confirmed)),
         ("said to be fine, and nothing else to see", vec![reported(fine())], Ok(Effect::Confirmed)),
