@@ -206,25 +206,19 @@ impl Customizations {
 struct Limits {
     total: Option<u64>,
     node: Option<u64>,
-    /// Of each plugin that balances, and of that of virtual machines.
+    /// Of the plugin that balances.
     plugin: Option<u64>,
-    kubevirt_plugin: Option<u64>,
 }
 
 impl Limits {
     /// With virtual machines there are limits even if nobody sets them: as many as KubeVirt migrates at a time.
-    fn of(given: EvictionLimits, is_kubevirt: bool, release: Release) -> Limits {
+    fn of(limits: EvictionLimits, is_kubevirt: bool, release: Release) -> Limits {
         // As the operator converts them: one below zero becomes a huge one, which limits nothing.
-        let [total, node] = [given.total, given.node].map(|limit| limit.map(i64::cast_unsigned));
-        let node = node.filter(|_| release >= Release::V4_19);
+        let given = |limit: Option<i64>| limit.map(i64::cast_unsigned);
         let default = |limit: u64| (is_kubevirt && release >= Release::V4_19).then_some(limit);
-        let is_passed_on = release >= Release::V5_1;
-        Limits {
-            total: total.or(default(5)),
-            node: node.or(default(2)),
-            plugin: node.filter(|_| is_passed_on),
-            kubevirt_plugin: node.or(default(2)).filter(|_| is_passed_on),
-        }
+        let node = limits.node.filter(|_| release >= Release::V4_19);
+        let (total, node) = (given(limits.total).or(default(5)), given(node).or(default(2)));
+        Limits { total, node, plugin: node.filter(|_| release >= Release::V5_1) }
     }
 }
 

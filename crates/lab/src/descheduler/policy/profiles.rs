@@ -117,7 +117,7 @@ fn kubevirt(name: &str, spec: &Spec, limits: Limits, surroundings: &Surroundings
     let name = if release >= Release::V4_20 { RELIEVE_AND_MIGRATE } else { name };
     let thresholds = Thresholds::of(&spec.profile_customizations, release)?;
     let query = utilization::query(spec, true, surroundings)?;
-    let balance = low_node_utilization(thresholds, query, limits.kubevirt_plugin, spec, surroundings);
+    let balance = low_node_utilization(thresholds, query, limits.plugin, spec, surroundings);
     // Local disks and volume claims do not keep a virtual machine from moving.
     let mut evictor = json!({"evictLocalStoragePods": true});
     if release >= Release::V4_20 {
