@@ -101,7 +101,17 @@ async fn json_and_yaml_carry_the_same_plan_in_a_stable_shape() {
     let keys: Vec<_> = json.as_object().unwrap().keys().collect();
     assert_eq!(
         keys,
-        ["hasChanges", "impactSeverity", "inputs", "items", "notes", "planDigest", "profile", "sourceSnapshotHash"]
+        [
+            "hasChanges",
+            "impactSeverity",
+            "inputs",
+            "items",
+            "notes",
+            "planDigest",
+            "profile",
+            "risks",
+            "sourceSnapshotHash"
+        ]
     );
     assert_eq!(json["items"][0]["verb"], "created");
     assert_eq!(json["items"][0]["impactDetail"]["pools"][0]["nodes"], 3);
