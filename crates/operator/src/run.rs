@@ -179,8 +179,14 @@ mod tests {
     #[test]
     fn the_definition_of_every_kind_that_a_profile_names_is_watched() {
         let names: Vec<&str> = custom_kinds(PROFILES).iter().map(|kind| kind.kind).collect();
-        let expected =
-            ["HyperConverged", "MachineConfig", "MachineConfigPool", "KubeDescheduler", "MachineConfiguration"];
+        let expected = [
+            "ClusterVersion",
+            "HyperConverged",
+            "MachineConfig",
+            "MachineConfigPool",
+            "KubeDescheduler",
+            "MachineConfiguration",
+        ];
         assert_eq!(names, expected);
     }
 }

@@ -68,6 +68,7 @@ pub(crate) fn resources() -> &'static [Resource] {
             Resource::built_in("", "ConfigMap", "configmaps", true, Shape::object(["data"])),
             whole("events.k8s.io", "Event", "events", true),
             whole("coordination.k8s.io", "Lease", "leases", true),
+            whole("apps", "Deployment", "deployments", true),
             whole("apiextensions.k8s.io", "CustomResourceDefinition", "customresourcedefinitions", false),
         ];
         let third_parties = [
