@@ -11,6 +11,7 @@ pub mod manifests;
 pub mod mco;
 pub mod play;
 pub mod prometheus;
+pub mod soft_tainter;
 pub mod survey;
 pub mod up;
 pub mod vm;

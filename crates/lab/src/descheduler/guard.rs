@@ -15,12 +15,12 @@ use axum::{
 use tokio::{net::TcpListener, task::JoinSet};
 use tracing::error;
 
-use super::{Error, web::Web};
+use super::{Error, http_client::HttpClient};
 
 /// Listens on loopback for queries to `url`, and answers each within `patience`. Returns where it listens.
 pub(super) async fn start(url: &str, patience: Duration, servers: &mut JoinSet<()>) -> Result<String, Error> {
     let failed = |cause| Error::Listen { address: Ipv4Addr::LOCALHOST.to_string(), cause };
-    let web = Web::new(url, None, patience)?;
+    let web = HttpClient::new(url, None, patience)?;
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;
     // A query is posted first. Told that it may not be, the descheduler asks for it.
@@ -33,7 +33,7 @@ pub(super) async fn start(url: &str, patience: Duration, servers: &mut JoinSet<(
     Ok(format!("http://{address}"))
 }
 
-async fn pass(State(web): State<Web>, uri: Uri) -> Response {
+async fn pass(State(web): State<HttpClient>, uri: Uri) -> Response {
     match web.get(uri.path_and_query().map_or("/", |path| path.as_str())).await {
         Ok(answer) => ([(CONTENT_TYPE, "application/json")], answer).into_response(),
         Err(problem) => (StatusCode::BAD_GATEWAY, format!("{problem}\n")).into_response(),

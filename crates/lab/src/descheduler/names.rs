@@ -23,12 +23,5 @@ pub const SCHEDULABLE: &str = "kubevirt.io/schedulable=true";
 pub const TOKEN_SECRET: &str = "descheduler-prometheus-token";
 pub const TOKEN_KEY: &str = "prometheusAuthToken";
 
-/// Taint of nodes that are over-utilized.
-pub const OVERUTILIZED: &str = "nodeutilization.descheduler.openshift.io/overutilized";
-/// Taint of nodes that are over-utilized or appropriately utilized.
-pub const APPROPRIATE: &str = "nodeutilization.descheduler.openshift.io/appropriate";
-
 /// Who the stand-in is in `managedFields`.
 pub const FIELD_MANAGER: &str = "kube-descheduler-stand-in";
-/// Who the soft-tainter is there.
-pub const SOFT_TAINTER: &str = "soft-tainter";

@@ -17,7 +17,7 @@ use tokio::{
 use tracing::{info, warn};
 
 use super::{
-    Orders, Policy, Refusal, Settings, State, names,
+    Policy, PolicyError, PolicySource, Settings, State, names,
     operand::Operand,
     process::{Descheduler, Home},
     sight::{self, News, Object, Sight},
@@ -81,7 +81,7 @@ impl Operator {
         psi: watch::Receiver<bool>,
     ) -> Operator {
         let (send, news) = mpsc::channel(BACKLOG);
-        let is_watching = settings.orders == Orders::KubeDescheduler;
+        let is_watching = settings.policy_source == PolicySource::KubeDescheduler;
         Operator {
             _watches: if is_watching { sight::watch(&client, &send) } else { JoinSet::new() },
             operand: Operand::new(&client),
@@ -102,7 +102,7 @@ impl Operator {
 
     pub(super) async fn run(mut self) {
         info!(target: "lab", "descheduler stand-in: started");
-        let is_watching = self.settings.orders == Orders::KubeDescheduler;
+        let is_watching = self.settings.policy_source == PolicySource::KubeDescheduler;
         self.state.send_modify(|state| state.is_acting = !is_watching);
         loop {
             let pause = self.round().await;
@@ -130,7 +130,7 @@ impl Operator {
 
     /// Sees to it that what should run runs. Returns how long nothing will be to do, unless something happens.
     async fn round(&mut self) -> Duration {
-        if let Orders::Policy(policy) = &self.settings.orders {
+        if let PolicySource::Fixed(policy) = &self.settings.policy_source {
             let policy = policy.clone();
             self.ensure(policy).await;
             return self.pause();
@@ -162,7 +162,7 @@ impl Operator {
     }
 
     /// Logs a refusal when it is new. Of those that leave everything as it is, the real operator tells nowhere else.
-    fn note(&self, refusal: Option<&Refusal>) {
+    fn note(&self, refusal: Option<&PolicyError>) {
         let refused = refusal.map(ToString::to_string);
         let is_new = self.state.send_if_modified(|state| {
             let is_new = state.refused != refused;
@@ -307,7 +307,7 @@ impl Operator {
         }
     }
 
-    async fn tell_status(&mut self, refusal: Option<&Refusal>) -> Result<(), String> {
+    async fn tell_status(&mut self, refusal: Option<&PolicyError>) -> Result<(), String> {
         let Some(object) = &self.sight.object else { return Ok(()) };
         let state = self.state.borrow().clone();
         let after = status(&object.status, object.generation, refusal, &state, Timestamp::now());
@@ -318,7 +318,9 @@ impl Operator {
         }
         let params = PatchParams { field_manager: Some(names::FIELD_MANAGER.to_owned()), ..PatchParams::default() };
         let patch = Patch::Merge(json!({"status": after}));
-        match timeout(DEADLINE, sight::objects(&self.client).patch_status(names::OBJECT, &params, &patch)).await {
+        match timeout(DEADLINE, sight::kube_descheduler_api(&self.client).patch_status(names::OBJECT, &params, &patch))
+            .await
+        {
             Ok(Ok(written)) => {
                 let written = Object::of(&written);
                 self.told = Some(Told { sent: after, kept: written.status.clone() });

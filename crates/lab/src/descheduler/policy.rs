@@ -17,13 +17,13 @@ use serde_json::{Value, json};
 pub use utilization::Thresholds;
 
 use super::{
-    Mode, Refusal, Spec, names,
+    Mode, PolicyError, Spec, names,
     spec::{Customizations, EvictionLimits},
 };
 
 /// What the operator knows beside the object.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Surroundings {
+pub struct PolicyContext {
     /// The release that is played.
     pub release: Release,
     pub prometheus_url: String,
@@ -33,7 +33,7 @@ pub struct Surroundings {
     pub time_scale: f64,
 }
 
-impl Surroundings {
+impl PolicyContext {
     /// The namespaces that the operator protects: some by name, and all of the platform.
     pub fn protected_among<'a>(namespaces: impl IntoIterator<Item = &'a str>) -> Vec<String> {
         let platform = namespaces.into_iter().filter(|name| name.starts_with("openshift-"));
@@ -43,7 +43,7 @@ impl Surroundings {
         protected
     }
 
-    pub(super) fn scaled(&self, time: Duration) -> Duration {
+    pub fn scaled(&self, time: Duration) -> Duration {
         time.div_f64(self.time_scale.max(f64::MIN_POSITIVE))
     }
 }
@@ -64,22 +64,23 @@ const SHORTEST: Duration = Duration::from_secs(1);
 
 impl Policy {
     /// What the real operator makes of a spec.
-    pub fn of(spec: &Spec, surroundings: &Surroundings) -> Result<Policy, Refusal> {
-        let release = surroundings.release;
+    pub fn of(spec: &Spec, context: &PolicyContext) -> Result<Policy, PolicyError> {
+        let release = context.release;
         profiles::check(&spec.profiles, release)?;
         let seconds = spec.descheduling_interval_seconds.and_then(|seconds| u64::try_from(seconds).ok());
-        let interval = seconds.filter(|seconds| *seconds > 0).map(Duration::from_secs).ok_or(Refusal::NoInterval)?;
+        let interval =
+            seconds.filter(|seconds| *seconds > 0).map(Duration::from_secs).ok_or(PolicyError::NoInterval)?;
         if spec.profiles.is_empty() {
-            return Err(Refusal::NoProfile);
+            return Err(PolicyError::NoProfile);
         }
-        spec.check_customizations(surroundings)?;
+        spec.check_customizations(context)?;
         let is_kubevirt = spec.kubevirt_profile().is_some();
         let limits = Limits::of(spec.eviction_limits, is_kubevirt, release);
 
         let mut document = json!({
             "apiVersion": "descheduler/v1alpha2",
             "kind": "DeschedulerPolicy",
-            "profiles": profiles::render(spec, limits, surroundings)?,
+            "profiles": profiles::render(spec, limits, context)?,
         });
         if let Some(total) = limits.total {
             document["maxNoOfPodsToEvictTotal"] = total.into();
@@ -94,14 +95,14 @@ impl Policy {
             document["metricsProviders"] = json!([{
                 "source": "Prometheus",
                 "prometheus": {
-                    "url": surroundings.prometheus_url,
+                    "url": context.prometheus_url,
                     "authToken": {"secretReference": {"namespace": names::NAMESPACE, "name": names::TOKEN_SECRET}},
                 },
             }]);
         }
         Ok(Policy {
             text: render::yaml(Some(&document)),
-            interval: surroundings.scaled(interval).max(SHORTEST),
+            interval: context.scaled(interval).max(SHORTEST),
             mode: spec.mode,
             in_background: is_kubevirt || spec.profile_customizations.dev_enable_evictions_in_background,
             verbosity: verbosity(&spec.log_level),
@@ -158,29 +159,29 @@ impl Spec {
     }
 
     /// Whether any load is measured.
-    pub(super) fn asks_prometheus(&self, release: Release) -> bool {
+    pub fn asks_prometheus(&self, release: Release) -> bool {
         let by_default = release >= Release::V4_19 && self.kubevirt_profile().is_some();
         by_default || !self.profile_customizations.dev_actual_utilization_profile.is_empty()
     }
 
     /// Whether there is a soft-tainter. Since 4.19 it comes with the profile.
-    pub(super) fn wants_soft_tainter(&self, release: Release) -> bool {
+    pub fn wants_soft_tainter(&self, release: Release) -> bool {
         let is_always = release >= Release::V4_19;
         self.kubevirt_profile().is_some() && (is_always || self.profile_customizations.dev_enable_soft_tainter)
     }
 
-    fn check_customizations(&self, surroundings: &Surroundings) -> Result<(), Refusal> {
-        let (customizations, protected) = (&self.profile_customizations, &surroundings.protected);
+    fn check_customizations(&self, context: &PolicyContext) -> Result<(), PolicyError> {
+        let (customizations, protected) = (&self.profile_customizations, &context.protected);
         // No other profile looks at deviations.
         let matters = |exclusion: &&Exclusion| {
             self.kubevirt_profile().is_some() || exclusion.rival_of("devDeviationThresholds").is_none()
         };
         let is_met = |exclusion: &&Exclusion| exclusion.fields.iter().all(|field| customizations.has(field));
-        if let Some(exclusion) = Exclusion::of(surroundings.release).filter(matters).find(is_met) {
-            return Err(Refusal::Excluded(exclusion));
+        if let Some(exclusion) = Exclusion::of(context.release).filter(matters).find(is_met) {
+            return Err(PolicyError::Excluded(exclusion));
         }
         match customizations.namespaces.included.iter().find(|name| protected.contains(name)) {
-            Some(name) => Err(Refusal::ProtectedNamespace { name: name.clone(), protected: protected.clone() }),
+            Some(name) => Err(PolicyError::ProtectedNamespace { name: name.clone(), protected: protected.clone() }),
             None => Ok(()),
         }
     }

@@ -16,7 +16,7 @@ use thiserror::Error;
 
 use super::{
     Policy, Settings,
-    web::{Unanswered, Web},
+    http_client::{HttpClient, HttpError},
 };
 
 const NAME: &str = "descheduler";
@@ -41,7 +41,7 @@ pub enum Error {
     #[error(transparent)]
     Process(#[from] devcluster::Error),
     #[error(transparent)]
-    Web(#[from] Unanswered),
+    HttpClient(#[from] HttpError),
     #[error("listening at {address}: {cause}; choose another address")]
     Listen { address: String, cause: io::Error },
 }
@@ -55,7 +55,7 @@ pub fn program() -> Result<PathBuf, Error> {
 #[derive(Debug)]
 pub(super) struct Home {
     port: Port,
-    pub(super) web: Web,
+    pub(super) web: HttpClient,
 }
 
 impl Home {
@@ -70,7 +70,7 @@ impl Home {
         write(&folder.join(PROMETHEUS_CA), &certificate.pem(), 0o644)?;
         let port = Port::reserve()?;
         let url = format!("https://{}", port.address());
-        let web = Web::new(&url, Some(certificate.der().to_vec()), ANSWER)?;
+        let web = HttpClient::new(&url, Some(certificate.der().to_vec()), ANSWER)?;
         Ok(Home { port, web })
     }
 }

@@ -12,16 +12,16 @@ use serde_json::json;
 use tokio::{net::TcpListener, sync::watch};
 use tracing::error;
 
-use super::{State, web::Web};
+use super::{State, http_client::HttpClient};
 
 #[derive(Debug, Clone)]
 struct Behind {
-    web: Web,
+    web: HttpClient,
     state: watch::Receiver<State>,
 }
 
 /// Answers until dropped.
-pub(super) async fn serve(listener: TcpListener, web: Web, state: watch::Receiver<State>) {
+pub(super) async fn serve(listener: TcpListener, web: HttpClient, state: watch::Receiver<State>) {
     let router = Router::new()
         .route("/metrics", get(pass))
         .route("/healthz", get(pass))

@@ -6,14 +6,14 @@ use advisor::kube_descheduler::Release;
 
 use super::Policy;
 
-/// Who says what the descheduler shall do.
+/// Where the policy of the descheduler comes from.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub enum Orders {
+pub enum PolicySource {
     /// The KubeDescheduler in the cluster.
     #[default]
     KubeDescheduler,
-    /// A policy that is run as it is, whatever the cluster says.
-    Policy(Policy),
+    /// A fixed policy, whatever the cluster says.
+    Fixed(Policy),
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -32,7 +32,7 @@ pub struct Settings {
     pub time_scale: f64,
     /// Whether the pretended nodes measure pressure at first. Without, the profile of virtual machines is refused.
     pub has_psi: bool,
-    pub orders: Orders,
+    pub policy_source: PolicySource,
 }
 
 impl Settings {
@@ -46,7 +46,7 @@ impl Settings {
             metrics: None,
             time_scale: 1.0,
             has_psi: true,
-            orders: Orders::default(),
+            policy_source: PolicySource::default(),
         }
     }
 }

@@ -13,7 +13,7 @@ use kube::{
 use serde_json::Value;
 use tokio::{sync::mpsc, task::JoinSet};
 
-use super::{Surroundings, names};
+use super::{PolicyContext, names};
 use crate::{
     listing::{Change, Listing},
     watch as watches,
@@ -101,7 +101,7 @@ impl Sight {
             }
         }
         if self.is_complete() && self.protected.is_empty() {
-            self.protected = Surroundings::protected_among(self.namespaces.keys().map(String::as_str));
+            self.protected = PolicyContext::protected_among(self.namespaces.keys().map(String::as_str));
         }
     }
 }
@@ -109,7 +109,13 @@ impl Sight {
 /// Watches all that the stand-in goes by, until dropped.
 pub(super) fn watch(client: &Client, send: &mpsc::Sender<News>) -> JoinSet<()> {
     let mut watched = JoinSet::new();
-    watched.spawn(watches::watch(objects(client), only_ours(), |_| {}, News::Object, send.clone()));
+    watched.spawn(watches::watch(
+        kube_descheduler_api(client),
+        only_cluster_object(),
+        |_| {},
+        News::Object,
+        send.clone(),
+    ));
     let namespaces = Api::all(client.clone());
     watched.spawn(watches::watch(namespaces, Config::default(), |_| {}, News::Namespace, send.clone()));
     let nodes = Config::default().labels(names::SCHEDULABLE);
@@ -117,8 +123,8 @@ pub(super) fn watch(client: &Client, send: &mpsc::Sender<News>) -> JoinSet<()> {
     watched
 }
 
-/// The KubeDeschedulers where the operator looks for its one.
-pub(super) fn objects(client: &Client) -> Api<DynamicObject> {
+/// The KubeDeschedulers in the namespace of the operator.
+pub fn kube_descheduler_api(client: &Client) -> Api<DynamicObject> {
     let kind = &KUBE_DESCHEDULER;
     let version = kind.versions.first().copied().unwrap_or("v1");
     let resource = ApiResource {
@@ -131,7 +137,7 @@ pub(super) fn objects(client: &Client) -> Api<DynamicObject> {
     Api::namespaced_with(client.clone(), names::NAMESPACE, &resource)
 }
 
-/// The one KubeDescheduler that counts.
-pub(super) fn only_ours() -> Config {
+/// Selects the one KubeDescheduler that the operator reads.
+pub fn only_cluster_object() -> Config {
     Config::default().fields(&format!("metadata.name={}", names::OBJECT))
 }

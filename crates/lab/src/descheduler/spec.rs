@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::Refusal;
+use super::PolicyError;
 
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -54,7 +54,7 @@ pub struct Namespaces {
 
 impl Spec {
     /// Reads the spec of an object, whatever accepted it.
-    pub fn read(spec: &Value) -> Result<Spec, Refusal> {
-        Spec::deserialize(spec).map_err(|problem| Refusal::Unreadable(problem.to_string()))
+    pub fn read(spec: &Value) -> Result<Spec, PolicyError> {
+        Spec::deserialize(spec).map_err(|problem| PolicyError::Unreadable(problem.to_string()))
     }
 }

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::{Refusal, State};
+use super::{PolicyError, State};
 
 /// The operator's own condition: whether it could make a policy of the object.
 const CONFIG: &str = "TargetConfigControllerDegraded";
@@ -16,7 +16,7 @@ const BY: &str = "reported by the lab's stand-in for the descheduler operator";
 pub(super) fn status(
     before: &Value,
     generation: i64,
-    refusal: Option<&Refusal>,
+    refusal: Option<&PolicyError>,
     state: &State,
     now: Timestamp,
 ) -> Option<Value> {
@@ -79,13 +79,13 @@ mod tests {
     fn a_refusal_is_told_in_the_operators_words_and_times_change_with_the_status_only() {
         let idle = State::default();
         let first = status(&Value::Null, 1, None, &idle, time(0)).unwrap();
-        let refused = status(&first, 2, Some(&Refusal::NoInterval), &idle, time(60)).unwrap();
+        let refused = status(&first, 2, Some(&PolicyError::NoInterval), &idle, time(60)).unwrap();
         let condition = &refused["conditions"][0];
         assert_eq!(condition["status"], "True");
-        assert_eq!(condition["reason"], Refusal::NoInterval.to_string());
+        assert_eq!(condition["reason"], PolicyError::NoInterval.to_string());
         assert_eq!(condition["lastTransitionTime"], "1970-01-01T00:01:00Z");
         assert_eq!(refused["conditions"][1]["lastTransitionTime"], "1970-01-01T00:00:00Z");
-        let otherwise = status(&refused, 3, Some(&Refusal::NoProfile), &idle, time(120)).unwrap();
+        let otherwise = status(&refused, 3, Some(&PolicyError::NoProfile), &idle, time(120)).unwrap();
         assert_eq!(otherwise["conditions"][0]["lastTransitionTime"], "1970-01-01T00:01:00Z", "still degraded");
     }
 

@@ -3,7 +3,7 @@
 use advisor::kube_descheduler::Release;
 
 use super::{
-    Policy, Refusal, Settings, Spec, Surroundings, names,
+    Policy, PolicyContext, PolicyError, Settings, Spec, names,
     sight::{Object, Sight},
 };
 
@@ -11,13 +11,13 @@ use super::{
 pub(super) enum Verdict {
     Run(Policy),
     /// Nothing shall run, for lack of an object or for this reason.
-    Stop(Option<Refusal>),
+    Stop(Option<PolicyError>),
     /// What runs goes on as it is, and the object's status is left alone.
-    Keep(Refusal),
+    Keep(PolicyError),
 }
 
 impl Verdict {
-    pub(super) fn refusal(&self) -> Option<&Refusal> {
+    pub(super) fn refusal(&self) -> Option<&PolicyError> {
         match self {
             Verdict::Run(_) => None,
             Verdict::Stop(refusal) => refusal.as_ref(),
@@ -35,17 +35,17 @@ pub(super) fn verdict(sight: &Sight, settings: &Settings) -> Verdict {
     }
 }
 
-fn policy(object: &Object, sight: &Sight, settings: &Settings) -> Result<Policy, Refusal> {
+fn policy(object: &Object, sight: &Sight, settings: &Settings) -> Result<Policy, PolicyError> {
     let spec = Spec::read(&object.spec)?;
-    let surroundings = Surroundings {
+    let context = PolicyContext {
         release: settings.release,
         prometheus_url: settings.prometheus_url.clone().unwrap_or_default(),
         protected: sight.protected.clone(),
         time_scale: settings.time_scale,
     };
-    let policy = Policy::of(&spec, &surroundings);
+    let policy = Policy::of(&spec, &context);
     // The operator looks at the cluster between what makes an object invalid and what it only logs.
-    if policy.as_ref().is_err_and(Refusal::scales_down) {
+    if policy.as_ref().is_err_and(PolicyError::scales_down) {
         return policy;
     }
     check_cluster(&spec, sight, settings)?;
@@ -53,21 +53,21 @@ fn policy(object: &Object, sight: &Sight, settings: &Settings) -> Result<Policy,
 }
 
 /// What has to be there beside the object.
-fn check_cluster(spec: &Spec, sight: &Sight, settings: &Settings) -> Result<(), Refusal> {
+fn check_cluster(spec: &Spec, sight: &Sight, settings: &Settings) -> Result<(), PolicyError> {
     if let Some(profile) = spec.kubevirt_profile() {
         if sight.schedulable.is_empty() {
-            return Err(Refusal::NoKubeVirt(profile.to_owned()));
+            return Err(PolicyError::NoKubeVirt(profile.to_owned()));
         }
         if settings.release >= Release::V4_19 && !settings.has_psi {
-            return Err(Refusal::NoPsi(profile.to_owned()));
+            return Err(PolicyError::NoPsi(profile.to_owned()));
         }
     }
     if spec.asks_prometheus(settings.release) {
         if settings.prometheus_url.is_none() {
-            return Err(Refusal::NoPrometheus);
+            return Err(PolicyError::NoPrometheus);
         }
         if !sight.namespaces.get(names::NAMESPACE).copied().unwrap_or(false) {
-            return Err(Refusal::NotMonitored);
+            return Err(PolicyError::NotMonitored);
         }
     }
     Ok(())
@@ -134,10 +134,10 @@ mod tests {
     fn a_namespace_without_its_label_leaves_what_runs_alone() {
         for namespaces in [BTreeMap::new(), [(names::NAMESPACE.to_owned(), false)].into()] {
             let sight = Sight { namespaces, ..sight(&json!({})) };
-            assert_eq!(verdict(&sight, &settings()), Verdict::Keep(Refusal::NotMonitored));
+            assert_eq!(verdict(&sight, &settings()), Verdict::Keep(PolicyError::NotMonitored));
         }
         assert_eq!(
-            Refusal::NotMonitored.to_string(),
+            PolicyError::NotMonitored.to_string(),
             "namespace openshift-kube-descheduler-operator is not labeled with openshift.io/cluster-monitoring=true"
         );
     }
@@ -146,10 +146,10 @@ mod tests {
     fn the_cluster_comes_after_what_is_invalid_and_before_what_is_only_logged() {
         let no_psi = Settings { has_psi: false, ..settings() };
         let logged = sight(&json!({"profileCustomizations": {"devActualUtilizationProfile": "X"}}));
-        assert!(matches!(verdict(&logged, &no_psi), Verdict::Stop(Some(Refusal::NoPsi(_)))));
-        assert_eq!(verdict(&logged, &settings()), Verdict::Keep(Refusal::UnknownMetric("X".into())));
+        assert!(matches!(verdict(&logged, &no_psi), Verdict::Stop(Some(PolicyError::NoPsi(_)))));
+        assert_eq!(verdict(&logged, &settings()), Verdict::Keep(PolicyError::UnknownMetric("X".into())));
         let invalid = sight(&json!({"deschedulingIntervalSeconds": 0}));
-        assert_eq!(verdict(&invalid, &no_psi), Verdict::Stop(Some(Refusal::NoInterval)));
+        assert_eq!(verdict(&invalid, &no_psi), Verdict::Stop(Some(PolicyError::NoInterval)));
     }
 
     #[test]
@@ -163,8 +163,8 @@ mod tests {
             "profiles": ["LongLifecycle"],
             "profileCustomizations": {"devActualUtilizationProfile": "PrometheusCPUUsage"},
         });
-        assert_eq!(verdict(&nothing(&measured), &bare), Verdict::Stop(Some(Refusal::NoPrometheus)));
-        assert_eq!(verdict(&nothing(&measured), &settings()), Verdict::Keep(Refusal::NotMonitored));
+        assert_eq!(verdict(&nothing(&measured), &bare), Verdict::Stop(Some(PolicyError::NoPrometheus)));
+        assert_eq!(verdict(&nothing(&measured), &settings()), Verdict::Keep(PolicyError::NotMonitored));
     }
 
     #[test]
@@ -173,6 +173,6 @@ mod tests {
         let former = json!({"profiles": ["DevKubeVirtRelieveAndMigrate"]});
         assert!(matches!(verdict(&sight(&former), &bare), Verdict::Run(_)));
         let next = Settings { release: Release::V4_19, ..bare };
-        assert!(matches!(verdict(&sight(&former), &next), Verdict::Stop(Some(Refusal::NoPsi(_)))));
+        assert!(matches!(verdict(&sight(&former), &next), Verdict::Stop(Some(PolicyError::NoPsi(_)))));
     }
 }

@@ -13,7 +13,7 @@ use super::{
     rights,
 };
 use crate::{
-    descheduler::{Policy, Spec, Surroundings},
+    descheduler::{Policy, PolicyContext, Spec},
     kwok,
     prometheus::Settings,
 };
@@ -183,13 +183,13 @@ fn policy() -> Result<Policy, String> {
         "evictionLimits": {"total": 5, "node": 2},
         "profileCustomizations": {"devDeviationThresholds": "Low"},
     });
-    let surroundings = Surroundings {
+    let context = PolicyContext {
         release: Release::NEWEST,
         prometheus_url: PROMETHEUS_URL.to_owned(),
-        protected: Surroundings::protected_among([]),
+        protected: PolicyContext::protected_among([]),
         time_scale: 1.0,
     };
-    let read = Spec::read(&spec).and_then(|spec| Policy::of(&spec, &surroundings));
+    let read = Spec::read(&spec).and_then(|spec| Policy::of(&spec, &context));
     let mut policy = read.map_err(|problem| problem.to_string())?;
     let mut document: Value = serde_saphyr::from_str(&policy.text).map_err(|problem| problem.to_string())?;
     if let Some(provider) = document.pointer_mut("/metricsProviders/0/prometheus").and_then(Value::as_object_mut) {

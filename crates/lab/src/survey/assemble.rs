@@ -12,7 +12,7 @@ use sim::Spread;
 
 use super::{NodeState, PartState, Scoring, Survey, Vms};
 use crate::{
-    descheduler::{Gauge, Reading, names, percents},
+    soft_tainter::{LowNodeUtilization, NodeUtilization, classify, percents, taints},
     up::{Migration, by_number},
 };
 
@@ -33,7 +33,7 @@ pub(super) struct Read {
     pub(super) nodes: Result<Vec<Node>, String>,
     pub(super) vms: Result<Vec<VirtualMachine>, String>,
     pub(super) signals: Result<Value, String>,
-    pub(super) gauge: Option<Gauge>,
+    pub(super) plugin: Option<LowNodeUtilization>,
     pub(super) scores: Option<Result<Value, String>>,
     pub(super) migrations: Result<Vec<Migration>, String>,
 }
@@ -47,8 +47,8 @@ pub(super) fn assemble(read: Read) -> Survey {
     let signals =
         read.signals.map_err(|problem| problems.push(problem)).map(|answer| by_node(&answer)).unwrap_or_default();
     let mut rows: Vec<NodeState> = nodes.iter().map(|node| row(node, &vms, &signals)).collect();
-    if let (Some(gauge), Some(scores)) = (&read.gauge, read.scores) {
-        match scores.and_then(|answer| score(gauge, &answer, &mut rows)) {
+    if let (Some(plugin), Some(scores)) = (&read.plugin, read.scores) {
+        match scores.and_then(|answer| score(plugin, &answer, &mut rows)) {
             Ok(()) => {}
             Err(problem) => problems.push(problem),
         }
@@ -56,11 +56,11 @@ pub(super) fn assemble(read: Read) -> Survey {
     let migration_count = migrations.len();
     migrations.reverse();
     migrations.truncate(MOST_MIGRATIONS);
-    let scoring = read.gauge.map(|gauge| Scoring {
-        query: gauge.query,
-        under: gauge.thresholds.under,
-        over: gauge.thresholds.over,
-        deviation: gauge.thresholds.is_deviation,
+    let scoring = read.plugin.map(|plugin| Scoring {
+        query: plugin.query,
+        under: plugin.thresholds.under,
+        over: plugin.thresholds.over,
+        deviation: plugin.thresholds.is_deviation,
     });
     Survey {
         lab: read.lab,
@@ -109,7 +109,7 @@ fn row(node: &Node, vms: &[VirtualMachine], signals: &BTreeMap<(String, String),
     let spec = node.spec.as_ref();
     let taints = spec.and_then(|spec| spec.taints.as_ref()).into_iter().flatten();
     let soft = taints.filter_map(|taint| match taint.key.as_str() {
-        names::OVERUTILIZED | names::APPROPRIATE => Some(taint.key.rsplit('/').next()?.to_owned()),
+        taints::OVERUTILIZED | taints::APPROPRIATE => Some(taint.key.rsplit('/').next()?.to_owned()),
         _ => None,
     });
     let soft_taints = soft.collect();
@@ -129,7 +129,7 @@ fn row(node: &Node, vms: &[VirtualMachine], signals: &BTreeMap<(String, String),
 }
 
 /// Scores and buckets, as the descheduler would tell them now.
-fn score(gauge: &Gauge, answer: &Value, rows: &mut [NodeState]) -> Result<(), String> {
+fn score(plugin: &LowNodeUtilization, answer: &Value, rows: &mut [NodeState]) -> Result<(), String> {
     let percents = percents(answer).map_err(|problem| format!("scoring the nodes: {problem}"))?;
     for sample in answer["data"]["result"].as_array().into_iter().flatten() {
         let name = sample["metric"]["instance"].as_str().unwrap_or_default();
@@ -137,11 +137,11 @@ fn score(gauge: &Gauge, answer: &Value, rows: &mut [NodeState]) -> Result<(), St
             row.score = value(sample);
         }
     }
-    let reading = |row: &NodeState| {
-        Some((row.name.clone(), Reading { percent: *percents.get(&row.name)?, takes_pods: row.takes_vms }))
+    let utilization = |row: &NodeState| {
+        Some((row.name.clone(), NodeUtilization { percent: *percents.get(&row.name)?, takes_pods: row.takes_vms }))
     };
-    let readings: BTreeMap<String, Reading> = rows.iter().filter_map(reading).collect();
-    let buckets: BTreeMap<String, Bucket> = gauge.thresholds.classify(&readings);
+    let utilizations: BTreeMap<String, NodeUtilization> = rows.iter().filter_map(utilization).collect();
+    let buckets: BTreeMap<String, Bucket> = classify(plugin.thresholds, &utilizations);
     for row in rows {
         row.bucket = buckets.get(&row.name).map(ToString::to_string);
     }
@@ -204,7 +204,7 @@ mod tests {
             time_scale: 1.0,
             parts: Vec::new(),
             nodes: Ok(vec![
-                node("n-10", false, &[names::OVERUTILIZED, "other"]),
+                node("n-10", false, &[taints::OVERUTILIZED, "other"]),
                 node("n-9", false, &[]),
                 node("n-2", true, &[]),
             ]),
@@ -219,7 +219,7 @@ mod tests {
                 sample("node_cpu_usage_ratio", "n-9", "0.2"),
                 sample("node_cpu_usage_ratio", "n-2", "0.9"),
             ])),
-            gauge: Some(Gauge {
+            plugin: Some(LowNodeUtilization {
                 query: "q".into(),
                 thresholds: Thresholds { under: 10, over: 10, is_deviation: true },
                 node_selector: None,

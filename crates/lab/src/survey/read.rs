@@ -12,7 +12,8 @@ use super::{
     assemble::{Read, SIGNALS, assemble},
 };
 use crate::{
-    descheduler::{Gauge, Web},
+    descheduler::HttpClient,
+    soft_tainter::LowNodeUtilization,
     up::{Check, Part, journal},
 };
 
@@ -36,8 +37,8 @@ pub struct Sources {
 /// Looks at a lab. What cannot be read is among the survey's problems.
 pub async fn take(sources: &Sources) -> Survey {
     let policy = sources.policy.as_ref().and_then(|file| std::fs::read_to_string(file).ok());
-    let gauge = policy.and_then(|text| Gauge::of(&text));
-    let query = gauge.as_ref().map(|gauge| gauge.query.clone());
+    let plugin = policy.and_then(|text| LowNodeUtilization::of(&text));
+    let query = plugin.as_ref().map(|plugin| plugin.query.clone());
     let signals = format!("{{__name__=~\"{}\"}}", SIGNALS.join("|"));
     let scored = async {
         match &query {
@@ -61,7 +62,7 @@ pub async fn take(sources: &Sources) -> Survey {
         nodes,
         vms,
         signals,
-        gauge,
+        plugin,
         scores,
         migrations: journal::read(&sources.journal).map_err(|problem| format!("reading {file}: {problem}")),
     })
@@ -79,8 +80,8 @@ where
 }
 
 async fn ask(url: &str, query: &str) -> Result<serde_json::Value, String> {
-    let web = Web::new(url, None, PATIENCE).map_err(|problem| problem.to_string())?;
-    web.query(query).await.map_err(|problem| problem.to_string())
+    let client = HttpClient::new(url, None, PATIENCE).map_err(|problem| problem.to_string())?;
+    client.query(query).await.map_err(|problem| problem.to_string())
 }
 
 async fn check(part: &Part) -> PartState {
@@ -92,7 +93,7 @@ async fn check(part: &Part) -> PartState {
             Err(_) => Some("no answer".to_owned()),
         },
         Check::Page { url, path } => {
-            let answer = async { Web::new(url, None, PATIENCE)?.get(path).await };
+            let answer = async { HttpClient::new(url, None, PATIENCE)?.get(path).await };
             answer.await.err().map(|_| "not ready".to_owned())
         }
     };

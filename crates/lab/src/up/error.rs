@@ -20,7 +20,7 @@ pub enum Error {
     #[error("starting the eviction webhook: {0}")]
     Webhook(#[from] webhook::Error),
     #[error("starting the soft-tainter: {0}")]
-    SoftTainter(#[from] descheduler::Unanswered),
+    SoftTainter(#[from] descheduler::HttpError),
     #[error("after {} s still not so: {what}", .after.as_secs())]
     Late { what: String, after: Duration },
     #[error("{0}")]

@@ -13,9 +13,10 @@ use tokio::sync::watch;
 use super::{Check, Descheduling, Error, Options, Part, advisor, error::Doing, journal, logs, platform, psi};
 use crate::{
     connect,
-    descheduler::{self, Mode, Orders, Policy, SoftTainter, SoftTainterSettings, StandIn},
+    descheduler::{self, Mode, Policy, PolicySource, StandIn},
     exporter::{self, Exporter},
     kwok, mco, prometheus,
+    soft_tainter::{SoftTainter, SoftTainterSettings},
     vm::{self, VmController},
     webhook::{self, Webhook},
 };
@@ -196,13 +197,13 @@ impl Lab {
         self.exporter = None;
     }
 
-    fn orders(&self) -> Orders {
+    fn policy_source(&self) -> PolicySource {
         match &self.options.descheduling {
             Descheduling::Policy(text) => {
                 let interval = INTERVAL.div_f64(self.options.time_scale);
-                Orders::Policy(Policy::as_it_is(text.clone(), interval, Mode::Automatic))
+                PolicySource::Fixed(Policy::as_it_is(text.clone(), interval, Mode::Automatic))
             }
-            Descheduling::By { .. } | Descheduling::Awaited => Orders::KubeDescheduler,
+            Descheduling::By { .. } | Descheduling::Awaited => PolicySource::KubeDescheduler,
         }
     }
 
@@ -218,7 +219,7 @@ impl Lab {
             time_scale: self.options.time_scale,
             // With the advisor, when its plan has turned it on.
             has_psi: !self.options.advisor,
-            orders: self.orders(),
+            policy_source: self.policy_source(),
             ..descheduler::Settings::new(program, self.folder.join("descheduler"))
         };
         let stand_in =
@@ -234,7 +235,7 @@ impl Lab {
             release: self.options.descheduler_release,
             prometheus_url: self.prometheus_url()?,
             time_scale: self.options.time_scale,
-            orders: self.orders(),
+            policy_source: self.policy_source(),
         };
         self.soft_tainter = Some(SoftTainter::start(self.client_of("soft-tainter", "soft-tainter").await?, settings)?);
         Ok(())

@@ -13,7 +13,7 @@ const MODULES: [(&str, &str); 6] = [
     ("lab::vm", "vm-controller"),
     ("lab::webhook", "eviction-webhook"),
     ("lab::exporter", "metrics-exporter"),
-    ("lab::descheduler::soft_tainter", "soft-tainter"),
+    ("lab::soft_tainter", "soft-tainter"),
     ("lab::descheduler", "descheduler-operator"),
     ("lab::mco", "machine-config-operator"),
 ];
@@ -61,7 +61,7 @@ mod tests {
         for (module, part) in [
             (Some("lab::vm::controller"), "vm-controller"),
             (Some("lab::vmm"), "lab"),
-            (Some("lab::descheduler::soft_tainter"), "soft-tainter"),
+            (Some("lab::soft_tainter::controller"), "soft-tainter"),
             (Some("lab::descheduler::operator"), "descheduler-operator"),
             (Some("kube::client"), "lab"),
             (None, "lab"),

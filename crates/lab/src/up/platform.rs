@@ -103,12 +103,12 @@ mod tests {
     use advisor::schema;
 
     use super::*;
-    use crate::descheduler::{Policy, Spec, Surroundings};
+    use crate::descheduler::{Policy, PolicyContext, Spec};
 
     fn policy(spec: &Value, release: Release) -> Policy {
         let url = "http://127.0.0.1:9090".to_owned();
-        let surroundings = Surroundings { release, prometheus_url: url, protected: vec![], time_scale: 1.0 };
-        Policy::of(&Spec::read(spec).unwrap(), &surroundings).unwrap()
+        let context = PolicyContext { release, prometheus_url: url, protected: vec![], time_scale: 1.0 };
+        Policy::of(&Spec::read(spec).unwrap(), &context).unwrap()
     }
 
     #[test]

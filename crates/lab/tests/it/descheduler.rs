@@ -25,8 +25,9 @@ use kube::{
     api::{ApiResource, DynamicObject, GroupVersionKind, ObjectMeta, Patch, PatchParams, PostParams},
 };
 use lab::{
-    descheduler::{Settings, SoftTainter, SoftTainterSettings, StandIn, State, names},
+    descheduler::{Settings, StandIn, State, names},
     prometheus,
+    soft_tainter::{SoftTainter, SoftTainterSettings},
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -142,7 +143,7 @@ impl Lab {
             release: Release::NEWEST,
             prometheus_url: self.prometheus_url(),
             time_scale: TIME_SCALE,
-            orders: Default::default(),
+            policy_source: Default::default(),
         }
     }
 

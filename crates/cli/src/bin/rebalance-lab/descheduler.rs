@@ -11,7 +11,7 @@ use advisor::kube_descheduler::Release;
 use anyhow::Context;
 use lab::{
     connect,
-    descheduler::{self, Mode, Orders, Policy, Settings},
+    descheduler::{self, Mode, Policy, PolicySource, Settings},
 };
 use sim::units::Span;
 
@@ -41,7 +41,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "RELEASE", default_value_t = Release::NEWEST, value_parser = release)]
     release: Release,
     #[command(flatten)]
-    orders: OrdersArgs,
+    policy: PolicyArgs,
     /// Where to answer /metrics of the descheduler, and /health
     #[arg(long, value_name = "ADDRESS", default_value = "0.0.0.0")]
     host: IpAddr,
@@ -52,9 +52,9 @@ pub(crate) struct Args {
     common: Common,
 }
 
-/// Who says what is to be done.
+/// Where the policy comes from.
 #[derive(clap::Args)]
-pub(crate) struct OrdersArgs {
+pub(crate) struct PolicyArgs {
     /// Run this DeschedulerPolicy as it is, whatever the KubeDescheduler says
     #[arg(long, value_name = "FILE")]
     policy: Option<PathBuf>,
@@ -66,13 +66,13 @@ pub(crate) struct OrdersArgs {
     dry_run: bool,
 }
 
-impl OrdersArgs {
-    pub(crate) fn read(&self, time_scale: f64) -> anyhow::Result<Orders> {
-        let Some(path) = &self.policy else { return Ok(Orders::KubeDescheduler) };
+impl PolicyArgs {
+    pub(crate) fn read(&self, time_scale: f64) -> anyhow::Result<PolicySource> {
+        let Some(path) = &self.policy else { return Ok(PolicySource::KubeDescheduler) };
         let text = std::fs::read_to_string(path).with_context(|| format!("reading the policy {}", path.display()))?;
         let interval = Duration::from_secs(self.interval.0).div_f64(time_scale).max(Duration::from_secs(1));
         let mode = if self.dry_run { Mode::Predictive } else { Mode::Automatic };
-        Ok(Orders::Policy(Policy::as_it_is(text, interval, mode)))
+        Ok(PolicySource::Fixed(Policy::as_it_is(text, interval, mode)))
     }
 }
 
@@ -87,7 +87,7 @@ impl Args {
             metrics: Some(SocketAddr::new(self.host, self.port)),
             time_scale: self.time_scale,
             has_psi: !self.without_psi,
-            orders: self.orders.read(self.time_scale)?,
+            policy_source: self.policy.read(self.time_scale)?,
             ..Settings::new(program, self.folder.clone().unwrap_or_else(temporary))
         })
     }
@@ -134,9 +134,9 @@ mod tests {
         let file = folder.path().join("policy.yaml");
         std::fs::write(&file, "kind: DeschedulerPolicy\n").unwrap();
         let policy = format!("--policy={}", file.display());
-        let found = settings(&[&policy, "--interval=2m", "--dry-run", "--time-scale=20"]).unwrap().orders;
+        let found = settings(&[&policy, "--interval=2m", "--dry-run", "--time-scale=20"]).unwrap().policy_source;
         let expected = Policy::as_it_is("kind: DeschedulerPolicy\n".into(), Duration::from_secs(6), Mode::Predictive);
-        assert_eq!(found, Orders::Policy(expected));
+        assert_eq!(found, PolicySource::Fixed(expected));
         assert!(settings(&["--dry-run"]).is_err(), "without a policy the KubeDescheduler says so");
         let problem = settings(&["--policy=/nowhere/policy"]).unwrap_err().to_string();
         assert_eq!(problem, "reading the policy /nowhere/policy");

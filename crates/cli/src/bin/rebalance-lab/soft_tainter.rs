@@ -3,10 +3,10 @@
 use std::net::{IpAddr, SocketAddr};
 
 use advisor::kube_descheduler::Release;
-use lab::descheduler::{SoftTainterSettings, run_soft_tainter};
+use lab::soft_tainter::{self, SoftTainterSettings};
 
 use crate::{
-    descheduler::OrdersArgs,
+    descheduler::PolicyArgs,
     part::{Common, Shutdown, release, time_scale},
 };
 
@@ -22,7 +22,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "RELEASE", default_value_t = Release::NEWEST, value_parser = release)]
     release: Release,
     #[command(flatten)]
-    orders: OrdersArgs,
+    policy: PolicyArgs,
     /// Where to answer /health
     #[arg(long, value_name = "ADDRESS", default_value = "0.0.0.0")]
     host: IpAddr,
@@ -38,10 +38,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         release: args.release,
         prometheus_url: args.prometheus.clone(),
         time_scale: args.time_scale,
-        orders: args.orders.read(args.time_scale)?,
+        policy_source: args.policy.read(args.time_scale)?,
     };
     let health = SocketAddr::new(args.host, args.port);
     args.common.run("soft-tainter", "soft-tainter", |client, shutdown: Shutdown| {
-        run_soft_tainter(client, settings, health, shutdown.wait())
+        soft_tainter::run(client, settings, health, shutdown.wait())
     })
 }

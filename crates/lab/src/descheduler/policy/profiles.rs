@@ -3,8 +3,8 @@
 use advisor::kube_descheduler::{DEV_RELIEVE_AND_MIGRATE, LONG_LIFECYCLE, RELIEVE_AND_MIGRATE, Release};
 use serde_json::{Value, json};
 
-use super::{Limits, Surroundings, Thresholds, utilization};
-use crate::descheduler::{Refusal, Spec};
+use super::{Limits, PolicyContext, Thresholds, utilization};
+use crate::descheduler::{PolicyError, Spec};
 
 /// The profile of virtual machines, under its name and the name it had before.
 pub(super) const KUBEVIRT: [&str; 2] = [RELIEVE_AND_MIGRATE, DEV_RELIEVE_AND_MIGRATE];
@@ -38,7 +38,7 @@ const EXCLUSIVE: [(&str, &str); 16] = [
 ];
 
 /// Whether these profiles exist and go together.
-pub(super) fn check(profiles: &[String], release: Release) -> Result<(), Refusal> {
+pub(super) fn check(profiles: &[String], release: Release) -> Result<(), PolicyError> {
     let known = [AFFINITY, TOPOLOGY, SOFT_TOPOLOGY, LIFECYCLE, COMPACT, LOCAL_STORAGE, PVC, LONG[0], LONG[1]];
     let is_known = |name: &str| match name {
         RELIEVE_AND_MIGRATE => release >= Release::V4_20,
@@ -47,33 +47,33 @@ pub(super) fn check(profiles: &[String], release: Release) -> Result<(), Refusal
     };
     let has = |name: &str| profiles.iter().any(|listed| listed == name);
     if let Some(name) = profiles.iter().find(|name| !is_known(name)) {
-        return Err(Refusal::UnknownProfile(name.clone()));
+        return Err(PolicyError::UnknownProfile(name.clone()));
     }
     if profiles.iter().enumerate().any(|(at, name)| profiles[..at].contains(name)) {
-        return Err(Refusal::Duplicate);
+        return Err(PolicyError::Duplicate);
     }
     if let Some((one, other)) = EXCLUSIVE.into_iter().find(|(one, other)| has(one) && has(other)) {
-        return Err(Refusal::Exclusive(one, other));
+        return Err(PolicyError::Exclusive(one, other));
     }
     match [LIFECYCLE, COMPACT].into_iter().find(|name| has(name)) {
-        Some(name) => Err(Refusal::NotPlayed(name.to_owned())),
+        Some(name) => Err(PolicyError::NotPlayed(name.to_owned())),
         None => Ok(()),
     }
 }
 
 /// The `profiles` of the policy, in the order of the spec.
-pub(super) fn render(spec: &Spec, limits: Limits, surroundings: &Surroundings) -> Result<Vec<Value>, Refusal> {
+pub(super) fn render(spec: &Spec, limits: Limits, context: &PolicyContext) -> Result<Vec<Value>, PolicyError> {
     let mut profiles = Vec::new();
     for name in &spec.profiles {
-        profiles.extend(profile(name, spec, limits, surroundings)?);
+        profiles.extend(profile(name, spec, limits, context)?);
     }
     Ok(profiles)
 }
 
-fn profile(name: &str, spec: &Spec, limits: Limits, surroundings: &Surroundings) -> Result<Option<Value>, Refusal> {
-    let namespaces = namespaces(spec, surroundings);
+fn profile(name: &str, spec: &Spec, limits: Limits, context: &PolicyContext) -> Result<Option<Value>, PolicyError> {
+    let namespaces = namespaces(spec, context);
     Ok(Some(match name {
-        _ if KUBEVIRT.contains(&name) => kubevirt(name, spec, limits, surroundings)?,
+        _ if KUBEVIRT.contains(&name) => kubevirt(name, spec, limits, context)?,
         AFFINITY => {
             let affinity = json!({
                 "namespaces": namespaces,
@@ -99,8 +99,8 @@ fn profile(name: &str, spec: &Spec, limits: Limits, surroundings: &Surroundings)
         }
         _ if LONG.contains(&name) => {
             let wanted = spec.profile_customizations.dev_low_node_utilization_thresholds.as_deref().unwrap_or_default();
-            let query = utilization::query(spec, false, surroundings)?;
-            let balance = low_node_utilization(Thresholds::by_name(wanted)?, query, limits.plugin, spec, surroundings);
+            let query = utilization::query(spec, false, context)?;
+            let balance = low_node_utilization(Thresholds::by_name(wanted)?, query, limits.plugin, spec, context);
             let restarts =
                 json!({"namespaces": namespaces, "podRestartThreshold": 100, "includingInitContainers": true});
             let restarts = [("RemovePodsHavingTooManyRestarts", restarts)];
@@ -112,12 +112,12 @@ fn profile(name: &str, spec: &Spec, limits: Limits, surroundings: &Surroundings)
 }
 
 /// Since 4.20 under its name of today, whatever the spec calls it.
-fn kubevirt(name: &str, spec: &Spec, limits: Limits, surroundings: &Surroundings) -> Result<Value, Refusal> {
-    let release = surroundings.release;
+fn kubevirt(name: &str, spec: &Spec, limits: Limits, context: &PolicyContext) -> Result<Value, PolicyError> {
+    let release = context.release;
     let name = if release >= Release::V4_20 { RELIEVE_AND_MIGRATE } else { name };
     let thresholds = Thresholds::of(&spec.profile_customizations, release)?;
-    let query = utilization::query(spec, true, surroundings)?;
-    let balance = low_node_utilization(thresholds, query, limits.plugin, spec, surroundings);
+    let query = utilization::query(spec, true, context)?;
+    let balance = low_node_utilization(thresholds, query, limits.plugin, spec, context);
     // Local disks and volume claims do not keep a virtual machine from moving.
     let mut evictor = json!({"evictLocalStoragePods": true});
     if release >= Release::V4_20 {
@@ -135,11 +135,11 @@ fn low_node_utilization(
     query: Option<String>,
     limit: Option<u64>,
     spec: &Spec,
-    surroundings: &Surroundings,
+    context: &PolicyContext,
 ) -> (&'static str, Value) {
     let resources: &[&str] = if query.is_some() { &["MetricResource"] } else { &["cpu", "memory", "pods"] };
     let mut arguments = thresholds.arguments(resources);
-    arguments["evictableNamespaces"] = json!({"exclude": excluded(spec, surroundings)});
+    arguments["evictableNamespaces"] = json!({"exclude": excluded(spec, context)});
     if let Some(query) = query {
         arguments["metricsUtilization"] = json!({"source": "Prometheus", "prometheus": {"query": query}});
     }
@@ -186,16 +186,16 @@ fn set_priority(evictor: &mut Value, spec: &Spec) {
     }
 }
 
-fn namespaces(spec: &Spec, surroundings: &Surroundings) -> Value {
+fn namespaces(spec: &Spec, context: &PolicyContext) -> Value {
     let included = &spec.profile_customizations.namespaces.included;
     match included.is_empty() {
-        true => json!({"exclude": excluded(spec, surroundings)}),
+        true => json!({"exclude": excluded(spec, context)}),
         false => json!({"include": included}),
     }
 }
 
 /// A namespace that is protected and excluded is named twice.
-fn excluded(spec: &Spec, surroundings: &Surroundings) -> Vec<String> {
+fn excluded(spec: &Spec, context: &PolicyContext) -> Vec<String> {
     let more = &spec.profile_customizations.namespaces.excluded;
-    surroundings.protected.iter().chain(more).cloned().collect()
+    context.protected.iter().chain(more).cloned().collect()
 }

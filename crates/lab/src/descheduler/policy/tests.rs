@@ -4,11 +4,11 @@ mod releases;
 
 use super::*;
 
-fn surroundings() -> Surroundings {
-    Surroundings {
+fn context() -> PolicyContext {
+    PolicyContext {
         release: Release::NEWEST,
         prometheus_url: "http://127.0.0.1:9090".to_owned(),
-        protected: Surroundings::protected_among(["default", "openshift-monitoring", "kube-system", "openshift-cnv"]),
+        protected: PolicyContext::protected_among(["default", "openshift-monitoring", "kube-system", "openshift-cnv"]),
         time_scale: 1.0,
     }
 }
@@ -33,7 +33,7 @@ fn customized(customizations: Value) -> Spec {
 }
 
 fn policy(spec: &Spec) -> Policy {
-    Policy::of(spec, &surroundings()).unwrap()
+    Policy::of(spec, &context()).unwrap()
 }
 
 fn document(spec: &Spec) -> Value {
@@ -67,7 +67,7 @@ fn flags_tell_interval_mode_gate_and_verbosity() {
 fn the_interval_shrinks_with_the_time_scale_down_to_a_second() {
     for (scale, flag) in [(1.0, "60s"), (7.0, "8.571s"), (40.0, "1.5s"), (600.0, "1s"), (0.0, "60s")] {
         let time_scale = if scale == 0.0 { 1.0 } else { scale };
-        let policy = Policy::of(&spec(json!({})), &Surroundings { time_scale, ..surroundings() }).unwrap();
+        let policy = Policy::of(&spec(json!({})), &PolicyContext { time_scale, ..context() }).unwrap();
         assert_eq!(policy.flags()[0], format!("--descheduling-interval={flag}"));
     }
 }
@@ -131,7 +131,7 @@ fn the_metric_is_chosen_by_name_or_written_out() {
     }
     assert!(query("PrometheusCPUPSIPressureByUtilization").as_str().unwrap().contains("> 0.7"));
     let spec = customized(json!({"devActualUtilizationProfile": "PrometheusCPUPSIPressure"}));
-    let policy = Policy::of(&spec, &Surroundings { time_scale: 10.0, ..surroundings() }).unwrap();
+    let policy = Policy::of(&spec, &PolicyContext { time_scale: 10.0, ..context() }).unwrap();
     assert!(policy.text.contains("rate(node_pressure_cpu_waiting_seconds_total[6000ms])"), "{}", policy.text);
 }
 
@@ -232,7 +232,7 @@ fn what_the_operator_would_refuse_is_refused_in_its_words() {
     ];
     for (cases, expected) in [(&scales_down[..], true), (&is_logged[..], false)] {
         for (changes, sentence) in cases {
-            let refusal = Policy::of(&spec(changes.clone()), &surroundings()).unwrap_err();
+            let refusal = Policy::of(&spec(changes.clone()), &context()).unwrap_err();
             assert!(refusal.to_string().starts_with(sentence), "{changes}: {refusal}");
             assert_eq!(refusal.scales_down(), expected, "{changes}");
         }

@@ -3,8 +3,8 @@
 use advisor::kube_descheduler::Release;
 use serde_json::{Value, json};
 
-use super::Surroundings;
-use crate::descheduler::{Refusal, Spec, spec::Customizations};
+use super::PolicyContext;
+use crate::descheduler::{PolicyError, Spec, spec::Customizations};
 
 const PROCESSOR: &str = "descheduler:combined_utilization_and_pressure:avg1m";
 const PROCESSOR_AND_MEMORY: &str = "descheduler:node:linear_amplified_ideal_point_positive_distance:k3:avg1m";
@@ -29,12 +29,12 @@ impl Thresholds {
     }
 
     /// What the customizations mean for virtual machines.
-    pub(super) fn of(customizations: &Customizations, release: Release) -> Result<Thresholds, Refusal> {
+    pub(super) fn of(customizations: &Customizations, release: Release) -> Result<Thresholds, PolicyError> {
         if let Some(name) = customizations.dev_deviation_thresholds.as_deref() {
             let mode = balance::Mode::ALL.into_iter().find(|mode| mode.name() == name);
             let (under, over) = mode
                 .map(balance::Mode::percent)
-                .ok_or_else(|| Refusal::UnknownThreshold { kind: "DeviationThresholds", value: name.to_owned() })?;
+                .ok_or_else(|| PolicyError::UnknownThreshold { kind: "DeviationThresholds", value: name.to_owned() })?;
             return Ok(Thresholds::deviation(under, over));
         }
         match customizations.dev_low_node_utilization_thresholds.as_deref() {
@@ -48,12 +48,12 @@ impl Thresholds {
     }
 
     /// The thresholds without an average, which profiles other than that of virtual machines use, too.
-    pub(super) fn by_name(name: &str) -> Result<Thresholds, Refusal> {
+    pub(super) fn by_name(name: &str) -> Result<Thresholds, PolicyError> {
         match name {
             "Low" => Ok(Thresholds::fixed(10, 30)),
             "Medium" | "" => Ok(Thresholds::fixed(20, 50)),
             "High" => Ok(Thresholds::fixed(40, 70)),
-            _ => Err(Refusal::UnknownThreshold { kind: "LowNodeUtilization", value: name.to_owned() }),
+            _ => Err(PolicyError::UnknownThreshold { kind: "LowNodeUtilization", value: name.to_owned() }),
         }
     }
 
@@ -69,10 +69,10 @@ impl Thresholds {
 }
 
 /// The PromQL that nodes are compared by. None if that is what is requested of them.
-pub(super) fn query(spec: &Spec, is_kubevirt: bool, surroundings: &Surroundings) -> Result<Option<String>, Refusal> {
+pub(super) fn query(spec: &Spec, is_kubevirt: bool, context: &PolicyContext) -> Result<Option<String>, PolicyError> {
     let name = &*spec.profile_customizations.dev_actual_utilization_profile;
-    match surroundings.release {
-        _ if !name.is_empty() => by_name(name, surroundings).map(Some),
+    match context.release {
+        _ if !name.is_empty() => by_name(name, context).map(Some),
         Release::V4_17 | Release::V4_18 => Ok(None),
         _ if !is_kubevirt => Ok(None),
         Release::V4_19 | Release::V4_20 => Ok(Some(PROCESSOR.to_owned())),
@@ -81,18 +81,16 @@ pub(super) fn query(spec: &Spec, is_kubevirt: bool, surroundings: &Surroundings)
 }
 
 /// The PromQL behind the name of a utilization profile.
-fn by_name(name: &str, surroundings: &Surroundings) -> Result<String, Refusal> {
+fn by_name(name: &str, context: &PolicyContext) -> Result<String, PolicyError> {
     if let Some(query) = name.strip_prefix("query:") {
         return Ok(query.to_owned());
     }
     // A rate is taken over the window that the rules average over.
-    let window = format!("[{}ms]", surroundings.scaled(WINDOW).as_millis());
-    let window = if surroundings.time_scale == 1.0 { "[1m]" } else { &window };
+    let window = format!("[{}ms]", context.scaled(WINDOW).as_millis());
+    let window = if context.time_scale == 1.0 { "[1m]" } else { &window };
     let pressure = |of: &str| format!("rate(node_pressure_{of}_waiting_seconds_total{window})");
     Ok(match name {
-        "PrometheusCPUMemoryCombinedProfile" if surroundings.release >= Release::V4_21 => {
-            PROCESSOR_AND_MEMORY.to_owned()
-        }
+        "PrometheusCPUMemoryCombinedProfile" if context.release >= Release::V4_21 => PROCESSOR_AND_MEMORY.to_owned(),
         "PrometheusCPUUsage" => "instance:node_cpu:rate:sum".to_owned(),
         "PrometheusCPUPSIPressure" => pressure("cpu"),
         "PrometheusCPUPSIPressureByUtilization" => {
@@ -103,6 +101,6 @@ fn by_name(name: &str, surroundings: &Surroundings) -> Result<String, Refusal> {
         "PrometheusMemoryPSIPressure" => pressure("memory"),
         "PrometheusIOPSIPressure" => pressure("io"),
         "PrometheusCPUCombined" => PROCESSOR.to_owned(),
-        unknown => return Err(Refusal::UnknownMetric(unknown.to_owned())),
+        unknown => return Err(PolicyError::UnknownMetric(unknown.to_owned())),
     })
 }

@@ -2,7 +2,7 @@
 
 use devcluster::Companion;
 use kube::api::DeleteParams;
-use lab::descheduler::{Mode, Orders, Policy};
+use lab::descheduler::{Mode, Policy, PolicySource};
 
 use super::*;
 
@@ -175,7 +175,7 @@ profiles:
 "
     );
     let policy = Policy::as_it_is(text.clone(), Duration::from_millis(1500), Mode::Automatic);
-    let settings = Settings { orders: Orders::Policy(policy.clone()), ..lab.settings().await };
+    let settings = Settings { policy_source: PolicySource::Fixed(policy.clone()), ..lab.settings().await };
     let stand_in = lab.stand_in(settings.clone()).await;
     let pid = process(&stand_in, "runs", |state| state.is_ready).await.pid.unwrap();
     assert_eq!(std::fs::read_to_string(settings.folder.join("descheduler-policy.yaml")).unwrap(), text);
@@ -183,7 +183,7 @@ profiles:
     says(&stand_in.log(), "category=\"overutilized\" node=\"hot\"").await;
 
     // It can drive the soft-tainter, too.
-    let tainter = SoftTainterSettings { orders: Orders::Policy(policy), ..lab.tainter_settings() };
+    let tainter = SoftTainterSettings { policy_source: PolicySource::Fixed(policy), ..lab.tainter_settings() };
     let _tainter = SoftTainter::start(lab.client.clone(), tainter).unwrap();
     lab.tainted(&[COLD, HOT, MILD]).await;
 

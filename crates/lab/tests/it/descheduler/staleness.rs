@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use balance::promql::{Source, node_series};
 use devcluster::{Companion, Port};
-use lab::descheduler::percents;
+use lab::soft_tainter::percents;
 
 use super::*;
 

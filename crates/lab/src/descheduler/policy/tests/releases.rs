@@ -23,8 +23,8 @@ fn bare(release: Release) -> Value {
     json!({"profiles": [release.profile()], "deschedulingIntervalSeconds": 3600})
 }
 
-fn of(spec: &Value, release: Release) -> Result<Policy, Refusal> {
-    Policy::of(&Spec::read(spec).unwrap(), &Surroundings { release, ..surroundings() })
+fn of(spec: &Value, release: Release) -> Result<Policy, PolicyError> {
+    Policy::of(&Spec::read(spec).unwrap(), &PolicyContext { release, ..context() })
 }
 
 fn document_of(spec: &Value, release: Release) -> Value {
@@ -141,7 +141,7 @@ fn customizations_that_exclude_one_another_are_refused_and_what_runs_goes_on() {
                 assert!(customizations.pointer(&pointer).is_some(), "no {field} in {customizations}");
             }
             let refused = of(&customized(release, customizations), release).err();
-            let expected = (release >= exclusion.since).then_some(Refusal::Excluded(exclusion));
+            let expected = (release >= exclusion.since).then_some(PolicyError::Excluded(exclusion));
             assert_eq!(refused, expected, "{release}: {customizations}");
             assert!(refused.is_none_or(|refusal| !refusal.scales_down()), "{release}: {customizations}");
         }

@@ -1,4 +1,4 @@
-//! What the soft-tainter is to do, and which nodes it does it to.
+//! The task of the soft-tainter, read from a KubeDescheduler or a policy, and the nodes that it classifies.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -6,56 +6,56 @@ use k8s_openapi::api::core::v1::{Node, Taint};
 use kube::ResourceExt;
 use serde_json::Value;
 
-use super::SoftTainterSettings;
-use crate::descheduler::{Gauge, Mode, Policy, Reading, Spec, Surroundings};
+use super::{LowNodeUtilization, NodeUtilization, SoftTainterSettings};
+use crate::descheduler::{Mode, Policy, PolicyContext, Spec};
 
-/// What it is to do, if it is to do anything.
+/// How to classify nodes, and how often.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Task {
-    pub(super) gauge: Gauge,
+    pub(super) plugin: LowNodeUtilization,
     pub(super) interval: Duration,
 }
 
 impl Task {
-    /// Only a descheduler that evicts has something to gain from taints.
+    /// The task of a policy. Taints are of use only if the descheduler evicts.
     pub(super) fn of(policy: &Policy) -> Option<Task> {
-        let gauge = Gauge::of(&policy.text).filter(|_| policy.mode == Mode::Automatic)?;
-        Some(Task { gauge, interval: policy.interval })
+        let plugin = LowNodeUtilization::of(&policy.text).filter(|_| policy.mode == Mode::Automatic)?;
+        Some(Task { plugin, interval: policy.interval })
     }
 
-    /// What is to do for a KubeDescheduler that is new or has changed.
+    /// The task of a KubeDescheduler that is new or has changed.
     pub(super) fn of_spec(spec: &Value, settings: &SoftTainterSettings, before: Option<Task>) -> Option<Task> {
         let spec = Spec::read(spec).ok()?;
         let included = spec.profile_customizations.namespaces.included.iter().map(String::as_str);
-        let surroundings = Surroundings {
+        let context = PolicyContext {
             release: settings.release,
-            // Where that is does not matter for taints.
+            // Taints do not depend on it.
             prometheus_url: String::new(),
-            protected: Surroundings::protected_among(included),
+            protected: PolicyContext::protected_among(included),
             time_scale: settings.time_scale,
         };
-        match Policy::of(&spec, &surroundings) {
+        match Policy::of(&spec, &context) {
             Ok(policy) => Task::of(&policy).filter(|_| spec.wants_soft_tainter(settings.release)),
-            Err(refusal) if refusal.scales_down() => None,
-            // The policy is still the one that it was.
+            Err(error) if error.scales_down() => None,
+            // The policy before stays in force.
             Err(_) => before,
         }
     }
 }
 
-/// What it sees of a node.
+/// The parts of a node that it reads.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Seen {
+pub(super) struct ObservedNode {
     pub(super) version: String,
     labels: BTreeMap<String, String>,
     pub(super) taints: Vec<Taint>,
     takes_pods: bool,
 }
 
-impl Seen {
-    pub(super) fn of(node: &Node) -> Seen {
+impl ObservedNode {
+    pub(super) fn of(node: &Node) -> ObservedNode {
         let spec = node.spec.clone().unwrap_or_default();
-        Seen {
+        ObservedNode {
             version: node.resource_version().unwrap_or_default(),
             labels: node.labels().clone(),
             taints: spec.taints.unwrap_or_default(),
@@ -63,24 +63,24 @@ impl Seen {
         }
     }
 
-    fn is_selected(&self, gauge: &Gauge) -> bool {
-        gauge.node_selector.as_ref().is_none_or(|(label, value)| self.labels.get(label) == Some(value))
+    fn is_selected(&self, plugin: &LowNodeUtilization) -> bool {
+        plugin.node_selector.as_ref().is_none_or(|(label, value)| self.labels.get(label) == Some(value))
     }
 }
 
-/// Every node that counts must have a sample, or there is no result. Unlike for the descheduler, a node that is not ready
-/// counts, too.
-pub(super) fn readings(
-    nodes: &BTreeMap<String, Seen>,
+/// The utilization of each selected node. One without a sample makes the whole result an error.
+/// Unlike for the descheduler, a node that is not ready counts, too.
+pub(super) fn utilizations(
+    nodes: &BTreeMap<String, ObservedNode>,
     percents: &BTreeMap<String, i64>,
-    gauge: &Gauge,
-) -> Result<BTreeMap<String, Reading>, String> {
-    let counted = nodes.iter().filter(|(_, node)| node.is_selected(gauge));
-    let reading = |(name, node): (&String, &Seen)| match percents.get(name) {
-        Some(&percent) => Ok((name.clone(), Reading { percent, takes_pods: node.takes_pods })),
-        None => Err(format!("the query {:?} gives no sample for node {name}", gauge.query)),
+    plugin: &LowNodeUtilization,
+) -> Result<BTreeMap<String, NodeUtilization>, String> {
+    let selected = nodes.iter().filter(|(_, node)| node.is_selected(plugin));
+    let utilization = |(name, node): (&String, &ObservedNode)| match percents.get(name) {
+        Some(&percent) => Ok((name.clone(), NodeUtilization { percent, takes_pods: node.takes_pods })),
+        None => Err(format!("the query {:?} gives no sample for node {name}", plugin.query)),
     };
-    counted.map(reading).collect()
+    selected.map(utilization).collect()
 }
 
 #[cfg(test)]
@@ -92,7 +92,7 @@ mod tests {
 
     fn settings(release: Release) -> SoftTainterSettings {
         let prometheus_url = "http://127.0.0.1:9090".to_owned();
-        SoftTainterSettings { release, prometheus_url, time_scale: 1.0, orders: Default::default() }
+        SoftTainterSettings { release, prometheus_url, time_scale: 1.0, policy_source: Default::default() }
     }
 
     /// As the profile writes it, with changes to its customizations.
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_that_is_only_logged_leaves_the_task_and_one_that_scales_down_ends_it() {
+    fn an_error_that_is_only_logged_leaves_the_task_and_one_that_scales_down_ends_it() {
         let settings = settings(Release::NEWEST);
         let task = Task::of_spec(&spec(Release::NEWEST, json!({})), &settings, None);
         assert!(task.is_some());
@@ -145,15 +145,15 @@ mod tests {
                 "metadata": {"name": name, "labels": {"kubevirt.io/schedulable": label}},
                 "status": {"conditions": [{"type": "Ready", "status": ready}]},
             });
-            (name.to_owned(), Seen::of(&serde_json::from_value(node).unwrap()))
+            (name.to_owned(), ObservedNode::of(&serde_json::from_value(node).unwrap()))
         };
         let nodes = BTreeMap::from([node("a", "True", "true"), node("b", "False", "true"), node("c", "True", "false")]);
         let task = Task::of_spec(&spec(Release::NEWEST, json!({})), &settings(Release::NEWEST), None).unwrap();
         let mut percents = BTreeMap::from([("a".to_owned(), 10), ("b".to_owned(), 20)]);
-        let found: Vec<String> = readings(&nodes, &percents, &task.gauge).unwrap().into_keys().collect();
+        let found: Vec<String> = utilizations(&nodes, &percents, &task.plugin).unwrap().into_keys().collect();
         assert_eq!(found, ["a", "b"]);
         percents.remove("b");
-        let problem = readings(&nodes, &percents, &task.gauge).unwrap_err();
+        let problem = utilizations(&nodes, &percents, &task.plugin).unwrap_err();
         assert!(problem.ends_with("gives no sample for node b"), "{problem}");
     }
 }

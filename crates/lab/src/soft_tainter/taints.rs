@@ -1,18 +1,21 @@
-//! Which taints a node gets so that the scheduler rather takes others. They only ask: the effect is PreferNoSchedule.
+//! The taints that make the scheduler prefer other nodes. Their effect is PreferNoSchedule, which forbids nothing.
 
 use std::collections::BTreeMap;
 
 use balance::Bucket;
 use k8s_openapi::api::core::v1::Taint;
 
-use super::names::{APPROPRIATE, OVERUTILIZED};
+/// Taint of nodes that are over-utilized.
+pub const OVERUTILIZED: &str = "nodeutilization.descheduler.openshift.io/overutilized";
+/// Taint of nodes that are over-utilized or appropriately utilized.
+pub const APPROPRIATE: &str = "nodeutilization.descheduler.openshift.io/appropriate";
 
 const EFFECT: &str = "PreferNoSchedule";
 const KEYS: [&str; 2] = [APPROPRIATE, OVERUTILIZED];
 
-/// The keys of the taints that each node shall have.
+/// The keys of the taints that each node should have.
 ///
-/// Where no node is under-utilized, the appropriate ones are the best there are, so they get none.
+/// If no node is under-utilized, appropriate nodes are the best targets and get none.
 pub fn wanted(buckets: &BTreeMap<String, Bucket>) -> BTreeMap<String, &'static [&'static str]> {
     let has_under = buckets.values().any(|bucket| *bucket == Bucket::Under);
     let keys = |bucket: &Bucket| -> &'static [&'static str] {
@@ -31,7 +34,7 @@ pub fn is_tainted(taints: &[Taint]) -> bool {
     taints.iter().any(|taint| KEYS.contains(&taint.key.as_str()))
 }
 
-/// The taints of a node with ours as wanted and all others as they are. None if they are so already.
+/// The taints of a node with ours as wanted and those of others unchanged. None if nothing has to be written.
 pub fn retainted(taints: &[Taint], wanted: &[&str]) -> Option<Vec<Taint>> {
     let ours = |key: &str| Taint {
         key: key.to_owned(),

@@ -1,31 +1,31 @@
-//! How a policy tells nodes apart: by which query, with which thresholds, and which nodes at all.
+//! The plugin LowNodeUtilization of a policy: the query that it compares nodes by, and how it classifies them.
 
 use std::collections::BTreeMap;
 
 use balance::Bucket;
 use serde_json::Value;
 
-use super::Thresholds;
+use crate::descheduler::Thresholds;
 
-/// What the first profile with a Prometheus query compares, and with what.
+/// The arguments of the first profile that has a Prometheus query.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Gauge {
+pub struct LowNodeUtilization {
     pub query: String,
     pub thresholds: Thresholds,
     /// A label and its value; without it all nodes count.
     pub node_selector: Option<(String, String)>,
 }
 
-impl Gauge {
-    /// Reads a DeschedulerPolicy. None if it compares nothing with a query.
-    pub fn of(policy: &str) -> Option<Gauge> {
+impl LowNodeUtilization {
+    /// Reads a DeschedulerPolicy. None if no profile has a query.
+    pub fn of(policy: &str) -> Option<LowNodeUtilization> {
         let policy: Value = serde_saphyr::from_str(policy).ok()?;
         let plugins = policy["profiles"].as_array()?.iter().flat_map(|profile| profile["pluginConfig"].as_array());
         plugins.flatten().find_map(|plugin| {
             let arguments = &plugin["args"];
             let query = arguments.pointer("/metricsUtilization/prometheus/query")?.as_str()?;
             let percent = |name: &str| u8::try_from(arguments[name]["MetricResource"].as_u64()?).ok();
-            Some(Gauge {
+            Some(LowNodeUtilization {
                 query: query.to_owned(),
                 thresholds: Thresholds {
                     under: percent("thresholds")?,
@@ -43,33 +43,31 @@ impl Gauge {
 
 /// A node to be classified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Reading {
+pub struct NodeUtilization {
     /// Its score in whole percent.
     pub percent: i64,
     pub takes_pods: bool,
 }
 
-impl Thresholds {
-    /// The bucket of every node, as LowNodeUtilization tells them apart.
-    pub fn classify(self, nodes: &BTreeMap<String, Reading>) -> BTreeMap<String, Bucket> {
-        let (under, over) = self.bounds(nodes);
-        let bucket = |node: &Reading| match node.percent as f64 {
-            percent if percent <= under && node.takes_pods => Bucket::Under,
-            percent if percent > over => Bucket::Over,
-            _ => Bucket::Appropriate,
-        };
-        nodes.iter().map(|(name, node)| (name.clone(), bucket(node))).collect()
-    }
+/// The bucket of every node, as the descheduler's plugin decides it.
+pub fn classify(thresholds: Thresholds, nodes: &BTreeMap<String, NodeUtilization>) -> BTreeMap<String, Bucket> {
+    let (under, over) = bounds(thresholds, nodes);
+    let bucket = |node: &NodeUtilization| match node.percent as f64 {
+        percent if percent <= under && node.takes_pods => Bucket::Under,
+        percent if percent > over => Bucket::Over,
+        _ => Bucket::Appropriate,
+    };
+    nodes.iter().map(|(name, node)| (name.clone(), bucket(node))).collect()
+}
 
-    /// Up to where a node is under-utilized, and above where it is over-utilized, in percent.
-    fn bounds(self, nodes: &BTreeMap<String, Reading>) -> (f64, f64) {
-        let (under, over) = (f64::from(self.under), f64::from(self.over));
-        if !self.is_deviation || nodes.is_empty() {
-            return (under, over);
-        }
-        let average = nodes.values().map(|node| node.percent as f64).sum::<f64>() / nodes.len() as f64;
-        ((average - under).clamp(0.0, 100.0), (average + over).clamp(0.0, 100.0))
+/// The highest percentage of an under-utilized node, and the highest of one that is not over-utilized.
+fn bounds(thresholds: Thresholds, nodes: &BTreeMap<String, NodeUtilization>) -> (f64, f64) {
+    let (under, over) = (f64::from(thresholds.under), f64::from(thresholds.over));
+    if !thresholds.is_deviation || nodes.is_empty() {
+        return (under, over);
     }
+    let average = nodes.values().map(|node| node.percent as f64).sum::<f64>() / nodes.len() as f64;
+    ((average - under).clamp(0.0, 100.0), (average + over).clamp(0.0, 100.0))
 }
 
 #[cfg(test)]
@@ -78,11 +76,11 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::descheduler::percent;
+    use crate::soft_tainter::samples::percent;
 
-    fn nodes(percents: &[i64]) -> BTreeMap<String, Reading> {
-        let reading = |percent: &i64| Reading { percent: *percent, takes_pods: true };
-        percents.iter().enumerate().map(|(at, percent)| (format!("n{at:03}"), reading(percent))).collect()
+    fn nodes(percents: &[i64]) -> BTreeMap<String, NodeUtilization> {
+        let utilization = |percent: &i64| NodeUtilization { percent: *percent, takes_pods: true };
+        percents.iter().enumerate().map(|(at, percent)| (format!("n{at:03}"), utilization(percent))).collect()
     }
 
     proptest! {
@@ -100,7 +98,7 @@ mod tests {
                 buckets.cordon(cordoned);
             }
             let (under, over) = mode.percent();
-            let found = Thresholds { under, over, is_deviation: true }.classify(&nodes);
+            let found = classify(Thresholds { under, over, is_deviation: true }, &nodes);
             prop_assert_eq!(found.into_values().collect::<Vec<_>>(), buckets.of());
         }
     }
@@ -109,16 +107,16 @@ mod tests {
     fn at_most_the_lower_bound_is_under_and_more_than_the_upper_is_over() {
         use Bucket::{Appropriate, Over, Under};
         let thresholds = Thresholds { under: 20, over: 50, is_deviation: false };
-        let found = thresholds.classify(&nodes(&[20, 21, 50, 51]));
+        let found = classify(thresholds, &nodes(&[20, 21, 50, 51]));
         assert_eq!(found.into_values().collect::<Vec<_>>(), [Under, Appropriate, Appropriate, Over]);
-        // The average is 10, and below 0 there is nothing.
+        // The average is 10; the lower bound is cut at 0.
         let thresholds = Thresholds { under: 30, over: 10, is_deviation: true };
-        let found = thresholds.classify(&nodes(&[0, 1, 9, 20, 20]));
+        let found = classify(thresholds, &nodes(&[0, 1, 9, 20, 20]));
         assert_eq!(
             found.into_values().collect::<Vec<_>>(),
             [Under, Appropriate, Appropriate, Appropriate, Appropriate]
         );
-        assert!(thresholds.classify(&BTreeMap::new()).is_empty());
+        assert!(classify(thresholds, &BTreeMap::new()).is_empty());
     }
 
     #[test]
@@ -136,11 +134,11 @@ profiles:
       thresholds: {MetricResource: 10}
       targetThresholds: {MetricResource: 30}
 ";
-        let gauge = Gauge::of(text).unwrap();
-        assert_eq!(gauge.query, "up");
-        assert_eq!(gauge.thresholds, Thresholds { under: 10, over: 30, is_deviation: false });
-        assert_eq!(gauge.node_selector, Some(("kubevirt.io/schedulable".into(), "true".into())));
-        assert_eq!(Gauge::of("profiles: []"), None);
-        assert_eq!(Gauge::of("nonsense"), None);
+        let plugin = LowNodeUtilization::of(text).unwrap();
+        assert_eq!(plugin.query, "up");
+        assert_eq!(plugin.thresholds, Thresholds { under: 10, over: 30, is_deviation: false });
+        assert_eq!(plugin.node_selector, Some(("kubevirt.io/schedulable".into(), "true".into())));
+        assert_eq!(LowNodeUtilization::of("profiles: []"), None);
+        assert_eq!(LowNodeUtilization::of("nonsense"), None);
     }
 }

@@ -7,7 +7,7 @@ use super::names;
 
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
-pub enum Refusal {
+pub enum PolicyError {
     #[error("spec cannot be read: {0}")]
     Unreadable(String),
 
@@ -59,26 +59,26 @@ pub enum Refusal {
     NotMonitored,
 }
 
-impl Refusal {
+impl PolicyError {
     /// Whether the operator scales the descheduler to 0 and says why in a condition. Otherwise the one that runs goes on
     /// with the policy that it has, and only the operator's log tells.
     pub fn scales_down(&self) -> bool {
         match self {
-            Refusal::Unreadable(_)
-            | Refusal::NoInterval
-            | Refusal::UnknownProfile(_)
-            | Refusal::Duplicate
-            | Refusal::Exclusive(..)
-            | Refusal::NotPlayed(_)
-            | Refusal::NoKubeVirt(_)
-            | Refusal::NoPsi(_)
-            | Refusal::NoPrometheus => true,
-            Refusal::NoProfile
-            | Refusal::UnknownThreshold { .. }
-            | Refusal::Excluded(_)
-            | Refusal::ProtectedNamespace { .. }
-            | Refusal::UnknownMetric(_)
-            | Refusal::NotMonitored => false,
+            PolicyError::Unreadable(_)
+            | PolicyError::NoInterval
+            | PolicyError::UnknownProfile(_)
+            | PolicyError::Duplicate
+            | PolicyError::Exclusive(..)
+            | PolicyError::NotPlayed(_)
+            | PolicyError::NoKubeVirt(_)
+            | PolicyError::NoPsi(_)
+            | PolicyError::NoPrometheus => true,
+            PolicyError::NoProfile
+            | PolicyError::UnknownThreshold { .. }
+            | PolicyError::Excluded(_)
+            | PolicyError::ProtectedNamespace { .. }
+            | PolicyError::UnknownMetric(_)
+            | PolicyError::NotMonitored => false,
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::connect;
 
 #[derive(Debug, Error)]
 #[error("asking {url} for {what}: {problem}")]
-pub struct Unanswered {
+pub struct HttpError {
     url: String,
     what: String,
     problem: String,
@@ -19,32 +19,32 @@ pub struct Unanswered {
 
 /// A server, by its URL.
 #[derive(Clone)]
-pub(crate) struct Web {
+pub struct HttpClient {
     url: String,
     client: Client,
     patience: Duration,
 }
 
-impl fmt::Debug for Web {
+impl fmt::Debug for HttpClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Web({})", self.url)
+        write!(f, "HttpClient({})", self.url)
     }
 }
 
-impl Web {
+impl HttpClient {
     /// `certificate` is whom to trust, in DER, where the URL is one of HTTPS.
-    pub(crate) fn new(url: &str, certificate: Option<Vec<u8>>, patience: Duration) -> Result<Web, Unanswered> {
-        let fail = |problem: String| Unanswered { url: url.to_owned(), what: "anything".to_owned(), problem };
+    pub fn new(url: &str, certificate: Option<Vec<u8>>, patience: Duration) -> Result<HttpClient, HttpError> {
+        let fail = |problem: String| HttpError { url: url.to_owned(), what: "anything".to_owned(), problem };
         let mut config = Config::new(url.parse().map_err(|problem| fail(format!("this is no URL: {problem}")))?);
         config.root_cert = certificate.map(|certificate| vec![certificate]);
         config.default_retry = false;
         let client = connect::client(config, connect::LAB).map_err(|problem| fail(problem.to_string()))?;
-        Ok(Web { url: url.to_owned(), client, patience })
+        Ok(HttpClient { url: url.to_owned(), client, patience })
     }
 
     /// The page at `path`, if the answer is a good one.
-    pub(crate) async fn get(&self, path: &str) -> Result<String, Unanswered> {
-        let fail = |problem: String| Unanswered { url: self.url.clone(), what: path.to_owned(), problem };
+    pub async fn get(&self, path: &str) -> Result<String, HttpError> {
+        let fail = |problem: String| HttpError { url: self.url.clone(), what: path.to_owned(), problem };
         let request = http::Request::get(path).body(Vec::new()).map_err(|problem| fail(problem.to_string()))?;
         match timeout(self.patience, self.client.request_text(request)).await {
             Ok(answer) => answer.map_err(|problem| fail(problem.to_string())),
@@ -53,10 +53,10 @@ impl Web {
     }
 
     /// What Prometheus answers to a query as of now.
-    pub(crate) async fn query(&self, query: &str) -> Result<Value, Unanswered> {
+    pub async fn query(&self, query: &str) -> Result<Value, HttpError> {
         let encoded: String = form_urlencoded::byte_serialize(query.as_bytes()).collect();
         let answer = self.get(&format!("/api/v1/query?query={encoded}")).await?;
-        serde_json::from_str(&answer).map_err(|problem| Unanswered {
+        serde_json::from_str(&answer).map_err(|problem| HttpError {
             url: self.url.clone(),
             what: query.to_owned(),
             problem: format!("the answer is not JSON: {problem}"),

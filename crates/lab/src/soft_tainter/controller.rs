@@ -1,0 +1,224 @@
+//! The loop of the soft-tainter: classify all nodes in every cycle and write the taints that differ.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use balance::Bucket;
+use k8s_openapi::api::core::v1::Node;
+use kube::{
+    Api, Client, ResourceExt,
+    api::{DynamicObject, Patch, PatchParams},
+    runtime::watcher::{Config, Event},
+};
+use serde_json::json;
+use tokio::{
+    sync::{mpsc, watch},
+    task::JoinSet,
+    time::{Instant, sleep_until, timeout},
+};
+use tracing::{debug, info, warn};
+
+use super::{
+    FIELD_MANAGER, Findings, LowNodeUtilization, SoftTainterSettings, classify,
+    samples::percents,
+    taints::{is_tainted, retainted, wanted},
+    task::{ObservedNode, Task, utilizations},
+};
+use crate::{
+    descheduler::{HttpClient, PolicySource, kube_descheduler_api, only_cluster_object},
+    listing::{Change, Listing},
+    watch as watches,
+};
+
+const BACKLOG: usize = 256;
+/// The timeout of one request.
+pub(super) const DEADLINE: Duration = Duration::from_secs(10);
+/// How many conflicts in a row a cycle resolves for one node.
+const TRIES: u32 = 3;
+/// When taints that could not be removed are tried again.
+const CLEAN_AGAIN: Duration = Duration::from_secs(5);
+
+#[derive(Debug)]
+enum Input {
+    Object(Box<Event<DynamicObject>>),
+    Node(Box<Event<Node>>),
+}
+
+pub(super) struct Controller {
+    client: Client,
+    prometheus: HttpClient,
+    settings: SoftTainterSettings,
+    findings: watch::Sender<Findings>,
+    inputs: mpsc::Receiver<Input>,
+    _watches: JoinSet<()>,
+    listings: (Listing, Listing),
+    listed: [bool; 2],
+    task: Option<Task>,
+    nodes: BTreeMap<String, ObservedNode>,
+}
+
+impl Controller {
+    pub(super) fn new(
+        client: Client,
+        prometheus: HttpClient,
+        settings: SoftTainterSettings,
+        findings: watch::Sender<Findings>,
+    ) -> Controller {
+        let (send, inputs) = mpsc::channel(BACKLOG);
+        let mut watched = JoinSet::new();
+        let mut task = None;
+        match &settings.policy_source {
+            PolicySource::KubeDescheduler => {
+                watched.spawn(watches::watch(
+                    kube_descheduler_api(&client),
+                    only_cluster_object(),
+                    |_| {},
+                    Input::Object,
+                    send.clone(),
+                ));
+            }
+            PolicySource::Fixed(policy) => task = Task::of(policy),
+        }
+        watched.spawn(watches::watch(Api::all(client.clone()), Config::default(), trim, Input::Node, send));
+        Controller {
+            client,
+            prometheus,
+            listed: [settings.policy_source != PolicySource::KubeDescheduler, false],
+            settings,
+            findings,
+            inputs,
+            _watches: watched,
+            listings: Default::default(),
+            task,
+            nodes: BTreeMap::new(),
+        }
+    }
+
+    pub(super) async fn run(mut self) {
+        info!(target: "lab", "soft-tainter: started");
+        let mut next = Instant::now();
+        loop {
+            // Without a task only taints that are left have to be removed.
+            let is_needed = self.task.is_some() || self.nodes.values().any(|node| is_tainted(&node.taints));
+            let is_needed = is_needed && self.listed == [true; 2];
+            tokio::select! {
+                input = self.inputs.recv() => match input {
+                    Some(input) => {
+                        if self.apply(input) {
+                            next = Instant::now();
+                        }
+                    }
+                    None => break,
+                },
+                () = sleep_until(next), if is_needed => {
+                    self.cycle().await;
+                    next = Instant::now() + self.task.as_ref().map_or(CLEAN_AGAIN, |task| task.interval);
+                }
+            }
+        }
+    }
+
+    /// Returns whether the task has changed.
+    fn apply(&mut self, input: Input) -> bool {
+        let (before, was_listed) = (self.task.clone(), self.listed);
+        match input {
+            Input::Object(event) => {
+                let (task, settings) = (&mut self.task, &self.settings);
+                self.listed[0] |= self.listings.0.hear(*event, |change| match change {
+                    Change::Is(object) => *task = Task::of_spec(&object.data["spec"], settings, task.take()),
+                    Change::Gone(_) => *task = None,
+                });
+            }
+            Input::Node(event) => {
+                let nodes = &mut self.nodes;
+                self.listed[1] |= self.listings.1.hear(*event, |change| match change {
+                    Change::Is(node) => {
+                        nodes.insert(node.name_any(), ObservedNode::of(&node));
+                    }
+                    Change::Gone((_, name)) => {
+                        nodes.remove(&name);
+                    }
+                });
+            }
+        }
+        if was_listed != self.listed {
+            let is_acting = self.listed == [true; 2];
+            self.findings.send_modify(|findings| findings.is_acting = is_acting);
+        }
+        before != self.task || was_listed != self.listed
+    }
+
+    async fn cycle(&mut self) {
+        let buckets = match self.task.clone() {
+            Some(task) => self.classify(&task.plugin).await,
+            None => Ok(BTreeMap::new()),
+        };
+        let (buckets, mut problem) = match buckets {
+            Ok(buckets) => (buckets, None),
+            Err(problem) => {
+                warn!(target: "lab", "soft-tainter: this cycle is abandoned: {problem}");
+                // The taints stay as they are.
+                self.findings.send_modify(|findings| {
+                    findings.cycles += 1;
+                    findings.problem = Some(problem);
+                });
+                return;
+            }
+        };
+        let wanted = wanted(&buckets);
+        for name in self.nodes.keys().cloned().collect::<Vec<_>>() {
+            let keys = wanted.get(&name).copied().unwrap_or_default();
+            if let Err(trouble) = self.taint(&name, keys).await {
+                warn!(target: "lab", "soft-tainter: {trouble}");
+                problem = Some(trouble);
+            }
+        }
+        self.findings.send_modify(|findings| {
+            *findings = Findings { is_acting: true, cycles: findings.cycles + 1, buckets, problem };
+        });
+    }
+
+    async fn classify(&self, plugin: &LowNodeUtilization) -> Result<BTreeMap<String, Bucket>, String> {
+        let answer = self.prometheus.query(&plugin.query).await.map_err(|problem| problem.to_string())?;
+        let percents = percents(&answer).map_err(|problem| problem.to_string())?;
+        let buckets = classify(plugin.thresholds, &utilizations(&self.nodes, &percents, plugin)?);
+        debug!(target: "lab", "soft-tainter: {buckets:?}");
+        Ok(buckets)
+    }
+
+    async fn taint(&mut self, name: &str, keys: &[&str]) -> Result<(), String> {
+        let nodes: Api<Node> = Api::all(self.client.clone());
+        let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+        let failed = |problem: String| format!("changing the taints of node {name}: {problem}");
+        for _ in 0..TRIES {
+            let Some(node) = self.nodes.get(name) else { return Ok(()) };
+            let Some(taints) = retainted(&node.taints, keys) else { return Ok(()) };
+            // The patch replaces the whole list, so it carries the version that it was made from.
+            let patch =
+                Patch::Merge(json!({"metadata": {"resourceVersion": node.version}, "spec": {"taints": taints}}));
+            match timeout(DEADLINE, nodes.patch(name, &params, &patch)).await {
+                Ok(Ok(node)) => {
+                    info!(target: "lab", "soft-tainter: node {name} now has {keys:?}");
+                    self.nodes.insert(name.to_owned(), ObservedNode::of(&node));
+                    return Ok(());
+                }
+                Ok(Err(kube::Error::Api(status))) if status.code == 404 => return Ok(()),
+                Ok(Err(kube::Error::Api(status))) if status.code == 409 => {
+                    let fresh = timeout(DEADLINE, nodes.get(name)).await.map_err(|_| failed("no answer".into()))?;
+                    let fresh = fresh.map_err(|problem| failed(problem.to_string()))?;
+                    self.nodes.insert(name.to_owned(), ObservedNode::of(&fresh));
+                }
+                Ok(Err(problem)) => return Err(failed(problem.to_string())),
+                Err(_) => return Err(failed(format!("no answer within {} s", DEADLINE.as_secs()))),
+            }
+        }
+        Err(failed("it changed again and again; the next cycle tries again".into()))
+    }
+}
+
+/// Nothing here reads annotations and images.
+fn trim(node: &mut Node) {
+    node.metadata.annotations = None;
+    if let Some(status) = &mut node.status {
+        status.images = None;
+    }
+}

@@ -1,0 +1,98 @@
+//! The handle of a running soft-tainter, and its health page.
+
+use std::{collections::BTreeMap, future::Future, io, net::SocketAddr};
+
+use advisor::kube_descheduler::Release;
+use axum::{
+    Router,
+    http::{StatusCode, header::CONTENT_TYPE},
+    response::{IntoResponse, Response},
+    routing::get,
+};
+use balance::Bucket;
+use kube::Client;
+use serde_json::json;
+use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
+use tracing::info;
+
+use super::controller::{Controller, DEADLINE};
+use crate::descheduler::{HttpClient, HttpError, PolicySource};
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct SoftTainterSettings {
+    /// The release whose soft-tainter this one behaves like.
+    pub release: Release,
+    pub prometheus_url: String,
+    pub time_scale: f64,
+    pub policy_source: PolicySource,
+}
+
+/// The result of the last cycle.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Findings {
+    /// Whether its watches are synced, so that it acts.
+    pub is_acting: bool,
+    /// The number of cycles, including those that only removed taints.
+    pub cycles: u64,
+    /// The bucket of each node; empty while nothing is classified.
+    pub buckets: BTreeMap<String, Bucket>,
+    /// Why the last cycle did nothing, or not everything.
+    pub problem: Option<String>,
+}
+
+/// A running soft-tainter. It stops when dropped; the taints stay.
+#[derive(Debug)]
+pub struct SoftTainter {
+    findings: watch::Receiver<Findings>,
+    task: JoinHandle<()>,
+}
+
+impl SoftTainter {
+    /// Starts it. Needs a runtime.
+    pub fn start(client: Client, settings: SoftTainterSettings) -> Result<SoftTainter, HttpError> {
+        let prometheus = HttpClient::new(&settings.prometheus_url, None, DEADLINE)?;
+        let (sender, findings) = watch::channel(Findings::default());
+        let task = tokio::spawn(Controller::new(client, prometheus, settings, sender).run());
+        Ok(SoftTainter { findings, task })
+    }
+
+    pub fn findings(&self) -> watch::Receiver<Findings> {
+        self.findings.clone()
+    }
+}
+
+/// Runs a soft-tainter until `until` completes. `GET /health` at `health` answers 503 until the watches are synced, then 200.
+pub async fn run(
+    client: Client,
+    settings: SoftTainterSettings,
+    health: SocketAddr,
+    until: impl Future<Output = ()>,
+) -> io::Result<()> {
+    let listener = TcpListener::bind(health).await?;
+    info!(target: "lab", "soft-tainter: http://{}/health", listener.local_addr()?);
+    let mut tainter = SoftTainter::start(client, settings).map_err(io::Error::other)?;
+    let findings = tainter.findings();
+    let page = move || std::future::ready(page(&findings.borrow()));
+    tokio::select! {
+        () = until => Ok(()),
+        served = axum::serve(listener, Router::new().route("/health", get(page))) => served,
+        _ = &mut tainter.task => Err(io::Error::other("the soft-tainter ended")),
+    }
+}
+
+fn page(findings: &Findings) -> Response {
+    let (code, status) = match findings.is_acting {
+        true => (StatusCode::OK, "healthy"),
+        false => (StatusCode::SERVICE_UNAVAILABLE, "starting"),
+    };
+    let buckets: BTreeMap<&String, String> =
+        findings.buckets.iter().map(|(node, bucket)| (node, bucket.to_string())).collect();
+    let body = json!({"status": status, "cycles": findings.cycles, "nodes": buckets, "problem": findings.problem});
+    (code, [(CONTENT_TYPE, "application/json")], format!("{body}\n")).into_response()
+}
+
+impl Drop for SoftTainter {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
