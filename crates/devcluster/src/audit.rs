@@ -123,7 +123,7 @@ impl AuditLog {
         let now = self.fence(client, mark.place).await?;
         let started = *self.started.lock().unwrap_or_else(PoisonError::into_inner);
         let from = mark.arrived.max(started);
-        let lines = self.eventually(mark.place, |lines| all_answered(&lines, from, now).then_some(lines)).await?;
+        let lines = self.read_until(mark.place, |lines| all_answered(&lines, from, now).then_some(lines)).await?;
         let counts =
             |line: &Line| line.answered && line.request.arrived >= mark.arrived && !line.request.uri.contains(FENCE);
         Ok(lines.into_iter().filter(counts).map(|line| line.request).collect())
@@ -151,11 +151,11 @@ impl AuditLog {
         let doing = || "asking the API server for a line in its audit log".to_owned();
         client.request_text(request.context(doing)?).await.context(doing)?;
         let is_fence = |line: &Line| line.request.uri.contains(&token);
-        self.eventually(from, |lines| lines.into_iter().find(is_fence).map(|line| line.request.arrived)).await
+        self.read_until(from, |lines| lines.into_iter().find(is_fence).map(|line| line.request.arrived)).await
     }
 
-    /// What the lines after `from` tell, as soon as they tell it.
-    async fn eventually<T>(&self, from: u64, mut told: impl FnMut(Vec<Line>) -> Option<T>) -> Result<T> {
+    /// Reads the lines after `from` again and again, until `told` finds something in them.
+    async fn read_until<T>(&self, from: u64, mut told: impl FnMut(Vec<Line>) -> Option<T>) -> Result<T> {
         let start = Instant::now();
         loop {
             if let Some(told) = told(self.read(from)?) {

@@ -6,8 +6,6 @@
 #![allow(clippy::unwrap_used, reason = "a benchmark fails by panicking")]
 
 mod synthetic;
-#[path = "../tests/common/wait.rs"]
-mod wait;
 
 use std::{
     collections::BTreeMap,
@@ -24,10 +22,10 @@ use devcluster::{
 use kube::{Client, Config};
 use lab::{exporter::Renderer, prometheus::Settings};
 use serde_json::Value;
+use testkit::within;
 use tokio::net::TcpListener;
 
 use synthetic::{VMS_PER_NODE, index};
-use wait::within;
 
 const PATIENCE: Duration = Duration::from_secs(600);
 /// More than the averages need to have all their samples.
@@ -109,7 +107,7 @@ async fn measure(nodes: u32) {
         let own = prometheus.own().await?;
         (own.get("prometheus_rule_group_iterations_total")? >= &ROUNDS).then_some(own)
     };
-    let own = within(PATIENCE, || format!("{ROUNDS} rounds"), rounds).await;
+    let own = within(PATIENCE, format!("{ROUNDS} rounds"), rounds).await;
     assert_eq!(prometheus.ask(SCORE).await.len(), nodes as usize, "every node has a score");
     assert_eq!(own["prometheus_rule_evaluation_failures_total"], 0.0);
     let rules = prometheus.json("/api/v1/rules").await.unwrap();

@@ -5,9 +5,6 @@
 
 #![allow(clippy::unwrap_used, reason = "a benchmark fails by panicking")]
 
-#[path = "../tests/common/wait.rs"]
-mod wait;
-
 use std::{
     path::Path,
     time::{Duration, Instant},
@@ -26,7 +23,7 @@ use lab::{
     vm::{self, Settings, VmController},
 };
 use serde_json::json;
-use wait::within;
+use testkit::within;
 
 const USER: &str = "vm-controller-user";
 /// The argument that makes this program a VM controller.
@@ -41,10 +38,6 @@ const BREATHER: Duration = Duration::from_millis(200);
 fn settings() -> Settings {
     // Copying takes next to no time: what is measured is the controller.
     Settings { time_scale: 1000.0, ..Settings::default() }
-}
-
-async fn eventually<T>(what: &str, check: impl AsyncFnMut() -> Option<T>) -> T {
-    within(PATIENCE, || what.to_owned(), check).await
 }
 
 async fn create_vm(vms: &Api<VirtualMachine>, number: usize) {
@@ -102,7 +95,7 @@ async fn measure(count: usize) {
     let start = Instant::now();
     let first = VmController::start(cluster.access().client().await.unwrap(), settings());
     stream::iter(0..count).for_each_concurrent(AT_ONCE, |number| create_vm(&vms, number)).await;
-    eventually("all run", async || (counted(&vms, runs).await == count).then_some(())).await;
+    within(PATIENCE, "all run", async || (counted(&vms, runs).await == count).then_some(())).await;
     let all_run = start.elapsed();
     drop(first);
 
@@ -110,7 +103,7 @@ async fn measure(count: usize) {
     let start = Instant::now();
     let controller = start_process(&cluster).await;
     let ready = async || std::fs::read_to_string(controller.log()).ok()?.contains("ready").then_some(());
-    eventually("the controller is ready", ready).await;
+    within(PATIENCE, "the controller is ready", ready).await;
     let started = start.elapsed();
     let at_start = asked(&cluster, &client, mark).await;
     let mark = cluster.audit().mark(&client).await.unwrap();
@@ -126,7 +119,7 @@ async fn measure(count: usize) {
         vms.patch_status(&name, &PatchParams::default(), &patch).await.unwrap();
     };
     stream::iter(0..MOVES).for_each_concurrent(AT_ONCE, mark_vm).await;
-    eventually("all have moved", async || (counted(&vms, has_moved).await == MOVES).then_some(())).await;
+    within(PATIENCE, "all have moved", async || (counted(&vms, has_moved).await == MOVES).then_some(())).await;
     let moved = start.elapsed();
 
     let lists = at_start.iter().filter(|verb| *verb == "list").count();

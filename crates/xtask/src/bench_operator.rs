@@ -19,13 +19,13 @@ use kube::{
     runtime::watcher::{self, Event, watcher},
 };
 use serde_json::{Value, json};
+use testkit::rollout::{NODES, PSI, Rollout};
 use tokio::sync::mpsc;
 
 use crate::root;
 
 const RUNS: usize = 50;
 const PROFILE: &str = "load-aware-rebalancing";
-const PSI: &str = "99-worker-psi-karg";
 const OPERATOR: &str = "virt-advisor-operator-bench";
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -357,31 +357,16 @@ impl Bench {
         self.roll(0).await
     }
 
-    /// Plays the machine config operator: so many of three nodes run our config; with none, the pool is as before it.
-    async fn roll(&self, updated: usize) -> anyhow::Result<()> {
+    /// Writes the worker pool as if so many of its nodes ran our config. With none, the pool is as in the samples.
+    async fn roll(&self, updated: i64) -> anyhow::Result<()> {
         let pools = self.api(MCO, "v1", "MachineConfigPool", None);
-        let mut sources = vec!["00-worker", "01-worker-kubelet", "97-worker-generated-kubelet", "99-worker-ssh"];
-        let at_rest = "rendered-worker-d9366560000b5d89c5825f832fda0bd6";
-        let mut rendered = at_rest.to_owned();
-        if updated > 0 {
-            sources.push(PSI);
-            rendered = "rendered-worker-with-psi".to_owned();
-        }
-        let source = |name: &&str| json!({"apiVersion": format!("{MCO}/v1"), "kind": "MachineConfig", "name": name});
-        let target = json!({"name": rendered, "source": sources.iter().map(source).collect::<Vec<_>>()});
-        let patch = Patch::Merge(json!({"spec": {"configuration": target}}));
+        let rollout = match updated {
+            0 => Rollout { configs: &[], updated: NODES },
+            updated => Rollout { configs: &[PSI], updated },
+        };
+        let patch = Patch::Merge(json!({"spec": rollout.pool_spec()}));
         let pool = pools.patch("worker", &PatchParams::default(), &patch).await?;
-        let done = updated == 3 || updated == 0;
-        let count = if done { 3 } else { updated };
-        let condition = |kind: &str, holds: bool| json!({"type": kind, "status": if holds { "True" } else { "False" }, "lastTransitionTime": "2026-01-01T00:00:00Z", "reason": "", "message": ""});
-        let mut status = json!({
-            "observedGeneration": pool.metadata.generation,
-            "machineCount": 3, "updatedMachineCount": count, "readyMachineCount": count, "degradedMachineCount": 0,
-            "conditions": [condition("Updated", done), condition("Updating", !done)],
-        });
-        if done {
-            status["configuration"] = target;
-        }
+        let status = rollout.pool_status(&json!(pool.metadata.generation));
         pools.patch_status("worker", &PatchParams::default(), &Patch::Merge(json!({"status": status}))).await?;
         Ok(())
     }

@@ -18,8 +18,7 @@ use kube::{
     api::{ApiResource, DynamicObject, GroupVersionKind, PostParams},
 };
 use serde_json::{Value, json};
-
-use crate::eventually::eventually;
+use testkit::eventually;
 
 const NAMESPACE: &str = "openshift-kube-descheduler-operator";
 

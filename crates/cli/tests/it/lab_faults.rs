@@ -15,13 +15,13 @@ use kube::{
 use lab::{descheduler::names, kwok, launcher, prometheus, vm};
 use serde_json::json;
 use tempfile::TempDir;
-
-use crate::{
-    lab_parts::Part,
-    orders::orders_to_balance,
+use testkit::{
+    kube_descheduler::balancing_by_cpu,
     replay::{Observer, Seen, node, status},
-    wait::within,
+    within,
 };
+
+use crate::lab_parts::Part;
 
 /// A migration takes some seconds, and several of them come one after another.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -78,10 +78,6 @@ impl Site {
         self.parts.insert(name, part);
     }
 
-    async fn eventually<T>(&self, what: &str, check: impl AsyncFnMut() -> Option<T>) -> T {
-        within(PATIENCE, || what.to_owned(), check).await
-    }
-
     async fn evict(&self, pod: &str) -> String {
         match self.pods.evict(pod, &EvictParams::default()).await {
             Err(kube::Error::Api(status)) => status.message.clone(),
@@ -93,7 +89,7 @@ impl Site {
     async fn move_away(&self, vm: &str) {
         let named = async || status(&self.vms.get(vm).await.unwrap()).pod_name;
         let asked = async || self.evict(&named().await?).await.contains("Eviction triggered evacuation").then_some(());
-        self.eventually("the webhook marks the VM", asked).await;
+        within(PATIENCE, "the webhook marks the VM", asked).await;
     }
 
     /// A VM of which source and target run, because of this.
@@ -109,7 +105,7 @@ impl Site {
             let moves = vms.iter().find(|vm| reason_of_mark(vm).as_deref() == Some(cause) && runs_twice(vm))?;
             Some(Migration { vm: moves.name_any(), from: node(moves) })
         };
-        self.eventually(&format!("a migration by {cause} is under way"), found).await
+        within(PATIENCE, format!("a migration by {cause} is under way"), found).await
     }
 
     /// Kills a part under a migration.
@@ -137,7 +133,7 @@ impl Site {
             let vm = self.vms.get(&migration.vm).await.unwrap();
             (status(&vm).evacuation_node_name.is_none() && node(&vm) != migration.from).then_some(vm)
         };
-        let vm = self.eventually(&format!("{migration:?} ends, without {name} for a while"), ended).await;
+        let vm = within(PATIENCE, format!("{migration:?} ends, without {name} for a while"), ended).await;
         assert_eq!(reason(&vm, "Migrated").as_deref(), Some("Succeeded"), "{name}: {migration:?}");
     }
 }
@@ -190,7 +186,7 @@ async fn each_part_is_killed_under_a_migration_and_every_vm_ends_as_one_running_
     namespaces.create(&PostParams::default(), &serde_json::from_value(namespace).unwrap()).await.unwrap();
     let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("operator.openshift.io", "v1", "KubeDescheduler"));
     let orders: Api<DynamicObject> = Api::namespaced_with(client, names::NAMESPACE, &kind);
-    orders.create(&PostParams::default(), &serde_json::from_value(orders_to_balance()).unwrap()).await.unwrap();
+    orders.create(&PostParams::default(), &serde_json::from_value(balancing_by_cpu()).unwrap()).await.unwrap();
     for part in ["descheduler-operator", "soft-tainter"] {
         site.survives_without(part, "Descheduler").await;
     }
@@ -200,7 +196,7 @@ async fn each_part_is_killed_under_a_migration_and_every_vm_ends_as_one_running_
         let vms = site.vms.list(&ListParams::default()).await.unwrap();
         (vms.iter().filter(|vm| node(vm) == "n1").count() <= 7).then_some(())
     };
-    site.eventually("the descheduler goes on", balanced).await;
+    within(PATIENCE, "the descheduler goes on", balanced).await;
     orders.delete("cluster", &Default::default()).await.unwrap();
     observer.until(PATIENCE, "every VM runs as one pod", |now| now.rests(VMS)).await;
     site.parts["exporter"].shows("/metrics", "node_vm_count{node=\"n1\"").await;

@@ -26,8 +26,7 @@ use kube::{
 use lab::{kwok, manifests, prometheus};
 use serde_json::{Value, json};
 use tempfile::TempDir;
-
-use crate::eventually::eventually;
+use testkit::eventually;
 
 const GRACE: Duration = Duration::from_secs(10);
 const POLICY: &str = "/policy-dir/policy.yaml";

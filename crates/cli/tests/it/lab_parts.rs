@@ -17,8 +17,7 @@ use kube::{
 };
 use lab::kwok;
 use serde_json::json;
-
-use crate::eventually::eventually;
+use testkit::eventually;
 
 const GRACE: Duration = Duration::from_secs(5);
 

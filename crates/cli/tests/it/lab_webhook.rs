@@ -11,8 +11,7 @@ use kube::{
 };
 use lab::launcher;
 use serde_json::json;
-
-use crate::eventually::eventually;
+use testkit::eventually;
 
 const GRACE: Duration = Duration::from_secs(5);
 const HERE: &str = "--reach=127.0.0.1";

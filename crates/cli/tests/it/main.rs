@@ -2,7 +2,6 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod eventually;
 mod guide;
 mod lab_descheduler;
 mod lab_faults;
@@ -12,10 +11,4 @@ mod lab_sim;
 mod lab_up;
 mod lab_webhook;
 mod lease;
-#[path = "../../../lab/tests/common/orders.rs"]
-mod orders;
 mod preview;
-#[path = "../../../lab/tests/common/replay.rs"]
-mod replay;
-#[path = "../../../lab/tests/common/wait.rs"]
-mod wait;

@@ -1,6 +1,6 @@
 //! The optional components start, say they are ready, and do their work together.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use devcluster::{Cluster, Component, Descheduler, Kwok, Prometheus};
 use k8s_openapi::api::{
@@ -12,15 +12,7 @@ use kube::{
     api::{ListParams, PostParams},
 };
 use serde_json::{from_value, json};
-
-/// Polls until `check` holds; the processes involved have no event for it.
-async fn eventually(what: &str, mut check: impl AsyncFnMut() -> bool) {
-    let start = Instant::now();
-    while !check().await {
-        assert!(start.elapsed() < Duration::from_secs(60), "did not happen within a minute: {what}");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-}
+use testkit::eventually;
 
 #[tokio::test]
 async fn a_deployment_runs_on_kwok_nodes_with_real_scheduler_controllers_prometheus_and_descheduler() {
@@ -68,7 +60,7 @@ async fn a_deployment_runs_on_kwok_nodes_with_real_scheduler_controllers_prometh
 
     eventually("four pods are available", async || {
         let web = deployments.get("web").await.unwrap();
-        web.status.and_then(|status| status.available_replicas) == Some(4)
+        web.status.and_then(|status| status.available_replicas).filter(|replicas| *replicas == 4)
     })
     .await;
     let pods: Api<Pod> = Api::namespaced(client.clone(), "default");
@@ -83,12 +75,12 @@ async fn a_deployment_runs_on_kwok_nodes_with_real_scheduler_controllers_prometh
         let config = kube::Config::new(url.parse().unwrap());
         let prometheus = kube::Client::try_from(config).unwrap();
         let request = http::Request::get("/api/v1/query?query=answer").body(Vec::new()).unwrap();
-        prometheus.request_text(request).await.unwrap().contains("\"42\"")
+        prometheus.request_text(request).await.unwrap().contains("\"42\"").then_some(())
     })
     .await;
     let log = cluster.log(Component::Descheduler).unwrap();
     eventually("the descheduler has run a cycle", async || {
-        std::fs::read_to_string(log).unwrap().contains("Number of evictions/requests")
+        std::fs::read_to_string(log).unwrap().contains("Number of evictions/requests").then_some(())
     })
     .await;
 }

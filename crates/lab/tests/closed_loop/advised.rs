@@ -1,6 +1,11 @@
 //! The advisor and the lab together: from a plan that nobody has approved to a cluster that balances itself.
 
-use std::{cmp::Reverse, collections::BTreeMap, fmt::Debug, time::Duration};
+use std::{
+    cmp::Reverse,
+    collections::BTreeMap,
+    fmt::{self, Debug},
+    time::Duration,
+};
 
 use api::{VirtPlatformConfig, virt_platform_config::Phase};
 use devcluster::Identity;
@@ -20,12 +25,12 @@ use sim::{
     scenario::{Load, NodeGroup, VmGroup},
     units::{Bytes, Span},
 };
+use testkit::within;
 use tokio::{sync::oneshot, task::JoinHandle, time::timeout};
 
 use crate::{
     course::{Metrics, TIME_SCALE, end, follow},
     observer::Observer,
-    wait::within,
 };
 
 const PROFILE: &str = "load-aware-rebalancing";
@@ -209,7 +214,7 @@ impl Stage {
     async fn load(&self, observer: &Observer) {
         let client = self.lab.client();
         let all = async || Some(observer.homes()).filter(|homes| homes.len() == self.guests + NEWCOMERS);
-        let homes = within(PATIENCE, || "the observer has seen all VMs".to_owned(), all).await;
+        let homes = within(PATIENCE, "the observer has seen all VMs", all).await;
         let world = World::new(&scenario(&homes)).unwrap();
         let mut follower = Follower::new(&world, 0);
         let placement = follower.placement(&rooms(client).await.unwrap()).unwrap();
@@ -219,7 +224,8 @@ impl Stage {
             edit(client, changes.map(|(name, uses)| (name, uses.map(Some))).collect()).await.unwrap();
         }
         let skewed = async || (observer.spread() >= SKEWED).then_some(());
-        within(PATIENCE, || format!("the spread is {}", observer.spread()), skewed).await;
+        let spread = fmt::from_fn(|f| write!(f, "the spread is {}, not {SKEWED}", observer.spread()));
+        within(PATIENCE, spread, skewed).await;
     }
 
     /// What the plan brought, as far as only the advisor or a person would change it.
@@ -233,9 +239,9 @@ impl Stage {
     async fn two_more_cycles(&self) {
         let metrics = Metrics::of(&self.lab);
         let cycles = async || Some(metrics.read().await?.cycles);
-        let before = within(PATIENCE, || "the descheduler tells its cycles".to_owned(), cycles).await;
+        let before = within(PATIENCE, "the descheduler tells its cycles", cycles).await;
         let more = async || cycles().await.filter(|now| *now >= before + 2);
-        within(PATIENCE, || "the descheduler goes on".to_owned(), more).await;
+        within(PATIENCE, "the descheduler goes on", more).await;
     }
 }
 

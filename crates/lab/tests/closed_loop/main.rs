@@ -8,12 +8,8 @@ mod ending;
 mod observer;
 mod prediction;
 mod reason;
-#[path = "../common/replay.rs"]
-mod replay;
 mod skews;
 mod table;
-#[path = "../common/wait.rs"]
-mod wait;
 
 use balance::{Algorithm, Mode};
 

@@ -8,8 +8,7 @@ use std::{
 use api::VirtualMachine;
 use kube::ResourceExt;
 use lab::{up::Lab, vm::Settings, webhook};
-
-use crate::replay::{self, History, Moment, Seen, node, status};
+use testkit::replay::{self, History, Moment, Seen, node, status};
 
 const NODES: usize = 5;
 const CORES: f64 = 32.0;

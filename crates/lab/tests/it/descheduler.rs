@@ -33,8 +33,12 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use self::feed::Feed;
-use crate::orders::orders_to_balance;
-use crate::platform::{blank, documents, eventually, root};
+use crate::platform::blank;
+use testkit::{
+    eventually,
+    files::{documents, root},
+    kube_descheduler::balancing_by_cpu,
+};
 
 const STAND_IN: &str = "descheduler-stand-in-user";
 const TAINTER: &str = "soft-tainter-user";
@@ -91,7 +95,7 @@ impl Lab {
             let conditions = self.nodes().get(name).await.unwrap().status?.conditions?;
             conditions.iter().any(|condition| condition.type_ == "Ready" && condition.status == "True").then_some(())
         };
-        eventually(|| format!("node {name} is ready"), is_ready).await;
+        eventually(format!("node {name} is ready"), is_ready).await;
         // What the node lifecycle controller would do.
         let untaint = Patch::Merge(json!({"spec": {"taints": null}}));
         self.nodes().patch(name, &PatchParams::default(), &untaint).await.unwrap();
@@ -110,7 +114,7 @@ impl Lab {
         pods.create(&PostParams::default(), &serde_json::from_value(pod).unwrap()).await.unwrap();
         let is_running =
             async || (pods.get(name).await.unwrap().status?.phase.as_deref() == Some("Running")).then_some(());
-        eventually(|| format!("pod {name} runs"), is_running).await;
+        eventually(format!("pod {name} runs"), is_running).await;
     }
 
     fn nodes(&self) -> Api<Node> {
@@ -158,7 +162,7 @@ impl Lab {
     }
 
     async fn create_object(&self) {
-        let object = serde_json::from_value(orders_to_balance()).unwrap();
+        let object = serde_json::from_value(balancing_by_cpu()).unwrap();
         self.objects().create(&PostParams::default(), &object).await.unwrap();
     }
 
@@ -175,7 +179,7 @@ impl Lab {
             let is_new = status["observedGeneration"].as_i64() == object.metadata.generation;
             (is_new && check(&status)).then_some(status)
         };
-        eventually(|| format!("status: {what}"), reached).await
+        eventually(format!("status: {what}"), reached).await
     }
 
     async fn taints(&self) -> BTreeMap<String, Vec<String>> {
@@ -203,7 +207,7 @@ impl Lab {
                 ((*node).to_owned(), keys.iter().map(taint).collect())
             })
             .collect();
-        eventually(|| format!("taints {expected:?}"), async || (self.taints().await == expected).then_some(())).await;
+        eventually(format!("taints {expected:?}"), async || (self.taints().await == expected).then_some(())).await;
     }
 }
 
@@ -241,7 +245,7 @@ async fn process(stand_in: &StandIn, what: &str, check: impl Fn(&State) -> bool)
 
 async fn says(log: &Path, text: &str) {
     let found = async || std::fs::read_to_string(log).unwrap_or_default().contains(text).then_some(());
-    eventually(|| format!("the descheduler says {text:?}"), found).await;
+    eventually(format!("the descheduler says {text:?}"), found).await;
 }
 
 fn command_line(pid: u32) -> Vec<String> {

@@ -8,10 +8,11 @@ use kube::{
 };
 use lab::mco::Machine;
 use serde_json::{Value, json};
+use testkit::eventually;
 
 use crate::{
     film::Camera,
-    platform::{Pool, STAND_IN, describe, eventually, is_at_rest, name, own, settings, shared, start_stand_in, status},
+    platform::{Pool, STAND_IN, describe, is_at_rest, name, own, settings, shared, start_stand_in, status},
 };
 
 async fn pod(client: &Client, name: &str, node: &str, metadata: Value) {
@@ -57,13 +58,10 @@ async fn a_disruption_budget_delays_the_drain_and_kwok_keeps_its_nodes() {
     let budgets: Api<PodDisruptionBudget> = Api::namespaced(client.clone(), "default");
     let budget = json!({"metadata": {"name": "guard"}, "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "guarded"}}}});
     budgets.create(&PostParams::default(), &serde_json::from_value(budget).unwrap()).await.unwrap();
-    eventually(
-        || "the budget counts the pod".into(),
-        async || {
-            let status = budgets.get("guard").await.unwrap().status?;
-            (status.current_healthy == 1 && status.disruptions_allowed == 0).then_some(())
-        },
-    )
+    eventually("the budget counts the pod", async || {
+        let status = budgets.get("guard").await.unwrap().status?;
+        (status.current_healthy == 1 && status.disruptions_allowed == 0).then_some(())
+    })
     .await;
 
     let mark = cluster.audit().mark(&client).await.unwrap();
@@ -75,7 +73,7 @@ async fn a_disruption_budget_delays_the_drain_and_kwok_keeps_its_nodes() {
             requests.iter().filter(|request| request.user == STAND_IN && request.subresource == "eviction");
         by_stand_in.filter(|request| request.code == code).count()
     };
-    eventually(|| "the budget refuses twice".into(), async || (evictions(429).await >= 2).then_some(())).await;
+    eventually("the budget refuses twice", async || (evictions(429).await >= 2).then_some(())).await;
     let pods: Api<Pod> = Api::namespaced(client.clone(), "default");
     assert!(pods.get("guarded").await.unwrap().metadata.deletion_timestamp.is_none());
     assert_eq!(describe(&pool.nodes.get("kwok-0").await.unwrap()), "Working told cordoned");

@@ -18,8 +18,9 @@ use lab::{
     launcher,
 };
 use serde_json::{Value, json};
+use testkit::eventually;
 
-use crate::platform::{blank, eventually};
+use crate::platform::blank;
 
 const USER: &str = "exporter-user";
 
@@ -45,7 +46,7 @@ async fn shows(address: SocketAddr, line: &str) {
         let (code, text) = get(address, "/metrics").await;
         (code == 200 && text.lines().any(|found| found == line)).then_some(())
     };
-    eventually(|| format!("{line} on the page"), found).await;
+    eventually(format!("{line} on the page"), found).await;
 }
 
 async fn create<K>(api: &Api<K>, object: Value) -> K
@@ -85,7 +86,7 @@ async fn name_pod(client: &Client, vm: &str, pod: Option<&str>) {
     let vms: Api<VirtualMachine> = Api::default_namespaced(client.clone());
     let status = Patch::Merge(json!({"status": {"podName": pod}}));
     let write = async || vms.patch_status(vm, &PatchParams::default(), &status).await.ok();
-    eventually(|| format!("VM {vm} names {pod:?}"), write).await;
+    eventually(format!("VM {vm} names {pod:?}"), write).await;
 }
 
 async fn start(cluster: &Cluster) -> Exporter {

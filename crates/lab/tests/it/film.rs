@@ -15,9 +15,10 @@ use kube::{
 };
 use lab::mco::{Machine, MachineConfigPool};
 use serde::de::DeserializeOwned;
+use testkit::eventually;
 use tokio::task::JoinSet;
 
-use crate::platform::{Pool, describe, eventually, status};
+use crate::platform::{Pool, describe, status};
 
 type Reel<K> = Arc<Mutex<Vec<K>>>;
 
@@ -64,7 +65,7 @@ impl Camera {
                 self.pools.lock().unwrap().iter().filter_map(ResourceExt::resource_version).collect::<BTreeSet<_>>();
             now.iter().all(|version| nodes.contains(version) || pools.contains(version)).then_some(())
         };
-        eventually(|| format!("seeing versions {now:?}"), is_seen).await;
+        eventually(format!("seeing versions {now:?}"), is_seen).await;
     }
 }
 

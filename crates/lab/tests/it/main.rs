@@ -8,16 +8,10 @@ mod drains;
 mod exporter;
 mod film;
 mod manifests;
-#[path = "../common/orders.rs"]
-mod orders;
 mod platform;
 mod pools;
-#[path = "../common/replay.rs"]
-mod replay;
 mod rollouts;
 mod sample;
 mod seed_commands;
 mod vms;
-#[path = "../common/wait.rs"]
-mod wait;
 mod webhook;

@@ -9,8 +9,9 @@ use std::{
 
 use devcluster::{Cluster, Identity, tools::Program};
 use tempfile::TempDir;
+use testkit::files::{documents, root};
 
-use crate::platform::{blank, documents, root};
+use crate::platform::blank;
 
 const FOLDER: &str = "config/lab";
 /// In the order in which the script applies them.

@@ -1,9 +1,6 @@
 //! Clusters with the kinds of the machine config operator and the stand-in that plays it.
 
-use std::{
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::time::Duration;
 
 use devcluster::{Builder, Cluster, Identity};
 use k8s_openapi::{
@@ -15,13 +12,11 @@ use kube::{
 };
 use lab::mco::{Machine, MachineConfigPool, PoolStatus, Settings, StandIn, names};
 use serde_json::{Value, json};
+use testkit::{eventually, files::third_party_definitions};
 use tokio::sync::{OnceCell, oneshot};
-
-use crate::wait::within;
 
 /// What the stand-in is called in the audit log.
 pub(crate) const STAND_IN: &str = "mco-stand-in-user";
-const PATIENCE: Duration = Duration::from_secs(40);
 
 pub(crate) fn settings() -> Settings {
     Settings { reboot: Duration::from_millis(100), render_delay: Duration::from_millis(20), ..Settings::default() }
@@ -75,19 +70,10 @@ pub(crate) async fn start_stand_in(cluster: &Cluster) -> StandIn {
 pub(crate) async fn define(cluster: &Cluster) {
     let crds: Vec<CustomResourceDefinition> = ["machineconfig.yaml", "machineconfigpool.yaml"]
         .iter()
-        .flat_map(|name| documents(&root().join("config/crd/third-party").join(name)))
+        .flat_map(|name| third_party_definitions(name))
         .map(|document| serde_json::from_value(document).unwrap())
         .collect();
     cluster.access().install_crds(&crds).await.unwrap();
-}
-
-pub(crate) fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
-
-pub(crate) fn documents(path: &Path) -> Vec<Value> {
-    let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    serde_saphyr::from_multiple(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
 /// Server-side apply of any cluster-scoped object with a regular plural.
@@ -191,7 +177,7 @@ impl Pool {
     /// Polls until the pool is as it should be. Errors are what an API server answers that is being restarted.
     pub(crate) async fn reach(&self, what: &str, is_reached: impl Fn(&MachineConfigPool) -> bool) -> MachineConfigPool {
         let check = async || self.pools.get(&self.name).await.ok().filter(|pool| is_reached(pool));
-        eventually(|| format!("pool {} comes {what}", self.name), check).await
+        eventually(format!("pool {} comes {what}", self.name), check).await
     }
 
     /// Waits until a machine config is part of what all nodes run, or no longer is.
@@ -249,10 +235,6 @@ pub(crate) fn describe(node: &Node) -> String {
         words.push("down".into());
     }
     words.join(" ")
-}
-
-pub(crate) async fn eventually<T>(what: impl Fn() -> String, check: impl AsyncFnMut() -> Option<T>) -> T {
-    within(PATIENCE, what, check).await
 }
 
 pub(crate) fn name(object: &impl ResourceExt) -> String {

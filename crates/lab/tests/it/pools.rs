@@ -3,10 +3,11 @@
 use kube::{ResourceExt, api::ListParams};
 use lab::mco::Machine;
 use serde_json::json;
+use testkit::eventually;
 
 use crate::{
     film::Camera,
-    platform::{Pool, configs, describe, eventually, is, is_at_rest, is_rendered_from, message, name, shared, status},
+    platform::{Pool, configs, describe, is, is_at_rest, is_rendered_from, message, name, shared, status},
 };
 
 #[tokio::test]
@@ -154,13 +155,13 @@ async fn of_its_old_rendered_configs_the_stand_in_keeps_a_few() {
             let config = configs(&client).get_opt(&pool.get().await.spec.configuration.name).await.unwrap()?;
             (config.data["spec"]["kernelArguments"] == argument).then_some(())
         };
-        eventually(|| format!("number {number} is rendered"), is_rendered).await;
+        eventually(format!("number {number} is rendered"), is_rendered).await;
     }
     let left = async || {
         let ours = ListParams::default().labels(lab::mco::names::STAND_IN_LABEL);
         let all = configs(&client).list(&ours).await.unwrap();
         all.iter().map(name).filter(|name| name.starts_with("rendered-busy-")).collect::<Vec<_>>()
     };
-    eventually(|| "ten and the one in use are left".into(), async || (left().await.len() == 11).then_some(())).await;
+    eventually("ten and the one in use are left", async || (left().await.len() == 11).then_some(())).await;
     assert!(left().await.contains(&pool.get().await.spec.configuration.name));
 }

@@ -10,10 +10,12 @@ use kube::{
 };
 use lab::mco::Machine;
 use serde_json::json;
-
-use crate::platform::{
-    STAND_IN, apply, configs, describe, documents, eventually, is_at_rest, name, own, root, start_stand_in,
+use testkit::{
+    eventually,
+    files::{documents, root},
 };
+
+use crate::platform::{STAND_IN, apply, configs, describe, is_at_rest, name, own, start_stand_in};
 
 /// Holds L50.
 #[tokio::test]
@@ -42,13 +44,10 @@ async fn the_sample_cluster_is_adopted_as_it_is_and_at_rest_costs_no_requests() 
 
     let mark = cluster.audit().mark(&client).await.unwrap();
     let stand_in = start_stand_in(&cluster).await;
-    eventually(
-        || "all nodes are adopted and ready".into(),
-        async || {
-            let nodes = nodes.list(&ListParams::default()).await.unwrap();
-            nodes.iter().map(Machine::of).all(|node| node.is_done() && node.is_in_service()).then_some(())
-        },
-    )
+    eventually("all nodes are adopted and ready", async || {
+        let nodes = nodes.list(&ListParams::default()).await.unwrap();
+        nodes.iter().map(Machine::of).all(|node| node.is_done() && node.is_in_service()).then_some(())
+    })
     .await;
     let writes = async |since| {
         let requests = cluster.audit().since(since, &client).await.unwrap();

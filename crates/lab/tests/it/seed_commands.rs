@@ -14,8 +14,7 @@ use devcluster::Identity;
 use kube::Api;
 use lab::up::{Guest, Lab, Options, Placement};
 use tempfile::TempDir;
-
-use crate::platform::root;
+use testkit::files::root;
 
 const SCALE: f64 = 20.0;
 

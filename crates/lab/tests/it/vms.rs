@@ -22,14 +22,13 @@ use lab::{
 };
 use serde_json::{Value, json};
 use sim::units::Rate;
+use testkit::{
+    eventually,
+    replay::{History, Moment, Observer, node, node_of, status},
+};
 use tokio::{
     sync::{Mutex, MutexGuard, OnceCell},
     time::timeout,
-};
-
-use crate::{
-    platform::eventually,
-    replay::{History, Moment, Observer, node, node_of, status},
 };
 
 /// What the controller is called in the audit log.
@@ -93,7 +92,7 @@ impl Lab {
             );
             (left.0.items.is_empty() && left.1.items.is_empty() && left.2.items.is_empty()).then_some(())
         };
-        eventually(|| "the cluster is empty".into(), is_empty).await;
+        eventually("the cluster is empty", is_empty).await;
     }
 
     async fn add_node(&self, name: &str) {
@@ -153,7 +152,7 @@ impl Lab {
 
     async fn reach(&self, name: &str, what: &str, is_reached: impl Fn(&VirtualMachine) -> bool) -> VirtualMachine {
         let check = async || self.vms.get(name).await.ok().filter(|vm| is_reached(vm));
-        eventually(|| format!("VM {name} {what}"), check).await
+        eventually(format!("VM {name} {what}"), check).await
     }
 
     /// Waits until both pods of a migration run, and returns the source and the target.
@@ -166,7 +165,7 @@ impl Lab {
                 pods.into_iter().filter(is_running).partition(|pod| pod.annotations().contains_key(launcher::SOURCE));
             Some((sources.first()?.clone(), targets.first()?.clone()))
         };
-        eventually(|| format!("both pods of VM {name} run"), check).await
+        eventually(format!("both pods of VM {name} run"), check).await
     }
 
     /// Waits for a while in which no VM changes, and returns what the controller asked for meanwhile, watches aside.
@@ -182,7 +181,7 @@ impl Lab {
     }
 
     async fn no_pod(&self, vm: &str) {
-        eventually(|| format!("VM {vm} has no pod"), async || self.pods_of(vm).await.is_empty().then_some(())).await;
+        eventually(format!("VM {vm} has no pod"), async || self.pods_of(vm).await.is_empty().then_some(())).await;
     }
 
     /// Waits until a VM runs as exactly one pod, without a mark.
@@ -193,7 +192,7 @@ impl Lab {
             let pods = self.pods.list(&params).await.ok()?.items;
             is_settled(&vm, &pods).then_some(vm)
         };
-        eventually(|| format!("VM {name} runs as one pod"), check).await
+        eventually(format!("VM {name} runs as one pod"), check).await
     }
 }
 

@@ -24,12 +24,13 @@ use lab::{
     webhook::{COLLECTORS, Certificates, EVICTION_REQUESTED, EVICTION_SOURCE, NAME, Reach, Settings, Webhook},
 };
 use serde_json::{Value, json};
+use testkit::eventually;
 use tokio::{
     sync::{Mutex, MutexGuard, OnceCell},
     time::timeout,
 };
 
-use crate::platform::{blank, eventually};
+use crate::platform::blank;
 
 const USER: &str = "eviction-webhook-user";
 const VM_CONTROLLER: &str = "vm-controller-user";
@@ -151,7 +152,7 @@ impl Lab {
         };
         // Rights take a moment to be known.
         let start = async || Webhook::start(client.clone(), settings.clone()).await.ok();
-        eventually(|| "the webhook starts".into(), start).await
+        eventually("the webhook starts", start).await
     }
 
     async fn create(&self, vm: &str) -> VirtualMachine {
@@ -253,11 +254,11 @@ impl Lab {
         let vm = self.pods.get(pod).await.unwrap().labels()[launcher::DOMAIN].clone();
         let expected = triggered(EVICTIONS, &format!("default/{vm}"));
         let ask = async || (self.try_eviction(pod).await.as_ref() == Some(&expected)).then_some(());
-        eventually(|| format!("evictions of {pod} are answered"), ask).await;
+        eventually(format!("evictions of {pod} are answered"), ask).await;
         let expected = triggered(DELETIONS, &format!("default/{vm}"));
         let delete = DeleteParams { dry_run: true, ..DeleteParams::default() };
         let ask = async || (outcome(self.pods.delete(pod, &delete).await).as_ref() == Some(&expected)).then_some(());
-        eventually(|| format!("deletions of {pod} are answered"), ask).await;
+        eventually(format!("deletions of {pod} are answered"), ask).await;
     }
 
     async fn kubectl(&self, args: &[&str]) -> (bool, String) {
@@ -356,13 +357,10 @@ async fn evictions_and_deletions_of_a_vm_mark_it_and_others_pass() {
         {"apiGroups": ["simulation.node-classifier.io"], "resources": ["virtualmachines"], "verbs": ["get", "patch"]},
     ]))
     .await;
-    let (code, said) = eventually(
-        || "the right is gone".into(),
-        async || {
-            lab.report("b", json!({"evacuationNodeName": null})).await;
-            lab.evict(&other).await.filter(|(_, said)| said.contains("failed marking"))
-        },
-    )
+    let (code, said) = eventually("the right is gone", async || {
+        lab.report("b", json!({"evacuationNodeName": null})).await;
+        lab.evict(&other).await.filter(|(_, said)| said.contains("failed marking"))
+    })
     .await;
     assert_eq!(code, 429);
     assert!(said.contains("kubevirt failed marking the vmi for eviction: ") && said.contains("cannot patch"), "{said}");

@@ -4,8 +4,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use operator::Settings;
 use serde_json::json;
+use testkit::configs::config;
 
-use crate::{matrix::prepare, running::config, script::Life, server::conclude, supervisor::Supervised};
+use crate::{matrix::prepare, script::Life, server::conclude, supervisor::Supervised};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn malformed_objects_that_come_and_change_in_every_phase_stop_nobody_else() {

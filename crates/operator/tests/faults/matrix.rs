@@ -12,11 +12,13 @@ use advisor::machine::Rhythm;
 use futures::future::join_all;
 use operator::Settings;
 use serde_json::Value;
+use testkit::{
+    configs::{condition, phase},
+    platform::{LOAD_AWARE, Platform},
+};
 
 use crate::{
     fault::{Fault, Key},
-    platform::{LOAD_AWARE, Platform},
-    running::{condition, phase},
     script::{Life, Moment, outcome, reset},
     server::everything,
     supervisor::{Supervised, proxy},

@@ -5,15 +5,14 @@ use std::time::{Duration, Instant};
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use operator::Settings;
 use serde_json::{Value, json};
-
-use crate::{
+use testkit::{
+    configs::{condition, is_waiting_for_nodes, item},
+    eventually,
     platform::{LOAD_AWARE, Platform, descheduler},
-    pools::PSI,
-    running::{condition, eventually, is_waiting_for_nodes, item},
-    script::outcome,
-    server::everything,
-    supervisor::Supervised,
+    rollout::PSI,
 };
+
+use crate::{script::outcome, server::everything, supervisor::Supervised};
 
 const STATUS: &str = "/apis/advisor.kubevirt.io/v1alpha1/virtplatformconfigs/load-aware-rebalancing/status";
 const PSI_ITEM: &str = "enable-psi-metrics";

@@ -3,11 +3,10 @@
 use std::{cell::Cell, time::Duration};
 
 use serde_json::{Value, json};
-
-use crate::{
+use testkit::{
+    configs::{config, is_waiting_for_nodes, item},
     platform::{LOAD_AWARE, Platform, descheduler, machine_config},
-    pools::PSI,
-    running::{config, is_waiting_for_nodes, item},
+    rollout::PSI,
 };
 
 /// Under this name the action is set to Apply, so that the audit log tells when.

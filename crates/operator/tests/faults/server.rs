@@ -4,12 +4,11 @@ use std::time::{Duration, Instant};
 
 use devcluster::{Component, Mark};
 use operator::Settings;
+use testkit::{platform::Platform, rollout::PSI};
 use tokio::sync::Mutex;
 
 use crate::{
     matrix::{Model, prepare},
-    platform::Platform,
-    pools::PSI,
     script::{Life, Moment, reset},
     supervisor::Supervised,
     verdict::{Messages, only_what_was_approved, same_end},

@@ -2,9 +2,10 @@
 
 use kube::Config;
 use operator::Settings;
+use testkit::platform::Platform;
 use tokio::task::JoinHandle;
 
-use crate::{platform::Platform, proxy::Proxy};
+use crate::proxy::Proxy;
 
 pub(crate) struct Supervised {
     pub(crate) proxy: Proxy,

@@ -7,11 +7,10 @@ use std::{
 
 use devcluster::{Mark, Request};
 use serde_json::{Map, Value};
+use testkit::{platform::Platform, running_operator::OPERATOR};
 
 use crate::{
-    platform::Platform,
     proxy::Proxy,
-    running::OPERATOR,
     script::{APPROVER, outcome},
 };
 

@@ -17,11 +17,11 @@ use proptest::{
     test_runner::{RngAlgorithm, TestRng, TestRunner},
 };
 use serde_json::{Value, json};
-
-use crate::{
+use testkit::{
+    configs::{config, item, phase, reason},
     platform::{DENSITY, LOAD_AWARE, Platform, descheduler, hyper_converged, machine_config, path},
-    pools::{PSI, SWAP},
-    running::{Running, config, item, phase, reason},
+    rollout::{PSI, SWAP},
+    running_operator::RunningOperator,
 };
 
 const EXAMPLE: &str = "example-profile";
@@ -217,7 +217,7 @@ async fn notes(platform: &Platform, profile: &str) -> Vec<String> {
 async fn attempt(platform: &Platform, seed: u64, counts: &mut Counts) -> Result<(), String> {
     platform.tidy_up().await;
     platform.populate().await;
-    let operator = Running::start(platform).await;
+    let operator = RunningOperator::start(platform).await;
     platform.complete(EXAMPLE, json!({}), &[]).await;
     let acts = acts_of(seed);
     let mark = platform.mark().await;

@@ -2,10 +2,9 @@
 
 use futures::{StreamExt, stream};
 use serde_json::json;
-
-use crate::{
+use testkit::{
     platform::{LOAD_AWARE, Platform, machine_config},
-    running::OPERATOR,
+    running_operator::OPERATOR,
 };
 
 async fn requests(platform: &Platform) -> Vec<String> {

@@ -6,11 +6,9 @@ use advisor::{Plan, Verb};
 use devcluster::Identity;
 use operator::{Class, DrawUpError, draw_up};
 use serde_json::{Value, json};
+use testkit::platform::{DENSITY, LOAD_AWARE, Platform, descheduler, hyper_converged, machine_config};
 
-use crate::{
-    platform::{DENSITY, LOAD_AWARE, Platform, descheduler, hyper_converged, machine_config},
-    webhook::Webhook,
-};
+use crate::webhook::Webhook;
 
 /// Plans until something is refused: the API server acts on a new webhook or schema a moment after it was told.
 async fn refused_plan(platform: &Platform, profile: &str) -> Plan {

@@ -1,13 +1,15 @@
 //! What the real operators made of our plans, told back: one test per finding, with their texts, definitions and files.
 
 use serde_json::{Value, json};
-
-use crate::{
-    life::no_psi,
+use testkit::{
+    configs::{condition, item, phase, reason},
+    eventually,
     platform::{DENSITY, LOAD_AWARE, Platform, descheduler, machine_config},
-    pools::{PSI, SWAP},
-    running::{Running, condition, eventually, item, phase, reason},
+    rollout::{PSI, SWAP},
+    running_operator::RunningOperator,
 };
+
+use crate::life::no_psi;
 
 const DESCHEDULER: &str = "enable-load-aware-descheduling";
 const PSI_ITEM: &str = "enable-psi-metrics";
@@ -54,7 +56,7 @@ async fn swap_is_refused_where_it_would_cost_nodes_and_told_where_it_was_applied
     let old = of_4_20(&platform, "rendered-worker-4-20").await;
     platform.apply("mco", &old, "").await;
     runs(&platform, "rendered-worker-4-20").await;
-    let operator = Running::start(&platform).await;
+    let operator = RunningOperator::start(&platform).await;
     platform.configure(DENSITY, json!({"action": "Apply"})).await;
     let refused = platform.until_phase(DENSITY, "PrerequisiteFailed").await;
     let told = condition(&refused, "PrerequisiteFailed")["message"].as_str().unwrap();
@@ -115,7 +117,7 @@ async fn a_second_threshold_is_taken_out_with_its_owner_named_and_is_drift_when_
         let existing = json!({"managementState": "Managed", "deschedulingIntervalSeconds": 3600, "profiles": ["LongLifecycle"],
             "profileCustomizations": {"devLowNodeUtilizationThresholds": "High", "thresholdPriority": 7}});
         platform.apply("argocd", &descheduler(existing), "").await;
-        let operator = Running::start(&platform).await;
+        let operator = RunningOperator::start(&platform).await;
         platform.configure(LOAD_AWARE, json!({"action": "DryRun", "options": no_psi()})).await;
         let review = platform.until_phase(LOAD_AWARE, "ReviewRequired").await;
         let planned = item(&review, DESCHEDULER);
@@ -186,7 +188,7 @@ async fn a_refusal_of_the_deschedulers_operator_is_told_and_never_completed() {
     let platform = Platform::at_rest().await;
     platform.install().await;
     platform.apply("olm", &deployment("descheduler-operator", &json!(0)), "").await;
-    let operator = Running::start(&platform).await;
+    let operator = RunningOperator::start(&platform).await;
     platform.configure(LOAD_AWARE, json!({"action": "Apply", "options": no_psi()})).await;
     let waits = |part: &'static str| {
         move |config: &Value| phase(config) == "InProgress" && message(config, DESCHEDULER).contains(part)
@@ -252,7 +254,7 @@ async fn a_machine_config_that_is_merged_later_is_named_before_and_after_the_reb
     let before = json!({"name": "rendered-worker-before", "source": source(&["00-worker", later])});
     platform.set_pool(json!({"configuration": before}), json!({"configuration": before})).await;
 
-    let operator = Running::start(&platform).await;
+    let operator = RunningOperator::start(&platform).await;
     platform.configure(LOAD_AWARE, json!({"action": "DryRun"})).await;
     let review = platform.until_phase(LOAD_AWARE, "ReviewRequired").await;
     assert_eq!(review.pointer("/status/risks/0/name"), Some(&json!("PsiOverruled")));

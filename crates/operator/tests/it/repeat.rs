@@ -2,8 +2,7 @@
 
 use proptest::{prelude::*, strategy::ValueTree, test_runner::TestRunner};
 use serde_json::{Value, json};
-
-use crate::platform::{DENSITY, LOAD_AWARE, Platform, descheduler, hyper_converged, machine_config};
+use testkit::platform::{DENSITY, LOAD_AWARE, Platform, descheduler, hyper_converged, machine_config};
 
 const CASES: usize = 24;
 

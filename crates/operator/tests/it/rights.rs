@@ -14,14 +14,17 @@ use advisor::{
 use futures::future::join_all;
 use operator::{LeaseSettings, Settings, election::Times};
 use serde_json::{Value, json};
-
-use crate::{
-    account::{Right, rights, shipped},
+use testkit::{
+    configs::{config, is_waiting_for_nodes, phase},
+    eventually,
+    files::rbac_documents,
     platform::{DENSITY, LOAD_AWARE, Platform, descheduler, hyper_converged, machine_config},
-    pools::{PSI, SWAP},
-    running::{OPERATOR, Running, config, eventually, is_waiting_for_nodes, phase},
-    webhook::Gate,
+    rbac::{Permission, permissions},
+    rollout::{PSI, SWAP},
+    running_operator::{OPERATOR, RunningOperator},
 };
+
+use crate::webhook::Gate;
 
 const EXAMPLE: &str = "example-profile";
 const MAGIC: &str = "memory-magic";
@@ -101,7 +104,7 @@ fn policy() -> Value {
 }
 
 /// What a right is for, and who hears of it when it is missing.
-fn purpose(right: &Right) -> Option<(Deed, Told)> {
+fn purpose(right: &Permission) -> Option<(Deed, Told)> {
     let of_config = |name: &str, plan: Deed, undo: Deed, profile: &'static str, verb: &str| match verb {
         "create" | "patch" => (plan, Told::Condition(profile)),
         "delete" => (undo, Told::Condition(profile)),
@@ -168,11 +171,11 @@ fn purpose(right: &Right) -> Option<(Deed, Told)> {
 /// Nothing beyond what is needed, and a lack of it is no mystery.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_right_is_needed_its_lack_is_told_and_its_return_is_noticed() {
-    let all = rights(&access::operator());
+    let all = permissions(&access::operator());
     let unused: Vec<String> = all.iter().filter(|right| purpose(right).is_none()).map(ToString::to_string).collect();
     assert!(unused.is_empty(), "nothing breaks without these: {unused:#?}");
     let wanted = std::env::var("RIGHT").unwrap_or_default();
-    let all: VecDeque<Right> = all.into_iter().filter(|right| right.to_string().contains(&wanted)).collect();
+    let all: VecDeque<Permission> = all.into_iter().filter(|right| right.to_string().contains(&wanted)).collect();
     let count = all.len();
     let queue = Mutex::new(all);
     let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
@@ -184,15 +187,15 @@ async fn every_right_is_needed_its_lack_is_told_and_its_return_is_noticed() {
         }
     });
     join_all(lanes).await;
-    println!("{count} rights were taken away in turn");
+    println!("{count} permissions were taken away in turn");
 }
 
 /// The role that grants a right, without it.
-fn role_without(right: &Right) -> Value {
+fn role_without(right: &Permission) -> Value {
     let is_it = |role: &&Value| {
         role["metadata"]["name"] == right.role && role["metadata"]["namespace"].as_str() == right.namespace
     };
-    let mut role = shipped("role.yaml").iter().find(is_it).unwrap().clone();
+    let mut role = rbac_documents("role.yaml").iter().find(is_it).unwrap().clone();
     let mut left = Vec::new();
     for rule in role["rules"].as_array().unwrap() {
         let has = |list: &str, value: &str| rule[list].as_array().is_some_and(|list| list.contains(&value.into()));
@@ -225,7 +228,7 @@ fn role_without(right: &Right) -> Value {
     role
 }
 
-async fn without(platform: &Platform, right: &Right) {
+async fn without(platform: &Platform, right: &Permission) {
     let (deed, told) = purpose(right).unwrap();
     platform.tidy_up().await;
     platform.delete(&example()).await;
@@ -237,12 +240,12 @@ async fn without(platform: &Platform, right: &Right) {
     platform.apply("installer", &role_without(right), "").await;
     eventually("the right is gone", async || (!platform.may(OPERATOR, right).await).then_some(())).await;
 
-    let watchdog = platform.watchdog().await;
-    let mut operator = Running::start_with(platform, settings).await;
+    let forbidden = platform.forbidden_requests().await;
+    let mut operator = RunningOperator::start_with(platform, settings).await;
     begin(platform, &deed).await;
     eventually(&format!("without the right to {right} something is refused"), async || {
         let (resource, _) = right.resource.split_once('/').unwrap_or((right.resource, ""));
-        watchdog.refused().await.iter().any(|request| request.resource == resource).then_some(())
+        forbidden.list().await.iter().any(|request| request.resource == resource).then_some(())
     })
     .await;
     let said = match told {
@@ -257,7 +260,7 @@ async fn without(platform: &Platform, right: &Right) {
         assert!(is_hint || text.contains("Grant this right") || text.contains("apply its roles again"), "{text}");
     }
 
-    for role in shipped("role.yaml") {
+    for role in rbac_documents("role.yaml") {
         platform.apply("installer", &role, "").await;
     }
     eventually("the right is back", async || platform.may(OPERATOR, right).await.then_some(())).await;
@@ -265,13 +268,8 @@ async fn without(platform: &Platform, right: &Right) {
     operator.end().await;
     // What else it was refused belongs to the same right.
     let (resource, _) = right.resource.split_once('/').unwrap_or((right.resource, ""));
-    let others: Vec<String> = watchdog
-        .refused()
-        .await
-        .iter()
-        .filter(|request| request.resource != resource)
-        .map(ToString::to_string)
-        .collect();
+    let others: Vec<String> =
+        forbidden.list().await.iter().filter(|request| request.resource != resource).map(ToString::to_string).collect();
     assert!(others.is_empty(), "without the right to {right} this was refused, too: {others:#?}");
 }
 
@@ -318,7 +316,7 @@ async fn prepare(platform: &Platform, deed: &Deed) -> Settings {
             // Stopped in the middle of a write that never arrived: what is recorded need not be recorded again.
             let gate = Gate::closed().await;
             gate.webhook.protect(platform, &some_descheduler()).await;
-            let mut operator = Running::start_with(platform, settings.clone()).await;
+            let mut operator = RunningOperator::start_with(platform, settings.clone()).await;
             platform.configure(LOAD_AWARE, json!({"action": "Apply", "options": super::life::no_psi()})).await;
             gate.reached().await;
             operator.end().await;
@@ -382,7 +380,7 @@ async fn begin(platform: &Platform, deed: &Deed) {
 }
 
 /// Now it works, without anybody asking again.
-async fn finish(platform: &Platform, right: &Right, deed: &Deed) {
+async fn finish(platform: &Platform, right: &Permission, deed: &Deed) {
     match deed {
         Deed::Offer | Deed::Lead { .. } => {
             platform.until_phase(LOAD_AWARE, "Ignored").await;
@@ -434,9 +432,9 @@ async fn finish(platform: &Platform, right: &Right, deed: &Deed) {
 #[tokio::test(flavor = "multi_thread")]
 async fn people_may_do_what_their_roles_say_and_nothing_else() {
     let platform = Platform::shared().await;
-    let everything = rights(&access::people());
+    let everything = permissions(&access::people());
     let verbs = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
-    for role in shipped("user_roles.yaml") {
+    for role in rbac_documents("user_roles.yaml") {
         platform.apply("installer", &role, "").await;
         let name = role["metadata"]["name"].as_str().unwrap();
         let binding = json!({
@@ -447,7 +445,7 @@ async fn people_may_do_what_their_roles_say_and_nothing_else() {
             "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": name}],
         });
         platform.apply("installer", &binding, "").await;
-        let granted: Vec<&Right> = everything.iter().filter(|right| right.role == name).collect();
+        let granted: Vec<&Permission> = everything.iter().filter(|right| right.role == name).collect();
         eventually("the role counts", async || platform.may(name, granted[0]).await.then_some(())).await;
         for resource in ["virtplatformconfigs", "virtplatformconfigs/status", "machineconfigs", "kubedeschedulers"] {
             let group = match resource {
@@ -456,7 +454,7 @@ async fn people_may_do_what_their_roles_say_and_nothing_else() {
                 _ => "advisor.kubevirt.io",
             };
             for verb in verbs {
-                let right = Right { resource, verb, group, ..granted[0].clone() };
+                let right = Permission { resource, verb, group, ..granted[0].clone() };
                 let expected = granted.iter().any(|known| (known.resource, known.verb) == (resource, verb));
                 assert_eq!(platform.may(name, &right).await, expected, "{name}: {right}");
             }

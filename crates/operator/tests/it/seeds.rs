@@ -4,8 +4,10 @@
 use advisor::PlannedItem;
 use api::virt_platform_config::Severity;
 use serde_json::{Value, json};
-
-use crate::platform::{DENSITY, LOAD_AWARE, Platform, hyper_converged, machine_config, sample_documents};
+use testkit::{
+    files::sample_documents,
+    platform::{DENSITY, LOAD_AWARE, Platform, hyper_converged, machine_config},
+};
 
 /// What the guide shows, what we show, and why.
 const DIFFERENCES: &[(&str, &str, &str)] = &[

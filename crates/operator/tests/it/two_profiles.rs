@@ -11,11 +11,13 @@ use serde_json::{Value, json};
 #[path = "../../../advisor/tests/world/sharing.rs"]
 mod sharing;
 
-use crate::{
-    platform::Platform,
-    running::{Running, condition, eventually, item, phase, reason},
-};
 use sharing::{LEFT, LEFT_AND_RIGHT, LEFT_MANAGER, RIGHT, RIGHT_MANAGER, config_map};
+use testkit::{
+    configs::{condition, item, phase, reason},
+    eventually,
+    platform::Platform,
+    running_operator::RunningOperator,
+};
 
 const ITEM: &str = "share";
 
@@ -26,16 +28,16 @@ async fn platform() -> Platform {
     platform
 }
 
-async fn start(platform: &Platform) -> Running {
+async fn start(platform: &Platform) -> RunningOperator {
     start_version(platform, "v0.0.2").await
 }
 
 /// Looks again often: what was refused is planned anew from time to time.
-async fn start_version(platform: &Platform, version: &str) -> Running {
+async fn start_version(platform: &Platform, version: &str) -> RunningOperator {
     let interval = Duration::from_millis(300);
     let rhythm = Rhythm { recheck: interval, prerequisites: interval };
     let settings = Settings { profiles: LEFT_AND_RIGHT, version: version.into(), rhythm, ..Settings::default() };
-    Running::start_with(platform, settings).await
+    RunningOperator::start_with(platform, settings).await
 }
 
 fn left(options: Value) -> Value {

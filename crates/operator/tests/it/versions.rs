@@ -3,8 +3,7 @@
 
 use advisor::{Plan, Verb};
 use serde_json::{Value, json};
-
-use crate::platform::{DENSITY, LOAD_AWARE, Platform, descheduler, hyper_converged, machine_config};
+use testkit::platform::{DENSITY, LOAD_AWARE, Platform, descheduler, hyper_converged, machine_config};
 
 fn verbs(plan: &Plan) -> Vec<&'static str> {
     plan.items.iter().map(|planned| planned.verb.as_str()).collect()

@@ -10,17 +10,17 @@ use futures::{FutureExt, future::BoxFuture};
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 use rustls::pki_types::PrivateKeyDer;
 use serde_json::{Value, json};
+use testkit::{
+    eventually,
+    platform::{Platform, path},
+    running_operator::OPERATOR,
+};
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
     net::TcpListener,
     sync::Semaphore,
 };
 use tokio_rustls::TlsAcceptor;
-
-use crate::{
-    platform::{Platform, path},
-    running::{OPERATOR, eventually},
-};
 
 /// Looks at an AdmissionRequest and says why it is refused, if it is.
 type Judge = Arc<dyn Fn(Value) -> BoxFuture<'static, Option<String>> + Send + Sync>;

@@ -3,8 +3,7 @@
 use advisor::{Plan, PlannedItem};
 use operator::{Lock, NotWritten, WriteError, Written};
 use serde_json::{Value, json};
-
-use crate::platform::{DENSITY, LOAD_AWARE, Platform, descheduler, hyper_converged, machine_config};
+use testkit::platform::{DENSITY, LOAD_AWARE, Platform, descheduler, hyper_converged, machine_config};
 
 fn item<'a>(plan: &'a Plan, name: &str) -> &'a PlannedItem {
     plan.items.iter().find(|planned| planned.item.name == name).unwrap()

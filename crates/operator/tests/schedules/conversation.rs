@@ -13,6 +13,7 @@ use devcluster::Cluster;
 use http::Method;
 use operator::{Kubernetes, Settings, run_on};
 use serde_json::{Map, Value, json};
+use testkit::rollout::{NODES, Rollout};
 use tokio::sync::oneshot;
 
 use crate::{
@@ -148,30 +149,14 @@ async fn roll(recorder: &Recorder, profile: &str, configs: &[&str]) {
         config["status"]["phase"] == "InProgress" && items.iter().any(waits)
     })
     .await;
-    let own = ["00-worker", "01-worker-kubelet", "97-worker-generated-kubelet", "99-worker-ssh"];
-    let version = "machineconfiguration.openshift.io/v1";
-    let source = |name: &&str| json!({"apiVersion": version, "kind": "MachineConfig", "name": name});
-    let sources: Vec<Value> = own.iter().chain(configs).map(source).collect();
-    let name = format!("rendered-worker-{}", configs.join("-"));
-    let arguments: Vec<&str> = configs.iter().filter(|name| name.contains("psi")).map(|_| "psi=1").collect();
-    let rendered = json!({
-        "apiVersion": version, "kind": "MachineConfig", "metadata": {"name": name}, "spec": {"kernelArguments": arguments},
-    });
+    let rollout = Rollout { configs, updated: NODES };
+    let (name, rendered) = (rollout.rendered_name(), rollout.rendered_config(&Value::Null));
     recorder
         .say(Method::PATCH, &format!("{MACHINE_CONFIGS}/{name}?fieldManager=mco&force=true"), APPLY, &rendered)
         .await;
-    let configuration = json!({"name": name, "source": sources});
-    let spec = json!({"spec": {"configuration": configuration}});
+    let spec = json!({"spec": rollout.pool_spec()});
     let (_, pool) = recorder.say(Method::PATCH, &format!("{POOL}?fieldManager=mco"), MERGE, &spec).await;
-    let condition = |kind: &str, status: &str| {
-        let time = "2026-01-01T00:00:00Z";
-        json!({"type": kind, "status": status, "lastTransitionTime": time, "reason": "", "message": ""})
-    };
-    let status = json!({"status": {
-        "observedGeneration": pool["metadata"]["generation"], "configuration": configuration,
-        "machineCount": 3, "updatedMachineCount": 3, "readyMachineCount": 3, "degradedMachineCount": 0,
-        "conditions": [condition("Updated", "True"), condition("Updating", "False")],
-    }});
+    let status = json!({"status": rollout.pool_status(&pool["metadata"]["generation"])});
     recorder.say(Method::PATCH, &format!("{POOL}/status?fieldManager=mco"), MERGE, &status).await;
 }
 

@@ -7,6 +7,7 @@ use std::{
 
 use http::Method;
 use serde_json::{Value, json};
+use testkit::rollout::{NODES, SAMPLE_CONFIGS, SAMPLE_RENDERED, configuration, pool_status};
 use tokio::time::sleep;
 
 use crate::{
@@ -19,7 +20,6 @@ use crate::{
 const ROLE: &str = "machineconfiguration.openshift.io/role";
 const CONFIGS: &str = "/apis/machineconfiguration.openshift.io/v1/machineconfigs";
 pub(crate) const POOL: &str = "/apis/machineconfiguration.openshift.io/v1/machineconfigpools/worker";
-const NODES: i64 = 3;
 
 /// Works until it is dropped, at a pace of its own.
 pub(crate) async fn run(server: Server, seed: u64) {
@@ -58,12 +58,8 @@ fn step(server: &Server) -> bool {
         if !configs.iter().any(|config| config["metadata"]["name"] == rendered.as_str()) {
             render(server, &rendered, &parts);
         }
-        let source = |part: &&Arc<Value>| {
-            let name = &part["metadata"]["name"];
-            json!({"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig", "name": name})
-        };
-        let sources: Vec<Value> = parts.iter().map(source).collect();
-        let spec = json!({"spec": {"configuration": {"name": rendered, "source": sources}}});
+        let names = parts.iter().filter_map(|part| part["metadata"]["name"].as_str());
+        let spec = json!({"spec": {"configuration": configuration(&rendered, names)}});
         let answer = server.act("mco", Method::PATCH, &format!("{POOL}?fieldManager=mco"), MERGE, &spec);
         report(server, &answer.body, 0);
         return true;
@@ -88,11 +84,9 @@ fn step(server: &Server) -> bool {
 /// What rendered configs are called: what went into it decides. What the pool began with keeps its name.
 fn name(parts: &[&Arc<Value>], pool: &Value) -> String {
     let mut hasher = DefaultHasher::new();
-    let own = ["00-worker", "01-worker-kubelet", "97-worker-generated-kubelet", "99-worker-ssh"];
-    let is_original =
-        parts.len() == own.len() && parts.iter().all(|part| own.iter().any(|own| part["metadata"]["name"] == *own));
-    if is_original {
-        return "rendered-worker-d9366560000b5d89c5825f832fda0bd6".to_owned();
+    let is_sample = |part: &&Arc<Value>| SAMPLE_CONFIGS.iter().any(|name| part["metadata"]["name"] == *name);
+    if parts.len() == SAMPLE_CONFIGS.len() && parts.iter().all(is_sample) {
+        return SAMPLE_RENDERED.to_owned();
     }
     parts.iter().for_each(|part| part["spec"].to_string().hash(&mut hasher));
     pool["metadata"]["name"].to_string().hash(&mut hasher);
@@ -110,19 +104,6 @@ fn render(server: &Server, name: &str, parts: &[&Arc<Value>]) {
 }
 
 fn report(server: &Server, pool: &Value, updated: i64) {
-    let done = updated == NODES;
-    let condition = |kind: &str, holds: bool| json!({"type": kind, "status": if holds { "True" } else { "False" }});
-    let paused = pool["spec"]["paused"] == true;
-    let mut status = json!({
-        "observedGeneration": pool["metadata"]["generation"],
-        "machineCount": NODES,
-        "updatedMachineCount": updated,
-        "readyMachineCount": updated,
-        "degradedMachineCount": 0,
-        "conditions": [condition("Updated", done), condition("Updating", !done && !paused), condition("Degraded", false)],
-    });
-    if done {
-        status["configuration"] = pool["spec"]["configuration"].clone();
-    }
+    let status = pool_status(pool, updated);
     server.act("mco", Method::PATCH, &format!("{POOL}/status?fieldManager=mco"), MERGE, &json!({"status": status}));
 }

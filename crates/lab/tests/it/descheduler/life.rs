@@ -16,7 +16,7 @@ async fn kill(pid: u32) {
     let log = folder.path().join("log");
     let args = vec!["-KILL".to_owned(), pid.to_string()];
     let kill = Companion::spawn("kill", Path::new("kill"), args, folder.path(), &log).unwrap();
-    eventually(|| "kill has run".into(), async || kill.exit_status()).await;
+    eventually("kill has run", async || kill.exit_status()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -188,5 +188,5 @@ profiles:
     lab.tainted(&[COLD, HOT, MILD]).await;
 
     drop(stand_in);
-    eventually(|| "it is killed".into(), async || (!is_alive(pid)).then_some(())).await;
+    eventually("it is killed", async || (!is_alive(pid)).then_some(())).await;
 }

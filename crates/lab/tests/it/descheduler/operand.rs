@@ -26,7 +26,7 @@ impl Lab {
             let counts = ["replicas", "updatedReplicas", "readyReplicas", "availableReplicas"].map(count);
             (is_current && is_it && counts == [replicas; 4]).then_some(deployment)
         };
-        eventually(|| format!("{replicas} replicas for generation {generation}"), shown).await
+        eventually(format!("{replicas} replicas for generation {generation}"), shown).await
     }
 }
 
@@ -59,7 +59,7 @@ async fn the_policy_is_seen_in_the_cluster_and_a_refusal_that_is_only_logged_cha
     lab.change(json!({"mode": "Predictive"})).await;
     let cycles = || std::fs::read_to_string(stand_in.log()).unwrap().matches("category=\"overutilized\"").count();
     let before = cycles();
-    eventually(|| "the old descheduler goes on".into(), async || (cycles() > before + 2).then_some(())).await;
+    eventually("the old descheduler goes on", async || (cycles() > before + 2).then_some(())).await;
     let requests = lab.cluster.audit().writes_since(mark, &lab.client).await.unwrap();
     let ours: Vec<_> = requests.iter().filter(|request| request.user == STAND_IN).collect();
     assert!(ours.is_empty(), "{ours:?}");

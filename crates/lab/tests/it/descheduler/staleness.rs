@@ -63,7 +63,7 @@ impl Alone {
     async fn records(&self) {
         let expected: BTreeMap<String, f64> = [("cold".into(), 0.0), ("hot".into(), 1.0), ("mild".into(), 0.0)].into();
         let recorded = async || (self.ask(SCORE, "").await? == expected).then_some(());
-        eventually(|| format!("{} are recorded", self.settings.signals), recorded).await;
+        eventually(format!("{} are recorded", self.settings.signals), recorded).await;
     }
 }
 
@@ -103,7 +103,7 @@ async fn scores_end_soon_after_the_last_scrape_whatever_they_are_made_of_and_ave
 
     feed.stop();
     let late = now() + prometheus::LATEST.div_f64(TIME_SCALE).as_secs_f64();
-    eventually(|| "90 s are over".into(), async || (now() > late).then_some(())).await;
+    eventually("90 s are over", async || (now() > late).then_some(())).await;
     for alone in &all {
         let found = alone.ask(SCORE, &format!("&time={late}")).await.unwrap();
         assert!(found.is_empty(), "{} over {:?}: {found:?}", alone.settings.signals, alone.settings.window);
@@ -119,7 +119,7 @@ async fn scores_end_soon_after_the_last_scrape_whatever_they_are_made_of_and_ave
     let (crash, last) = (now(), alone.settings.oldest());
     feed.stop();
     alone.run(&program);
-    eventually(|| "Prometheus is back".into(), async || alone.ask("up", "").await).await;
+    eventually("Prometheus is back", async || alone.ask("up", "").await).await;
     let at = |age: Duration| format!("&time={}", crash + age.as_secs_f64());
     assert!(!alone.ask(SCORE, &at(Duration::ZERO)).await.unwrap().is_empty(), "it remembers");
     let by_default = format!("{}&lookback_delta=5m", at(last));
@@ -143,13 +143,13 @@ async fn no_eviction_comes_later_than_90_seconds_after_the_last_scrape() {
         || std::fs::read_to_string(stand_in.log()).unwrap_or_default().matches("error getting node usage").count();
     let goes_on = async || {
         let before = evictions();
-        eventually(|| "evictions go on".into(), async || (evictions() > before + 3).then_some(())).await;
+        eventually("evictions go on", async || (evictions() > before + 3).then_some(())).await;
     };
     let abandons = async |from: Instant| {
         let is_late = async || (from.elapsed() >= prometheus::LATEST.div_f64(TIME_SCALE)).then_some(());
-        eventually(|| "90 s are over".into(), is_late).await;
+        eventually("90 s are over", is_late).await;
         let (evicted, abandoned) = (evictions(), cycles());
-        eventually(|| "two cycles are abandoned".into(), async || (cycles() >= abandoned + 2).then_some(())).await;
+        eventually("two cycles are abandoned", async || (cycles() >= abandoned + 2).then_some(())).await;
         assert_eq!(evictions(), evicted, "an eviction by values that are older than 90 s");
     };
 

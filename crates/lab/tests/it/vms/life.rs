@@ -9,7 +9,7 @@ use lab::{launcher, vm::VmController};
 use serde_json::json;
 
 use super::{Lab, Observer, USER, fast, gate, node, reason, slow, status};
-use crate::platform::eventually;
+use testkit::eventually;
 
 /// Holds L22, L23 and L24.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -28,7 +28,7 @@ async fn a_vm_is_started_loaded_stopped_started_and_deleted() {
 
     lab.change("a", json!({"utilization": {"cpu": "0.9"}})).await;
     let shows_it = async || (lab.pods_of("a").await[0].annotations()[launcher::CPU_UTILIZATION] == "0.9").then_some(());
-    eventually(|| "the pod shows its utilisation".into(), shows_it).await;
+    eventually("the pod shows its utilisation", shows_it).await;
     lab.reach("a", "shows it", |vm| super::status(vm).cpu_utilization.as_deref() == Some("0.9")).await;
     assert_eq!(lab.pods_of("a").await[0].name_any(), pod.name_any(), "it is the same pod");
 
@@ -76,11 +76,11 @@ async fn deleting_a_vm_always_succeeds() {
     drop(controller);
     lab.vms.delete("away", &DeleteParams::default()).await.unwrap();
     let is_going = async || lab.pods_of("away").await[0].metadata.deletion_timestamp.is_some().then_some(());
-    eventually(|| "the garbage collector deletes the pod".into(), is_going).await;
+    eventually("the garbage collector deletes the pod", is_going).await;
     let _controller = lab.controller(slow()).await;
     lab.no_pod("away").await;
     let left = async || lab.vms.list(&ListParams::default()).await.unwrap().items.is_empty().then_some(());
-    eventually(|| "no VM is left".into(), left).await;
+    eventually("no VM is left", left).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -117,7 +117,7 @@ async fn a_vm_whose_stored_object_makes_no_sense_fails_alone() {
             let condition = vm.data["status"]["conditions"][0]["reason"].as_str().map(str::to_owned);
             (vm.data["status"]["phase"] == "Failed" && condition.as_deref() == Some("InvalidSpec")).then_some(())
         };
-        eventually(|| format!("{name} fails"), failed).await;
+        eventually(format!("{name} fails"), failed).await;
     }
     // And then nobody asks again and again.
     assert_eq!(lab.requests_at_rest().await, Vec::<String>::new());

@@ -7,7 +7,7 @@ use kube::api::ListParams;
 use lab::vm::Settings;
 
 use super::{Lab, Observer, USER, fast, moments, node};
-use crate::platform::eventually;
+use testkit::eventually;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn migrations_keep_to_the_limits_of_node_and_cluster() {
@@ -55,7 +55,7 @@ async fn hundreds_of_vms_that_rest_cost_no_request() {
         };
         (vms.items.len() == VMS && vms.items.iter().all(is_settled)).then_some(())
     };
-    eventually(|| format!("{VMS} VMs run"), all_run).await;
+    eventually(format!("{VMS} VMs run"), all_run).await;
     assert_eq!(*controller.state().borrow(), lab::vm::State { is_ready: true, vms: VMS, migrations: 0 });
 
     assert_eq!(lab.requests_at_rest().await, Vec::<String>::new());

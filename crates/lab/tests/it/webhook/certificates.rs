@@ -9,7 +9,7 @@ use lab::webhook::{Certificates, NAME};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 
 use super::{EVICTIONS, Lab, triggered};
-use crate::platform::eventually;
+use testkit::eventually;
 
 /// L36: no rotation, and every call failed between the installation and the first `caBundle`.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -20,16 +20,13 @@ async fn certificates_are_renewed_and_read_again_while_requests_go_on() {
     let webhook = lab.webhook(Certificates::Own { lifetime: Duration::from_secs(6) }).await;
     lab.is_asked(&pod).await;
     let (mut bundles, mut requests) = (BTreeSet::new(), 0);
-    eventually(
-        || "three renewals".into(),
-        async || {
-            bundles.insert(lab.bundle().await);
-            let all = join_all((0..8).map(|_| lab.try_eviction(&pod))).await;
-            requests += all.len();
-            all.into_iter().for_each(|answer| assert_eq!(answer, expected, "after {} bundles", bundles.len()));
-            (bundles.len() > 3).then_some(())
-        },
-    )
+    eventually("three renewals", async || {
+        bundles.insert(lab.bundle().await);
+        let all = join_all((0..8).map(|_| lab.try_eviction(&pod))).await;
+        requests += all.len();
+        all.into_iter().for_each(|answer| assert_eq!(answer, expected, "after {} bundles", bundles.len()));
+        (bundles.len() > 3).then_some(())
+    })
     .await;
     assert!(requests > 50, "{requests}");
     drop(webhook);
@@ -56,7 +53,7 @@ async fn certificates_are_renewed_and_read_again_while_requests_go_on() {
     for name in ["ca.crt", "tls.key"] {
         std::fs::copy(other.path().join(name), path(name)).unwrap();
     }
-    eventually(|| "the new CA is written".into(), async || (lab.bundle().await == new.as_bytes()).then_some(())).await;
+    eventually("the new CA is written", async || (lab.bundle().await == new.as_bytes()).then_some(())).await;
     lab.is_asked(&pod).await;
 }
 
@@ -73,7 +70,7 @@ async fn a_configuration_that_somebody_deletes_is_written_again_at_once() {
         let before = all.get(NAME).await.unwrap().uid();
         all.delete(NAME, &DeleteParams::default()).await.unwrap();
         let is_back = async || all.get_opt(NAME).await.unwrap().filter(|found| found.uid() != before);
-        eventually(|| "the configuration is back".into(), is_back).await;
+        eventually("the configuration is back", is_back).await;
         assert_eq!(lab.bundle().await, bundle);
         lab.is_asked(&pod).await;
     }

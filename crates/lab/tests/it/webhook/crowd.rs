@@ -8,7 +8,7 @@ use kube::{ResourceExt, api::ListParams};
 use lab::{vm::Settings, webhook::Certificates};
 
 use super::{EVICTIONS, Lab, cause, cluster_with_nodes, in_progress, triggered};
-use crate::replay::{Moment, Observer, Seen, node, status};
+use testkit::replay::{Moment, Observer, Seen, node, status};
 
 /// Hundreds of migrations, a few at a time, on a machine that does other things too.
 const PATIENCE: Duration = Duration::from_secs(300);

@@ -27,9 +27,9 @@ async fn with_the_vm_controller_evictions_move_vms_and_deletions_succeed_even_wi
         };
         assert!(message.ends_with("Eviction triggered evacuation of VMI \"default/a\""), "{message}");
         let moved = async || Some(lab.settled("default", "a").await).filter(|(_, now)| *now != node);
-        eventually(|| format!("the VM moves after {how}"), moved).await;
+        eventually(format!("the VM moves after {how}"), moved).await;
         let old = async || lab.pods.get_opt(&pod).await.unwrap().is_none().then_some(());
-        eventually(|| format!("the source goes after {how}"), old).await;
+        eventually(format!("the source goes after {how}"), old).await;
     }
 
     lab.goes("default", "a").await;
@@ -51,7 +51,7 @@ async fn with_the_vm_controller_evictions_move_vms_and_deletions_succeed_even_wi
     lab.settled("default", "c").await;
     for name in ["one", "two"] {
         let is_gone = async || spaces.get_opt(name).await.unwrap().is_none().then_some(());
-        eventually(|| format!("namespace {name} goes"), is_gone).await;
+        eventually(format!("namespace {name} goes"), is_gone).await;
     }
 }
 
@@ -91,7 +91,7 @@ async fn an_eviction_is_shown_on_the_pod_while_it_lasts_and_can_be_repeated_when
     cordon(false).await;
     assert_eq!(lab.evict(&pod).await, Some(triggered(EVICTIONS, "default/f")));
     let moved = async || Some(lab.settled("default", "f").await).filter(|(now, _)| *now != pod);
-    eventually(|| "the VM moves".into(), moved).await;
+    eventually("the VM moves", moved).await;
 }
 
 impl Lab {
@@ -110,7 +110,7 @@ impl Lab {
                 && !pods[0].annotations().contains_key(launcher::EVICTION_IN_PROGRESS);
             is_settled.then_some((status.pod_name?, status.node_name?))
         };
-        eventually(|| format!("VM {namespace}/{name} runs as one pod"), check).await
+        eventually(format!("VM {namespace}/{name} runs as one pod"), check).await
     }
 
     /// Deletes a VM and waits until it and its pods are gone.
@@ -122,7 +122,7 @@ impl Lab {
             let pods = self.pods.list(&selector).await.unwrap().items;
             (pods.is_empty() && vms.get_opt(name).await.unwrap().is_none()).then_some(())
         };
-        eventually(|| format!("VM {namespace}/{name} goes"), is_gone).await;
+        eventually(format!("VM {namespace}/{name} goes"), is_gone).await;
     }
 
     /// Deletes a namespace and waits until VMs and pods in it are gone. The rest takes a while.
@@ -136,6 +136,6 @@ impl Lab {
             let (vms, pods) = (vms.list(&all).await.unwrap().items, pods.list(&all).await.unwrap().items);
             (vms.is_empty() && pods.is_empty()).then_some(())
         };
-        eventually(|| format!("namespace {name} becomes empty"), is_empty).await;
+        eventually(format!("namespace {name} becomes empty"), is_empty).await;
     }
 }

@@ -4,19 +4,21 @@ use devcluster::Mark;
 use serde_json::{Value, json};
 
 use super::{DESCHEDULER, PSI_ITEM, SWAP_ITEM, interval, no_psi};
-use crate::{
+use crate::webhook::Gate;
+use testkit::{
+    configs::{condition, is_waiting_for_nodes, item, phase, reason},
+    eventually,
     platform::{DENSITY, LOAD_AWARE, Platform, descheduler, machine_config},
-    pools::{PSI, SWAP},
-    running::{Running, condition, eventually, is_waiting_for_nodes, item, phase, reason},
-    webhook::Gate,
+    rollout::{PSI, SWAP},
+    running_operator::RunningOperator,
 };
 
 /// An operator that applies a plan and has got as far as asking for its first write.
-async fn held_at_its_first_write() -> (Platform, Running, Gate, Mark) {
+async fn held_at_its_first_write() -> (Platform, RunningOperator, Gate, Mark) {
     let platform = Platform::shared().await;
     let gate = Gate::closed().await;
     gate.webhook.protect(&platform, &machine_config(PSI, json!({}))).await;
-    let operator = Running::start(&platform).await;
+    let operator = RunningOperator::start(&platform).await;
     let mark = platform.mark().await;
     platform.configure(LOAD_AWARE, json!({"action": "Apply"})).await;
     gate.reached().await;
@@ -62,7 +64,7 @@ async fn a_configuration_that_is_deleted_in_the_middle_of_an_apply_stops_it_too(
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rollout_that_is_under_way_is_followed_under_dry_run_too_and_nothing_is_written() {
     let platform = Platform::shared().await;
-    let operator = Running::start(&platform).await;
+    let operator = RunningOperator::start(&platform).await;
     platform.configure(LOAD_AWARE, json!({"action": "Apply"})).await;
     platform.until(LOAD_AWARE, "waiting for nodes", is_waiting_for_nodes).await;
     platform.roll(&[PSI], 1).await;
@@ -96,7 +98,7 @@ async fn ignored_and_resumed(platform: &Platform, from: &str, action: &str) {
 #[tokio::test(flavor = "multi_thread")]
 async fn ignoring_is_possible_in_every_phase_rolls_nothing_back_and_can_be_ended() {
     let platform = Platform::shared().await;
-    let operator = Running::start(&platform).await;
+    let operator = RunningOperator::start(&platform).await;
     platform.configure(LOAD_AWARE, json!({"action": "DryRun"})).await;
     ignored_and_resumed(&platform, "ReviewRequired", "DryRun").await;
     platform.until_phase(LOAD_AWARE, "ReviewRequired").await;
@@ -128,7 +130,7 @@ async fn ignoring_is_possible_in_every_phase_rolls_nothing_back_and_can_be_ended
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_ignored_takes_part_in_nothing() {
     let platform = Platform::shared().await;
-    let operator = Running::start(&platform).await;
+    let operator = RunningOperator::start(&platform).await;
     platform.complete(LOAD_AWARE, json!({"options": no_psi()}), &[]).await;
     platform.complete(DENSITY, json!({}), &[SWAP]).await;
     platform.configure(LOAD_AWARE, json!({"action": "Ignore"})).await;
@@ -166,7 +168,7 @@ async fn takes_note(platform: &Platform, profile: &str, timeout: &str, arrives_i
 #[tokio::test(flavor = "multi_thread")]
 async fn every_phase_takes_note_of_an_edit_of_the_spec() {
     let platform = Platform::shared().await;
-    let operator = Running::start(&platform).await;
+    let operator = RunningOperator::start(&platform).await;
     platform.until_phase(LOAD_AWARE, "Ignored").await;
     takes_note(&platform, LOAD_AWARE, "1h", "Ignored").await;
     platform.configure(LOAD_AWARE, json!({"action": "DryRun"})).await;

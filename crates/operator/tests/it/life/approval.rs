@@ -3,9 +3,10 @@
 use serde_json::{Value, json};
 
 use super::{DENSITY_ITEM, DESCHEDULER, interval, no_psi, no_swap};
-use crate::{
+use testkit::{
+    configs::{condition, item, phase, reason},
     platform::{DENSITY, LOAD_AWARE, Platform, descheduler, hyper_converged},
-    running::{Running, condition, item, phase, reason},
+    running_operator::RunningOperator,
 };
 
 const STALE: &str = "Plan is stale: target resources have been modified since plan generation. Please regenerate the \
@@ -24,7 +25,7 @@ fn is_mismatched(config: &Value) -> bool {
 #[tokio::test(flavor = "multi_thread")]
 async fn only_the_plan_that_the_approval_names_is_applied() {
     let platform = Platform::shared().await;
-    let operator = Running::start(&platform).await;
+    let operator = RunningOperator::start(&platform).await;
     let another = "0".repeat(64);
     platform.configure(LOAD_AWARE, json!({"action": "DryRun", "options": no_psi()})).await;
     let planned = platform.until_phase(LOAD_AWARE, "ReviewRequired").await;
@@ -56,7 +57,7 @@ async fn only_the_plan_that_the_approval_names_is_applied() {
 async fn an_approval_given_beforehand_applies_at_once() {
     let platform = Platform::shared().await;
     platform.configure(LOAD_AWARE, json!({"action": "Apply", "options": no_psi()})).await;
-    let operator = Running::start(&platform).await;
+    let operator = RunningOperator::start(&platform).await;
     let applied = platform.until_phase(LOAD_AWARE, "Completed").await;
     assert_eq!(applied["metadata"]["generation"], 1, "nobody had to say anything else");
     assert_eq!(item(&applied, DESCHEDULER)["message"], "Applied successfully");
@@ -69,7 +70,7 @@ async fn a_plan_without_changes_is_in_force_at_once_and_writes_nothing() {
     let platform = Platform::shared().await;
     let as_wanted = json!({"higherWorkloadDensity": {"memoryOvercommitPercentage": 120}});
     platform.apply("admin", &hyper_converged(as_wanted), "").await;
-    let operator = Running::start(&platform).await;
+    let operator = RunningOperator::start(&platform).await;
     platform.until_phase(DENSITY, "Ignored").await;
     let mark = platform.mark().await;
     for action in ["DryRun", "Apply"] {
@@ -89,7 +90,7 @@ async fn a_plan_without_changes_is_in_force_at_once_and_writes_nothing() {
 async fn a_plan_whose_target_has_moved_says_so_and_is_not_applied_unless_told_to() {
     let platform = Platform::shared().await;
     platform.apply("admin", &descheduler(json!({"deschedulingIntervalSeconds": 3600, "profiles": []})), "").await;
-    let operator = Running::start(&platform).await;
+    let operator = RunningOperator::start(&platform).await;
     platform.configure(LOAD_AWARE, json!({"action": "DryRun", "options": no_psi()})).await;
     let planned = platform.until_phase(LOAD_AWARE, "ReviewRequired").await;
 
@@ -124,7 +125,7 @@ async fn a_plan_whose_target_has_moved_says_so_and_is_not_applied_unless_told_to
 async fn a_target_that_moved_and_moved_back_leaves_the_plan_as_good_as_it_was() {
     let platform = Platform::shared().await;
     platform.apply("admin", &descheduler(json!({"deschedulingIntervalSeconds": 3600, "profiles": []})), "").await;
-    let operator = Running::start(&platform).await;
+    let operator = RunningOperator::start(&platform).await;
     platform.configure(LOAD_AWARE, json!({"action": "DryRun", "options": no_psi()})).await;
     let planned = platform.until_phase(LOAD_AWARE, "ReviewRequired").await;
     platform.patch("admin", &interval(600)).await;

@@ -1,18 +1,18 @@
 //! The usual way: offered, planned, approved, rolled out, watched.
 
 use serde_json::json;
-
-use crate::{
+use testkit::{
+    configs::{condition, item},
     platform::{LOAD_AWARE, Platform, descheduler},
-    pools::PSI,
-    running::{Running, condition, item},
+    rollout::PSI,
+    running_operator::RunningOperator,
 };
 
 /// W4, D23, D29: a pool that says it is updated of what was before is waited for.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_profile_is_offered_planned_approved_rolled_out_and_watched() {
     let platform = Platform::shared().await;
-    let operator = Running::start(&platform).await;
+    let operator = RunningOperator::start(&platform).await;
 
     platform.until_phase(LOAD_AWARE, "Ignored").await;
     platform.configure(LOAD_AWARE, json!({"action": "DryRun"})).await;

@@ -4,10 +4,11 @@
 use serde_json::{Value, json};
 
 use super::DENSITY_ITEM;
-use crate::{
+use testkit::{
+    configs::{condition, item, phase, reason},
     platform::{DENSITY, Platform, hyper_converged},
-    pools::SWAP,
-    running::{Running, condition, item, phase, reason},
+    rollout::SWAP,
+    running_operator::RunningOperator,
 };
 
 const DRIFT: &str = "InputDependencyDrift";
@@ -20,7 +21,7 @@ fn ratio(percent: i32) -> Value {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_we_set_by_default_and_others_change_is_reviewed_and_resolves_itself_when_set_back() {
     let platform = Platform::shared().await;
-    let operator = Running::start(&platform).await;
+    let operator = RunningOperator::start(&platform).await;
     platform.complete(DENSITY, json!({}), &[SWAP]).await;
     let mark = platform.mark().await;
     let merging = |ksm: Value| hyper_converged(json!({"ksmConfiguration": ksm}));
@@ -75,7 +76,7 @@ async fn what_we_set_by_default_and_others_change_is_reviewed_and_resolves_itsel
 #[tokio::test(flavor = "multi_thread")]
 async fn what_the_options_fix_drifts_the_ordinary_way() {
     let platform = Platform::shared().await;
-    let operator = Running::start(&platform).await;
+    let operator = RunningOperator::start(&platform).await;
     let options = json!({"virtHigherDensity": {
         "enableSwap": false,
         "memoryToRequestRatio": 110,
@@ -99,7 +100,7 @@ async fn what_the_options_fix_drifts_the_ordinary_way() {
 #[tokio::test(flavor = "multi_thread")]
 async fn page_merging_that_the_options_turn_off_and_others_turn_on_is_told() {
     let platform = Platform::shared().await;
-    let operator = Running::start(&platform).await;
+    let operator = RunningOperator::start(&platform).await;
     let merging = hyper_converged(json!({"ksmConfiguration": {"nodeLabelSelector": {}}}));
     for (ksm, told) in [
         (json!({"enabled": false}), "Drifted"),

@@ -3,10 +3,11 @@
 use serde_json::{Value, json};
 
 use super::{DESCHEDULER, PSI_ITEM, SWAP_ITEM, catch_up, events::until_event, interval, no_psi};
-use crate::{
+use testkit::{
+    configs::{condition, is_waiting_for_nodes, item, phase, reason},
     platform::{DENSITY, LOAD_AWARE, Platform, descheduler, machine_config},
-    pools::{PSI, SWAP},
-    running::{Running, condition, is_waiting_for_nodes, item, phase, reason},
+    rollout::{PSI, SWAP},
+    running_operator::RunningOperator,
 };
 
 fn culprit<'a>(config: &'a Value, name: &str) -> &'a str {
@@ -17,7 +18,7 @@ fn culprit<'a>(config: &'a Value, name: &str) -> &'a str {
 #[tokio::test(flavor = "multi_thread")]
 async fn whatever_we_manage_is_watched_and_recovers_when_it_is_set_back() {
     let platform = Platform::shared().await;
-    let operator = Running::start(&platform).await;
+    let operator = RunningOperator::start(&platform).await;
     platform.complete(LOAD_AWARE, json!({}), &[PSI]).await;
     let mark = platform.mark().await;
     let customized = |name: &str, value: Value| descheduler(json!({"profileCustomizations": {name: value}}));
@@ -66,7 +67,7 @@ async fn whatever_we_manage_is_watched_and_recovers_when_it_is_set_back() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deleted_target_is_drift_and_a_new_one_like_it_is_not() {
     let platform = Platform::shared().await;
-    let operator = Running::start(&platform).await;
+    let operator = RunningOperator::start(&platform).await;
     platform.complete(LOAD_AWARE, json!({"options": no_psi()}), &[]).await;
     let applied = platform.get(&descheduler(Value::Null)).await;
     let mark = platform.mark().await;
@@ -87,7 +88,7 @@ async fn a_deleted_target_is_drift_and_a_new_one_like_it_is_not() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_last_field_of_a_map_that_is_set_back_by_hand_is_no_longer_drift() {
     let platform = Platform::shared().await;
-    let operator = Running::start(&platform).await;
+    let operator = RunningOperator::start(&platform).await;
     platform.complete(DENSITY, json!({}), &[SWAP]).await;
     let ignition = |version: &str| machine_config(SWAP, json!({"config": {"ignition": {"version": version}}}));
     platform.patch("kubectl-edit", &ignition("3.4.0")).await;
@@ -102,7 +103,7 @@ async fn the_last_field_of_a_map_that_is_set_back_by_hand_is_no_longer_drift() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_others_set_beside_our_fields_is_no_drift() {
     let platform = Platform::shared().await;
-    let operator = Running::start(&platform).await;
+    let operator = RunningOperator::start(&platform).await;
     let before = platform.complete(LOAD_AWARE, json!({"options": no_psi()}), &[]).await;
     let mark = platform.mark().await;
     let mut beside = descheduler(json!({
@@ -131,7 +132,7 @@ async fn what_others_set_beside_our_fields_is_no_drift() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pool_that_rolls_for_other_reasons_concerns_nobody_and_reverts_nothing() {
     let platform = Platform::shared().await;
-    let operator = Running::start(&platform).await;
+    let operator = RunningOperator::start(&platform).await;
     platform.complete(LOAD_AWARE, json!({}), &[PSI]).await;
     let mark = platform.mark().await;
     for action in ["Apply", "DryRun"] {
@@ -162,7 +163,7 @@ async fn a_pool_that_rolls_for_other_reasons_concerns_nobody_and_reverts_nothing
 #[tokio::test(flavor = "multi_thread")]
 async fn drift_of_a_finished_item_is_told_while_the_nodes_still_roll() {
     let platform = Platform::shared().await;
-    let operator = Running::start(&platform).await;
+    let operator = RunningOperator::start(&platform).await;
     platform.configure(LOAD_AWARE, json!({"action": "Apply"})).await;
     platform.until(LOAD_AWARE, "waiting for nodes", is_waiting_for_nodes).await;
     platform.patch("kubectl-edit", &interval(180)).await;
@@ -189,7 +190,7 @@ async fn drift_of_a_finished_item_is_told_while_the_nodes_still_roll() {
 #[tokio::test(flavor = "multi_thread")]
 async fn pressure_metrics_that_are_turned_off_go_from_the_nodes_too() {
     let platform = Platform::shared().await;
-    let operator = Running::start(&platform).await;
+    let operator = RunningOperator::start(&platform).await;
     platform.complete(LOAD_AWARE, json!({}), &[PSI]).await;
     platform.configure(LOAD_AWARE, json!({"action": "DryRun", "options": no_psi()})).await;
     let planned = platform.until_phase(LOAD_AWARE, "ReviewRequired").await;

@@ -3,11 +3,12 @@
 use serde_json::{Value, json};
 
 use super::{DESCHEDULER, PSI_ITEM, interval};
-use crate::{
+use crate::webhook::Webhook;
+use testkit::{
+    eventually,
     platform::{LOAD_AWARE, Platform},
-    pools::PSI,
-    running::{Running, eventually},
-    webhook::Webhook,
+    rollout::PSI,
+    running_operator::RunningOperator,
 };
 
 const EVENTS: &str = "/apis/events.k8s.io/v1/namespaces/default/events";
@@ -37,7 +38,7 @@ pub(super) async fn until_event(platform: &Platform, expected: &str) {
 #[tokio::test(flavor = "multi_thread")]
 async fn events_tell_every_phase_every_item_and_who_changed_what() {
     let platform = Platform::shared().await;
-    let operator = Running::start(&platform).await;
+    let operator = RunningOperator::start(&platform).await;
     platform.until_phase(LOAD_AWARE, "Ignored").await;
     platform.configure(LOAD_AWARE, json!({"action": "DryRun"})).await;
     platform.until_phase(LOAD_AWARE, "ReviewRequired").await;
@@ -112,7 +113,7 @@ async fn events_that_are_refused_stop_nothing() {
         "reportingInstance": "probe",
     });
     webhook.protect(&platform, &probe).await;
-    let operator = Running::start(&platform).await;
+    let operator = RunningOperator::start(&platform).await;
     platform.complete(LOAD_AWARE, json!({}), &[PSI]).await;
     platform.patch("kubectl-edit", &interval(180)).await;
     platform.until_phase(LOAD_AWARE, "Drifted").await;

@@ -5,11 +5,13 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::{DESCHEDULER, PSI_ITEM};
-use crate::{
+use crate::webhook::Webhook;
+use testkit::{
+    configs::{condition, is_waiting_for_nodes, item, reason},
+    eventually,
     platform::{LOAD_AWARE, Platform, descheduler, machine_config},
-    pools::PSI,
-    running::{Running, condition, eventually, is_waiting_for_nodes, item, reason},
-    webhook::Webhook,
+    rollout::PSI,
+    running_operator::RunningOperator,
 };
 
 fn status<'a>(config: &'a Value, kind: &str) -> &'a str {
@@ -22,7 +24,7 @@ async fn a_refused_item_ends_the_plan_or_only_itself_as_the_failure_policy_says(
     let platform = Platform::shared().await;
     let webhook = Webhook::against_writes("frozen until Monday").await;
     webhook.protect(&platform, &machine_config(PSI, json!({}))).await;
-    let operator = Running::looking_every(&platform, Duration::from_millis(300)).await;
+    let operator = RunningOperator::rechecking_every(&platform, Duration::from_millis(300)).await;
 
     platform.configure(LOAD_AWARE, json!({"action": "Apply"})).await;
     let failed = platform.until_phase(LOAD_AWARE, "Failed").await;
@@ -65,7 +67,7 @@ async fn an_item_that_is_refused_when_planned_fails_the_plan_and_the_others_are_
     let platform = Platform::shared().await;
     let webhook = Webhook::start("no deschedulers here").await;
     webhook.protect(&platform, &descheduler(json!({"profiles": []}))).await;
-    let operator = Running::start(&platform).await;
+    let operator = RunningOperator::start(&platform).await;
     let mark = platform.mark().await;
     platform.configure(LOAD_AWARE, json!({"action": "Apply"})).await;
     let failed = platform.until_phase(LOAD_AWARE, "Failed").await;
@@ -86,7 +88,7 @@ async fn an_item_that_is_refused_when_planned_fails_the_plan_and_the_others_are_
 #[tokio::test(flavor = "multi_thread")]
 async fn a_wait_that_takes_too_long_fails_its_item_although_nothing_is_heard() {
     let platform = Platform::shared().await;
-    let operator = Running::start(&platform).await;
+    let operator = RunningOperator::start(&platform).await;
     let timeout = "Timeout waiting for resource to become healthy (waited 1s, timeout 1s): MachineConfigPool 'worker' \
                    is processing changes (Updated: 3/3, Ready: 3/3)";
     platform.configure(LOAD_AWARE, json!({"action": "Apply", "waitTimeout": "1s"})).await;
@@ -107,7 +109,7 @@ async fn a_wait_that_takes_too_long_fails_its_item_although_nothing_is_heard() {
     platform.configure(LOAD_AWARE, json!({"failurePolicy": "Abort", "waitTimeout": "2s"})).await;
     let waiting = platform.until(LOAD_AWARE, "waiting for nodes", is_waiting_for_nodes).await;
     operator.stop().await;
-    let operator = Running::start(&platform).await;
+    let operator = RunningOperator::start(&platform).await;
     let failed = platform.until_phase(LOAD_AWARE, "Failed").await;
     let since = |config: &Value| item(config, PSI_ITEM)["waitingSince"].clone();
     assert_eq!(since(&failed), since(&waiting));
@@ -118,7 +120,7 @@ async fn a_wait_that_takes_too_long_fails_its_item_although_nothing_is_heard() {
 #[tokio::test(flavor = "multi_thread")]
 async fn every_wait_has_a_clock_of_its_own() {
     let platform = Platform::shared().await;
-    let operator = Running::start(&platform).await;
+    let operator = RunningOperator::start(&platform).await;
     let start = Instant::now();
     let limit = Duration::from_secs(2);
     platform.complete(LOAD_AWARE, json!({"waitTimeout": "2s"}), &[PSI]).await;
@@ -136,7 +138,7 @@ async fn every_wait_has_a_clock_of_its_own() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pool_that_is_degraded_or_paused_is_waited_for_and_says_so() {
     let platform = Platform::shared().await;
-    let operator = Running::start(&platform).await;
+    let operator = RunningOperator::start(&platform).await;
     platform.configure(LOAD_AWARE, json!({"action": "Apply"})).await;
     platform.until(LOAD_AWARE, "waiting for nodes", is_waiting_for_nodes).await;
     platform.roll(&[PSI], 1).await;

@@ -3,10 +3,11 @@
 use serde_json::{Value, json};
 
 use super::{DESCHEDULER, PSI_ITEM, interval, limits, no_psi};
-use crate::{
+use testkit::{
+    configs::{condition, is_waiting_for_nodes, item, phase, reason},
     platform::{LOAD_AWARE, Platform, descheduler},
-    pools::PSI,
-    running::{Running, condition, is_waiting_for_nodes, item, phase, reason},
+    rollout::PSI,
+    running_operator::RunningOperator,
 };
 
 const DRIFT: &str = "InputDependencyDrift";
@@ -32,7 +33,7 @@ async fn live_limits(platform: &Platform) -> Value {
 #[tokio::test(flavor = "multi_thread")]
 async fn changed_migration_limits_lead_to_a_new_plan_that_waits_for_a_person() {
     let platform = Platform::shared().await;
-    let operator = Running::start(&platform).await;
+    let operator = RunningOperator::start(&platform).await;
     platform.complete(LOAD_AWARE, json!({}), &[PSI]).await;
     platform.patch("kubectl-edit", &interval(180)).await;
     platform.until_phase(LOAD_AWARE, "Drifted").await;
@@ -83,7 +84,7 @@ async fn changed_migration_limits_lead_to_a_new_plan_that_waits_for_a_person() {
 #[tokio::test(flavor = "multi_thread")]
 async fn any_new_generation_acknowledges_a_forced_review_and_nothing_else_does() {
     let platform = Platform::shared().await;
-    let operator = Running::start(&platform).await;
+    let operator = RunningOperator::start(&platform).await;
     // Not even the will to overwrite what others do.
     let spec = json!({"options": no_psi(), "bypassOptimisticLock": true});
     platform.complete(LOAD_AWARE, spec, &[]).await;
@@ -110,7 +111,7 @@ async fn any_new_generation_acknowledges_a_forced_review_and_nothing_else_does()
 #[tokio::test(flavor = "multi_thread")]
 async fn limits_that_are_set_back_resolve_the_review_by_themselves() {
     let platform = Platform::shared().await;
-    let operator = Running::start(&platform).await;
+    let operator = RunningOperator::start(&platform).await;
     platform.complete(LOAD_AWARE, json!({"options": no_psi()}), &[]).await;
     let mark = platform.mark().await;
     platform.patch("admin", &limits(10, 2)).await;
@@ -131,7 +132,7 @@ async fn limits_that_are_set_back_resolve_the_review_by_themselves() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_change_without_consequences_does_nothing_and_is_remembered() {
     let platform = Platform::shared().await;
-    let operator = Running::start(&platform).await;
+    let operator = RunningOperator::start(&platform).await;
     platform.patch("admin", &limits(10, 2)).await;
     platform.complete(LOAD_AWARE, json!({"options": no_psi()}), &[]).await;
     let mark = platform.mark().await;
@@ -152,7 +153,7 @@ async fn a_change_without_consequences_does_nothing_and_is_remembered() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_limit_that_is_fixed_in_the_options_is_not_followed_and_the_other_is() {
     let platform = Platform::shared().await;
-    let operator = Running::start(&platform).await;
+    let operator = RunningOperator::start(&platform).await;
     let options = json!({"loadAware": {"enablePSIMetrics": false, "evictionLimitTotal": 7}});
     platform.complete(LOAD_AWARE, json!({"options": options}), &[]).await;
     platform.patch("admin", &limits(10, 2)).await;
@@ -168,7 +169,7 @@ async fn a_limit_that_is_fixed_in_the_options_is_not_followed_and_the_other_is()
 #[tokio::test(flavor = "multi_thread")]
 async fn an_edit_of_the_limits_themselves_is_drift_and_no_changed_input() {
     let platform = Platform::shared().await;
-    let operator = Running::start(&platform).await;
+    let operator = RunningOperator::start(&platform).await;
     platform.complete(LOAD_AWARE, json!({"options": no_psi()}), &[]).await;
     platform.patch("kubectl-edit", &descheduler(json!({"evictionLimits": {"total": 3}}))).await;
     let drifted = platform.until_phase(LOAD_AWARE, "Drifted").await;
@@ -180,7 +181,7 @@ async fn an_edit_of_the_limits_themselves_is_drift_and_no_changed_input() {
 #[tokio::test(flavor = "multi_thread")]
 async fn limits_that_change_during_a_rollout_are_for_the_next_plan() {
     let platform = Platform::shared().await;
-    let operator = Running::start(&platform).await;
+    let operator = RunningOperator::start(&platform).await;
     platform.configure(LOAD_AWARE, json!({"action": "Apply"})).await;
     platform.until(LOAD_AWARE, "waiting for nodes", is_waiting_for_nodes).await;
     platform.patch("admin", &limits(10, 2)).await;

@@ -3,9 +3,11 @@
 use serde_json::{Value, json};
 
 use super::no_psi;
-use crate::{
+use testkit::{
+    configs::{condition, config, item, phase, reason},
+    eventually,
     platform::{DENSITY, LOAD_AWARE, Platform},
-    running::{Running, condition, config, eventually, item, phase, reason},
+    running_operator::RunningOperator,
 };
 
 /// Stores a configuration as an older API server might have, without a look at it.
@@ -34,7 +36,7 @@ async fn a_malformed_object_is_told_what_is_wrong_with_it_and_stops_nobody_else(
     store(&platform, DENSITY, 2, json!({"action": "Apply", "options": too_high})).await;
     let timeout = json!({"action": "Apply", "waitTimeout": "abc", "options": no_psi(), "failurePolicy": "Abort"});
     store(&platform, LOAD_AWARE, 3, timeout).await;
-    let operator = Running::start(&platform).await;
+    let operator = RunningOperator::start(&platform).await;
 
     // One that can be read, up to its timeout.
     platform.until_phase(LOAD_AWARE, "Completed").await;
@@ -74,7 +76,7 @@ async fn invalid_options_are_not_looked_at_again_until_they_are_edited() {
     let platform = Platform::shared().await;
     let too_high = json!({"virtHigherDensity": {"enableSwap": true, "memoryToRequestRatio": 500}});
     store(&platform, DENSITY, 1, json!({"action": "Apply", "options": too_high})).await;
-    let operator = Running::looking_every(&platform, std::time::Duration::from_millis(200)).await;
+    let operator = RunningOperator::rechecking_every(&platform, std::time::Duration::from_millis(200)).await;
     platform.complete(LOAD_AWARE, json!({"options": no_psi()}), &[]).await;
     platform.until_phase(DENSITY, "PrerequisiteFailed").await;
     let mark = platform.mark().await;

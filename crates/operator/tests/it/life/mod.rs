@@ -23,10 +23,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use devcluster::Request;
 use serde_json::{Value, json};
-
-use crate::{
+use testkit::{
+    eventually,
     platform::{Platform, descheduler, hyper_converged},
-    running::eventually,
 };
 
 /// The items of the plans.

@@ -3,10 +3,12 @@
 use serde_json::{Value, json};
 
 use super::no_psi;
-use crate::{
+use crate::webhook::Webhook;
+use testkit::{
+    configs::{config, phase},
+    eventually,
     platform::{DENSITY, LOAD_AWARE, Platform},
-    running::{Running, config, eventually, phase},
-    webhook::Webhook,
+    running_operator::RunningOperator,
 };
 
 const CONFIGS: &str = "/apis/advisor.kubevirt.io/v1alpha1/virtplatformconfigs";
@@ -44,7 +46,7 @@ async fn names(platform: &Platform) -> Vec<String> {
 #[tokio::test(flavor = "multi_thread")]
 async fn every_advertised_profile_is_offered_and_offered_again_when_it_is_deleted() {
     let platform = Platform::shared().await;
-    let operator = Running::start(&platform).await;
+    let operator = RunningOperator::start(&platform).await;
     for profile in [LOAD_AWARE, DENSITY] {
         let offered = platform.until_phase(profile, "Ignored").await;
         let (annotations, labels) = texts(profile);
@@ -84,7 +86,7 @@ async fn older_words_of_ours_are_refreshed_and_those_of_others_are_not() {
     older["metadata"]["labels"] = json!({CATEGORY: "older-word", "team": "platform"});
     let uri = format!("{CONFIGS}?fieldManager=virt-advisor-operator");
     platform.request("POST", &uri, Some("application/json"), older).await;
-    let mut edit = config(LOAD_AWARE, json!({}));
+    let mut edit = testkit::configs::config(LOAD_AWARE, json!({}));
     edit["metadata"]["annotations"] = json!({IMPACT: "ask the platform team first"});
     platform.patch("kubectl-edit", &edit).await;
     // And one that somebody made on their own, in words of their own.
@@ -92,7 +94,7 @@ async fn older_words_of_ours_are_refreshed_and_those_of_others_are_not() {
     own["metadata"]["annotations"] = json!({DESCRIPTION: "words of their own"});
     platform.apply("admin", &own, "").await;
 
-    let operator = Running::start(&platform).await;
+    let operator = RunningOperator::start(&platform).await;
     let (texts, labels) = texts(LOAD_AWARE);
     let refreshed = |config: &Value| config["metadata"]["annotations"][DESCRIPTION] == texts[DESCRIPTION];
     let config = platform.until(LOAD_AWARE, "refreshed", refreshed).await;
@@ -104,10 +106,10 @@ async fn older_words_of_ours_are_refreshed_and_those_of_others_are_not() {
     operator.stop().await;
 
     // Edited while nobody runs, and removed while somebody does: neither is undone.
-    let mut edit = crate::running::config(LOAD_AWARE, json!({}));
+    let mut edit = testkit::configs::config(LOAD_AWARE, json!({}));
     edit["metadata"]["annotations"] = json!({DESCRIPTION: "words of the platform team"});
     platform.patch("kubectl-edit", &edit).await;
-    let operator = Running::start(&platform).await;
+    let operator = RunningOperator::start(&platform).await;
     platform.configure(DENSITY, json!({"action": "DryRun"})).await;
     platform.until_phase(DENSITY, "ReviewRequired").await;
     edit["metadata"]["annotations"] = json!({IMPACT: null});
@@ -127,7 +129,7 @@ async fn an_offer_that_is_refused_is_made_again() {
     let probe = config(DENSITY, json!({}));
     webhook.protect(&platform, &probe).await;
     let mark = platform.mark().await;
-    let operator = Running::start(&platform).await;
+    let operator = RunningOperator::start(&platform).await;
     eventually("it was tried more than once", async || {
         let requests = platform.requests_since(mark).await;
         (requests.iter().filter(|request| request.verb == "create").count() > 2).then_some(())

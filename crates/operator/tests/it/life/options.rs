@@ -3,10 +3,11 @@
 use serde_json::{Value, json};
 
 use super::{DESCHEDULER, SWAP_ITEM, interval, no_psi, no_swap};
-use crate::{
+use testkit::{
+    configs::{is_waiting_for_nodes, item, reason},
     platform::{DENSITY, LOAD_AWARE, Platform, descheduler, hyper_converged, machine_config},
-    pools::{PSI, SWAP},
-    running::{Running, is_waiting_for_nodes, item, reason},
+    rollout::{PSI, SWAP},
+    running_operator::RunningOperator,
 };
 
 fn load_aware(options: Value) -> Value {
@@ -21,7 +22,7 @@ fn density(options: Value) -> Value {
 #[tokio::test(flavor = "multi_thread")]
 async fn options_edited_during_the_review_lead_to_another_plan_and_the_old_one_is_never_applied() {
     let platform = Platform::shared().await;
-    let operator = Running::start(&platform).await;
+    let operator = RunningOperator::start(&platform).await;
     platform.configure(LOAD_AWARE, json!({"action": "DryRun", "options": no_psi()})).await;
     let first = platform.until_phase(LOAD_AWARE, "ReviewRequired").await;
 
@@ -56,7 +57,7 @@ async fn options_edited_during_the_review_lead_to_another_plan_and_the_old_one_i
 #[tokio::test(flavor = "multi_thread")]
 async fn every_option_of_load_aware_rebalancing_takes_effect_after_completion() {
     let platform = Platform::shared().await;
-    let operator = Running::start(&platform).await;
+    let operator = RunningOperator::start(&platform).await;
     platform.complete(LOAD_AWARE, json!({"options": no_psi()}), &[]).await;
     for (option, value, path, expected) in [
         ("deschedulingIntervalSeconds", json!(120), "/spec/deschedulingIntervalSeconds", json!(120)),
@@ -81,7 +82,7 @@ async fn every_option_of_load_aware_rebalancing_takes_effect_after_completion() 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_option_of_higher_density_takes_effect_after_completion() {
     let platform = Platform::shared().await;
-    let operator = Running::start(&platform).await;
+    let operator = RunningOperator::start(&platform).await;
     platform.complete(DENSITY, json!({"options": no_swap()}), &[]).await;
     let (ratio, selector) =
         ("/spec/higherWorkloadDensity/memoryOvercommitPercentage", "/spec/ksmConfiguration/nodeLabelSelector");
@@ -114,7 +115,7 @@ async fn every_option_of_higher_density_takes_effect_after_completion() {
 #[tokio::test(flavor = "multi_thread")]
 async fn after_completion_a_dry_run_plans_and_writes_nothing() {
     let platform = Platform::shared().await;
-    let operator = Running::start(&platform).await;
+    let operator = RunningOperator::start(&platform).await;
     platform.complete(LOAD_AWARE, json!({"options": no_psi()}), &[]).await;
     let mark = platform.mark().await;
     platform.configure(LOAD_AWARE, json!({"action": "DryRun"})).await;

@@ -4,9 +4,11 @@ use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{DESCHEDULER, interval, no_psi};
-use crate::{
+use testkit::{
+    configs::{condition, item, reason},
+    eventually,
     platform::{LOAD_AWARE, Platform, descheduler},
-    running::{Running, condition, eventually, item, reason},
+    running_operator::RunningOperator,
 };
 
 /// Writes down reverts that happened so many seconds ago.
@@ -34,7 +36,7 @@ fn reverts(config: &Value) -> usize {
 #[tokio::test(flavor = "multi_thread")]
 async fn drift_is_reverted_on_request_and_every_revert_is_counted() {
     let platform = Platform::shared().await;
-    let operator = Running::start(&platform).await;
+    let operator = RunningOperator::start(&platform).await;
     platform.complete(LOAD_AWARE, json!({"options": no_psi(), "bypassOptimisticLock": true}), &[]).await;
     let mark = platform.mark().await;
     platform.patch("kubectl-edit", &interval(180)).await;
@@ -66,7 +68,7 @@ async fn drift_is_reverted_on_request_and_every_revert_is_counted() {
 #[tokio::test(flavor = "multi_thread")]
 async fn after_three_reverts_in_ten_minutes_the_operator_gives_up_until_the_spec_is_edited() {
     let platform = Platform::shared().await;
-    let operator = Running::start(&platform).await;
+    let operator = RunningOperator::start(&platform).await;
     platform.complete(LOAD_AWARE, json!({"options": no_psi(), "bypassOptimisticLock": true}), &[]).await;
     reverted(&platform, &[500, 400, 300]).await;
     let mark = platform.mark().await;
@@ -99,7 +101,7 @@ async fn after_three_reverts_in_ten_minutes_the_operator_gives_up_until_the_spec
 #[tokio::test(flavor = "multi_thread")]
 async fn without_the_request_or_without_the_approval_nothing_is_reverted() {
     let platform = Platform::shared().await;
-    let operator = Running::start(&platform).await;
+    let operator = RunningOperator::start(&platform).await;
     platform.complete(LOAD_AWARE, json!({"options": no_psi()}), &[]).await;
     let mark = platform.mark().await;
     for spec in [json!({"action": "Apply"}), json!({"action": "DryRun", "bypassOptimisticLock": true})] {

@@ -6,11 +6,13 @@ use devcluster::Request;
 use serde_json::{Value, json};
 
 use super::{PSI_ITEM, catch_up};
-use crate::{
+use crate::webhook::Gate;
+use testkit::{
+    configs::{is_waiting_for_nodes, item},
+    eventually,
     platform::{DENSITY, LOAD_AWARE, Platform, hyper_converged},
-    pools::{PSI, SWAP},
-    running::{Running, eventually, is_waiting_for_nodes, item},
-    webhook::Gate,
+    rollout::{PSI, SWAP},
+    running_operator::RunningOperator,
 };
 
 const RECHECKS: usize = 4;
@@ -28,7 +30,7 @@ fn reads(requests: &[Request]) -> BTreeMap<String, usize> {
 #[tokio::test(flavor = "multi_thread")]
 async fn two_plans_in_force_cost_one_read_per_named_object_and_recheck_and_no_write() {
     let platform = Platform::shared().await;
-    let operator = Running::looking_every(&platform, Duration::from_secs(1)).await;
+    let operator = RunningOperator::rechecking_every(&platform, Duration::from_secs(1)).await;
     platform.complete(LOAD_AWARE, json!({}), &[PSI]).await;
     platform.complete(DENSITY, json!({}), &[PSI, SWAP]).await;
     let versions = async || {
@@ -78,7 +80,7 @@ async fn two_plans_in_force_cost_one_read_per_named_object_and_recheck_and_no_wr
 #[tokio::test(flavor = "multi_thread")]
 async fn a_status_that_others_report_causes_no_request_at_all() {
     let platform = Platform::shared().await;
-    let operator = Running::start(&platform).await;
+    let operator = RunningOperator::start(&platform).await;
     platform.complete(LOAD_AWARE, json!({}), &[PSI]).await;
     platform.complete(DENSITY, json!({}), &[PSI, SWAP]).await;
     let mark = platform.mark().await;
@@ -105,7 +107,7 @@ async fn a_status_that_others_report_causes_no_request_at_all() {
 async fn one_life_of_a_plan_costs_at_most_thirty_requests() {
     let platform = Platform::shared().await;
     let mark = platform.mark().await;
-    let operator = Running::start(&platform).await;
+    let operator = RunningOperator::start(&platform).await;
     platform.until_phase(LOAD_AWARE, "Ignored").await;
     platform.configure(LOAD_AWARE, json!({"action": "DryRun"})).await;
     platform.until_phase(LOAD_AWARE, "ReviewRequired").await;
@@ -132,7 +134,7 @@ async fn what_happens_while_a_plan_joins_a_watch_is_not_missed() {
     let platform = Platform::shared().await;
     let gate = Gate::closed().await;
     gate.webhook.protect(&platform, &hyper_converged(json!({}))).await;
-    let operator = Running::start(&platform).await;
+    let operator = RunningOperator::start(&platform).await;
     platform.complete(LOAD_AWARE, json!({}), &[PSI]).await;
     platform.configure(DENSITY, json!({"action": "Apply"})).await;
     gate.reached().await;

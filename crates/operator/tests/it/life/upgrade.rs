@@ -4,15 +4,16 @@ use operator::Settings;
 use serde_json::{Value, json};
 
 use super::{DESCHEDULER, catch_up, interval, no_psi};
-use crate::{
+use testkit::{
+    configs::{condition, item, phase, reason},
     platform::{LOAD_AWARE, Platform, descheduler},
-    running::{Running, condition, item, phase, reason},
+    running_operator::RunningOperator,
 };
 
 const UPGRADE: &str = "UpgradeAvailable";
 
-async fn version(platform: &Platform, version: &str) -> Running {
-    Running::start_with(platform, Settings { version: version.into(), ..Settings::default() }).await
+async fn version(platform: &Platform, version: &str) -> RunningOperator {
+    RunningOperator::start_with(platform, Settings { version: version.into(), ..Settings::default() }).await
 }
 
 /// Leaves behind what an operator of version v0.0.1 would that ran the descheduler every two minutes where this one

@@ -7,10 +7,11 @@ use operator::{LeaseSettings, Settings};
 use serde_json::json;
 
 use super::{DESCHEDULER, interval};
-use crate::{
+use testkit::{
+    configs::item,
     platform::{LOAD_AWARE, Platform},
-    pools::PSI,
-    running::{OPERATOR, Running, item},
+    rollout::PSI,
+    running_operator::{OPERATOR, RunningOperator},
 };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -18,7 +19,7 @@ async fn every_request_of_the_operator_says_that_it_is_the_operators_and_of_whic
     let platform = Platform::shared().await;
     let mark = platform.mark().await;
     let lease = Some(LeaseSettings::new(NAMESPACE.to_owned()));
-    let operator = Running::start_with(&platform, Settings { lease, ..Settings::default() }).await;
+    let operator = RunningOperator::start_with(&platform, Settings { lease, ..Settings::default() }).await;
     platform.complete(LOAD_AWARE, json!({}), &[PSI]).await;
     platform.patch("kubectl-edit", &interval(180)).await;
     let drifted = platform.until_phase(LOAD_AWARE, "Drifted").await;

@@ -6,10 +6,12 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{DENSITY_ITEM, DESCHEDULER};
-use crate::{
+use testkit::{
+    configs::{condition, item, reason},
+    eventually,
     platform::{DENSITY, LOAD_AWARE, Platform, descheduler, hyper_converged, machine_config},
-    pools::{PSI, SWAP},
-    running::{Running, condition, eventually, item, reason},
+    rollout::{PSI, SWAP},
+    running_operator::RunningOperator,
 };
 
 const RECHECK: Duration = Duration::from_millis(300);
@@ -83,7 +85,7 @@ async fn every_descheduler_version_comes_into_force_and_is_watched_without_a_loo
             if existing {
                 configured_by_hand(&platform).await;
             }
-            let operator = Running::looking_every(&platform, RECHECK).await;
+            let operator = RunningOperator::rechecking_every(&platform, RECHECK).await;
             platform.complete(LOAD_AWARE, json!({}), &[PSI]).await;
             // What the options fix drifts the ordinary way.
             let options = json!({"virtHigherDensity": {"memoryToRequestRatio": 150, "ksmConfiguration": {}}});

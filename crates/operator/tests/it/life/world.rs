@@ -5,9 +5,11 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{DENSITY_ITEM, DESCHEDULER, limits, no_psi, no_swap};
-use crate::{
+use testkit::{
+    configs::{condition, item, phase, reason},
+    eventually,
     platform::{DENSITY, LOAD_AWARE, Platform, descheduler, hyper_converged},
-    running::{Running, condition, eventually, item, phase, reason},
+    running_operator::RunningOperator,
 };
 
 const DRIFT: &str = "InputDependencyDrift";
@@ -27,7 +29,7 @@ async fn namespace(platform: &Platform, name: &str) {
 async fn what_is_missing_is_named_and_the_plan_goes_on_as_soon_as_it_appears() {
     let platform = Platform::with(&[]).await;
     // Even our own definition may come later than we.
-    let operator = Running::start(&platform).await;
+    let operator = RunningOperator::start(&platform).await;
     platform.install().await;
     platform.until_phase(LOAD_AWARE, "Ignored").await;
     platform.configure(LOAD_AWARE, json!({"action": "DryRun"})).await;
@@ -55,13 +57,13 @@ async fn what_is_missing_is_named_and_the_plan_goes_on_as_soon_as_it_appears() {
     operator.stop().await;
 
     // Nothing tells of namespaces, so this takes until the next look.
-    let operator = Running::looking_every(&platform, Duration::from_millis(300)).await;
+    let operator = RunningOperator::rechecking_every(&platform, Duration::from_millis(300)).await;
     namespace(&platform, "openshift-kube-descheduler-operator").await;
     platform.until_phase(LOAD_AWARE, "ReviewRequired").await;
     operator.stop().await;
 
     // Without HyperConverged its defaults hold. When it is installed later, the plan follows.
-    let operator = Running::start(&platform).await;
+    let operator = RunningOperator::start(&platform).await;
     platform.complete(LOAD_AWARE, json!({"options": no_psi()}), &[]).await;
     namespace(&platform, "openshift-cnv").await;
     platform.define("hyperconverged-v1beta1.yaml").await;
@@ -80,7 +82,7 @@ async fn a_component_that_is_upgraded_or_vanishes_leads_to_a_new_plan_and_a_forc
     namespace(&platform, "openshift-kube-descheduler-operator").await;
     namespace(&platform, "openshift-cnv").await;
     platform.apply("admin", &hyper_converged(json!({})), "").await;
-    let operator = Running::start(&platform).await;
+    let operator = RunningOperator::start(&platform).await;
     platform.complete(LOAD_AWARE, json!({"options": no_psi()}), &[]).await;
     let mark = platform.mark().await;
 
@@ -121,7 +123,7 @@ async fn a_plan_in_review_follows_a_component_that_is_upgraded_meanwhile() {
     let platform = Platform::with(&["kubedescheduler-4.19.yaml"]).await;
     platform.install().await;
     namespace(&platform, "openshift-kube-descheduler-operator").await;
-    let operator = Running::start(&platform).await;
+    let operator = RunningOperator::start(&platform).await;
     platform.configure(LOAD_AWARE, json!({"action": "DryRun", "options": no_psi()})).await;
     let old = platform.until_phase(LOAD_AWARE, "ReviewRequired").await;
     let profiles = |config: &Value| item(config, DESCHEDULER).pointer("/desiredState/spec/profiles").cloned();
@@ -140,7 +142,7 @@ async fn hyper_converged_is_followed_into_its_new_version() {
     namespace(&platform, "openshift-kube-descheduler-operator").await;
     namespace(&platform, "openshift-cnv").await;
     platform.apply("admin", &hyper_converged(json!({})), "").await;
-    let operator = Running::start(&platform).await;
+    let operator = RunningOperator::start(&platform).await;
     platform.complete(LOAD_AWARE, json!({"options": no_psi()}), &[]).await;
     platform.complete(DENSITY, json!({"options": no_swap()}), &[]).await;
     let mark = platform.mark().await;

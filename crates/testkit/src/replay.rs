@@ -29,14 +29,13 @@ use tokio::{
     time::timeout,
 };
 
-use crate::wait::within;
+use crate::eventually;
 
-const PATIENCE: Duration = Duration::from_secs(60);
 /// Between lists that an API server does not answer.
 const PAUSE: Duration = Duration::from_millis(20);
 
 #[derive(Debug, Clone)]
-pub(crate) enum Seen {
+pub enum Seen {
     Vm(Arc<VirtualMachine>),
     Pod(Arc<Pod>),
     PodGone(String),
@@ -73,7 +72,7 @@ impl Record {
 
 type Shared = Arc<Record>;
 
-pub(crate) struct Observer {
+pub struct Observer {
     vms: Api<VirtualMachine>,
     pods: Api<Pod>,
     record: Shared,
@@ -137,7 +136,7 @@ where
 
 impl Observer {
     /// Sees everything that happens from when it returns.
-    pub(crate) async fn start(client: &Client) -> Observer {
+    pub async fn start(client: &Client) -> Observer {
         let (record, mut tasks) = (Shared::default(), JoinSet::new());
         let (begun, mut begins) = channel(2);
         let (vms, pods) = (Api::default_namespaced(client.clone()), Api::default_namespaced(client.clone()));
@@ -149,7 +148,7 @@ impl Observer {
     }
 
     /// Waits until the cluster is so, by what is seen.
-    pub(crate) async fn until(&self, patience: Duration, what: &str, is_so: impl Fn(&Moment) -> bool) -> Moment {
+    pub async fn until(&self, patience: Duration, what: &str, is_so: impl Fn(&Moment) -> bool) -> Moment {
         let (mut moment, mut known) = (Moment::default(), 0);
         let wait = async {
             loop {
@@ -168,12 +167,12 @@ impl Observer {
     }
 
     /// As far as it was seen.
-    pub(crate) fn so_far(&self) -> History {
+    pub fn so_far(&self) -> History {
         History::of(&self.record.reel.lock().unwrap())
     }
 
     /// Waits until everything that happened so far was seen.
-    pub(crate) async fn history(&self) -> History {
+    pub async fn history(&self) -> History {
         let vms = self.vms.list(&ListParams::default()).await.unwrap();
         let pods = self.pods.list(&ListParams::default()).await.unwrap();
         let now: BTreeSet<u64> = vms.iter().map(revision_of).chain(pods.iter().map(revision_of)).collect();
@@ -184,15 +183,15 @@ impl Observer {
             let are_all_there = last.vms.len() == vms.items.len() && last.pods.len() == pods.items.len();
             (now.is_subset(&seen) && are_all_there).then_some(history)
         };
-        within(PATIENCE, || "everything is seen".into(), is_seen).await
+        eventually("everything is seen", is_seen).await
     }
 }
 
 /// The cluster at one revision.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Moment {
-    pub(crate) vms: BTreeMap<String, Arc<VirtualMachine>>,
-    pub(crate) pods: BTreeMap<String, Arc<Pod>>,
+pub struct Moment {
+    pub vms: BTreeMap<String, Arc<VirtualMachine>>,
+    pub pods: BTreeMap<String, Arc<Pod>>,
     /// The pods of each VM.
     played: BTreeMap<String, BTreeSet<String>>,
     marked: BTreeSet<String>,
@@ -225,7 +224,7 @@ impl Moment {
     }
 
     /// Whether there are so many VMs, each runs as one pod, and nothing is under way.
-    pub(crate) fn rests(&self, count: usize) -> bool {
+    pub fn rests(&self, count: usize) -> bool {
         let is_one = |vm: &Arc<VirtualMachine>| {
             let status = status(vm);
             let pod = status.pod_name.and_then(|name| self.pods.get(&name));
@@ -238,7 +237,7 @@ impl Moment {
     }
 
     /// The nodes that VMs are being moved away from, one for each.
-    pub(crate) fn migrations(&self) -> Vec<String> {
+    pub fn migrations(&self) -> Vec<String> {
         let is_migrating = |vm: &&Arc<VirtualMachine>| {
             let named = status(vm).pod_name;
             let pods = self.played.get(&vm.name_any()).into_iter().flatten().filter_map(|pod| self.pods.get(pod));
@@ -249,15 +248,14 @@ impl Moment {
 }
 
 /// One revision, and what it changed.
-pub(crate) struct Step<'a> {
-    #[allow(dead_code, reason = "not every test asks when")]
-    pub(crate) at: Instant,
-    pub(crate) seen: &'a Seen,
+pub struct Step<'a> {
+    pub at: Instant,
+    pub seen: &'a Seen,
     /// The VM that it is about, as it was.
-    pub(crate) vm_before: Option<Arc<VirtualMachine>>,
+    pub vm_before: Option<Arc<VirtualMachine>>,
     is_new_pod: bool,
     vm: String,
-    pub(crate) now: &'a Moment,
+    pub now: &'a Moment,
 }
 
 impl Step<'_> {
@@ -316,7 +314,7 @@ impl Step<'_> {
     }
 }
 
-pub(crate) struct History {
+pub struct History {
     events: Vec<Event>,
     gaps: Vec<Range<u64>>,
 }
@@ -328,14 +326,14 @@ impl History {
         History { events, gaps: reel.gaps.clone() }
     }
 
-    pub(crate) fn last(&self) -> Moment {
+    pub fn last(&self) -> Moment {
         let mut moment = Moment::default();
         self.events.iter().for_each(|event| moment.put(event.seen.clone()));
         moment
     }
 
     /// Shows every revision of which everything is known.
-    pub(crate) fn each(&self, mut look: impl FnMut(&Step<'_>)) {
+    pub fn each(&self, mut look: impl FnMut(&Step<'_>)) {
         let mut now = Moment::default();
         for Event { revision, at, seen } in &self.events {
             let vm = match seen {
@@ -355,7 +353,7 @@ impl History {
 
     /// What holds whatever happens: a VM changes its place in one write; no target is made without a mark; the limits are
     /// kept.
-    pub(crate) fn check(&self, settings: &Settings) {
+    pub fn check(&self, settings: &Settings) {
         self.each(|step| {
             step.check_limits(settings);
             step.check_move();
@@ -365,7 +363,7 @@ impl History {
 
     /// What holds as long as nobody kills pods: a VM that runs goes on running, and counts as one pod that runs, on that
     /// pod's node.
-    pub(crate) fn check_counted(&self) {
+    pub fn check_counted(&self) {
         self.each(|step| {
             step.check_running();
             step.check_counted();
@@ -373,15 +371,15 @@ impl History {
     }
 }
 
-pub(crate) fn status(vm: &VirtualMachine) -> VirtualMachineStatus {
+pub fn status(vm: &VirtualMachine) -> VirtualMachineStatus {
     vm.status.clone().unwrap_or_default()
 }
 
-pub(crate) fn node(vm: &VirtualMachine) -> String {
+pub fn node(vm: &VirtualMachine) -> String {
     status(vm).node_name.unwrap_or_default()
 }
 
-pub(crate) fn node_of(pod: &Pod) -> String {
+pub fn node_of(pod: &Pod) -> String {
     pod.spec.as_ref().and_then(|spec| spec.node_name.clone()).unwrap_or_default()
 }
 

@@ -1,37 +1,34 @@
-//! The operator's account, with the rights that it is installed with and no others.
+//! The operator's service account with the permissions of `config/rbac`, and no others.
 
 use advisor::access::{self, NAMESPACE, SERVICE_ACCOUNT};
 use devcluster::Identity;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::{
-    platform::{Platform, documents, root},
-    running::{OPERATOR, eventually},
-};
+use crate::{eventually, files::rbac_documents, platform::Platform, running_operator::OPERATOR};
 
-/// One verb on the objects of one name, or on all of a kind.
+/// One verb on the object of a name, or on all of a kind.
 #[derive(Debug, Clone)]
-pub(crate) struct Right {
-    pub(crate) role: &'static str,
-    pub(crate) namespace: Option<&'static str>,
-    pub(crate) group: &'static str,
-    /// Its plural, and for a subresource a slash and its name.
-    pub(crate) resource: &'static str,
-    pub(crate) name: Option<String>,
-    pub(crate) verb: &'static str,
+pub struct Permission {
+    pub role: &'static str,
+    pub namespace: Option<&'static str>,
+    pub group: &'static str,
+    /// The plural name; for a subresource followed by a slash and its name.
+    pub resource: &'static str,
+    pub name: Option<String>,
+    pub verb: &'static str,
 }
 
 /// `patch machineconfigs 99-worker-psi-karg`
-impl std::fmt::Display for Right {
+impl std::fmt::Display for Permission {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} {}", self.verb, self.resource)?;
         self.name.as_ref().map_or(Ok(()), |name| write!(f, " {name}"))
     }
 }
 
-/// All that roles grant, taken apart.
-pub(crate) fn rights(roles: &[access::Role]) -> Vec<Right> {
-    let mut rights = Vec::new();
+/// What roles grant, one verb and one name at a time.
+pub fn permissions(roles: &[access::Role]) -> Vec<Permission> {
+    let mut permissions = Vec::new();
     for role in roles {
         for rule in &role.rules {
             let names: Vec<_> = match rule.names.as_slice() {
@@ -39,7 +36,7 @@ pub(crate) fn rights(roles: &[access::Role]) -> Vec<Right> {
                 names => names.iter().cloned().map(Some).collect(),
             };
             for (name, verb) in names.iter().flat_map(|name| rule.verbs.iter().map(move |verb| (name, *verb))) {
-                rights.push(Right {
+                permissions.push(Permission {
                     role: role.name,
                     namespace: role.namespace,
                     group: rule.group,
@@ -50,17 +47,12 @@ pub(crate) fn rights(roles: &[access::Role]) -> Vec<Right> {
             }
         }
     }
-    rights
-}
-
-/// The objects in a file of `config/rbac`.
-pub(crate) fn shipped(file: &str) -> Vec<Value> {
-    documents(&root().join("config/rbac").join(file))
+    permissions
 }
 
 impl Platform {
-    /// The operator's account. It is installed when it is first asked for.
-    pub(crate) async fn operator(&self) -> Identity {
+    /// The operator's service account. The first call installs it.
+    pub async fn operator(&self) -> Identity {
         self.account.get_or_init(|| self.install_account()).await;
         Identity::service_account(NAMESPACE, SERVICE_ACCOUNT)
     }
@@ -68,26 +60,26 @@ impl Platform {
     async fn install_account(&self) {
         let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
         self.apply("installer", &namespace, "").await;
-        for object in ["service_account.yaml", "role.yaml", "role_binding.yaml"].into_iter().flat_map(shipped) {
+        for object in ["service_account.yaml", "role.yaml", "role_binding.yaml"].into_iter().flat_map(rbac_documents) {
             self.apply("installer", &object, "").await;
         }
-        // The API server acts on roles a moment after it was told.
+        // The API server knows new roles with a delay.
         for role in access::operator() {
-            let right = rights(&[role]).swap_remove(0);
-            eventually("the roles count", async || self.may(OPERATOR, &right).await.then_some(())).await;
+            let permission = permissions(&[role]).swap_remove(0);
+            eventually("the roles are known", async || self.may(OPERATOR, &permission).await.then_some(())).await;
         }
     }
 
-    /// Whether somebody has a right, as the API server judges it.
-    pub(crate) async fn may(&self, user: &str, right: &Right) -> bool {
-        let (resource, subresource) = right.resource.split_once('/').unwrap_or((right.resource, ""));
+    /// Whether a user has a permission, by a SubjectAccessReview.
+    pub async fn may(&self, user: &str, permission: &Permission) -> bool {
+        let (resource, subresource) = permission.resource.split_once('/').unwrap_or((permission.resource, ""));
         let attributes = json!({
-            "verb": right.verb,
-            "group": right.group,
+            "verb": permission.verb,
+            "group": permission.group,
             "resource": resource,
             "subresource": subresource,
-            "name": right.name,
-            "namespace": right.namespace,
+            "name": permission.name,
+            "namespace": permission.namespace,
         });
         let review = json!({
             "apiVersion": "authorization.k8s.io/v1",

@@ -1,10 +1,10 @@
-//! What the tests ask of a descheduler.
+//! A KubeDescheduler object for tests.
 
 use lab::descheduler::names;
 use serde_json::{Value, json};
 
-/// As the profile writes it, but for the metric: the use of CPU, so that all three buckets occur.
-pub(crate) fn orders_to_balance() -> Value {
+/// As the profile writes it, except for the metric: CPU usage, so that nodes fall in all three classes.
+pub fn balancing_by_cpu() -> Value {
     json!({
         "apiVersion": "operator.openshift.io/v1", "kind": "KubeDescheduler",
         "metadata": {"name": "cluster", "namespace": names::NAMESPACE},

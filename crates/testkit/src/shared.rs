@@ -1,6 +1,6 @@
-//! Clusters that tests take, use alone and give back: starting an API server costs seconds, tidying one up does not.
+//! Clusters that tests use one after another: starting an API server takes seconds, removing objects does not.
 //!
-//! A test that changes definitions, or writes behind the API server's back, takes a cluster of its own instead.
+//! A test that changes definitions or writes to etcd takes a cluster of its own instead.
 
 use std::{
     ops::Deref,
@@ -10,24 +10,26 @@ use std::{
 use devcluster::Cluster;
 use serde_json::Value;
 
-use crate::{platform::Platform, running::eventually};
+use crate::{eventually, platform::Platform};
 
-/// Clusters that nobody uses at the moment. They end with the process.
+/// Clusters that no test uses at the moment. They end with the process.
 static IDLE: Mutex<Vec<Cluster>> = Mutex::new(Vec::new());
 
-/// A cluster that goes back where it came from, or ends with the value.
-pub(crate) struct Loan {
+/// A cluster that the next test uses, or that ends with the value.
+#[derive(Debug)]
+pub struct ReusableCluster {
     cluster: Option<Cluster>,
     is_shared: bool,
 }
 
-impl Loan {
-    pub(crate) fn own(cluster: Cluster) -> Loan {
-        Loan { cluster: Some(cluster), is_shared: false }
+impl ReusableCluster {
+    /// A cluster that ends with the value.
+    pub(crate) fn owned(cluster: Cluster) -> ReusableCluster {
+        ReusableCluster { cluster: Some(cluster), is_shared: false }
     }
 }
 
-impl Deref for Loan {
+impl Deref for ReusableCluster {
     type Target = Cluster;
 
     fn deref(&self) -> &Cluster {
@@ -35,14 +37,14 @@ impl Deref for Loan {
     }
 }
 
-impl Drop for Loan {
+impl Drop for ReusableCluster {
     fn drop(&mut self) {
         let cluster = self.cluster.take().filter(|_| self.is_shared);
         IDLE.lock().unwrap_or_else(PoisonError::into_inner).extend(cluster);
     }
 }
 
-/// What tests leave behind, in the order in which it has to go: webhooks first, for they may protect the rest.
+/// The collections that tests leave objects in, in the order of removal. Webhooks are first: they may forbid the rest.
 const LEFTOVERS: [&str; 7] = [
     "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations",
     "/apis/advisor.kubevirt.io/v1alpha1/virtplatformconfigs",
@@ -54,9 +56,9 @@ const LEFTOVERS: [&str; 7] = [
 ];
 
 impl Platform {
-    /// Everything installed, our own definition too, and no descheduler configured yet; on a cluster that other tests
-    /// use before and after.
-    pub(crate) async fn shared() -> Platform {
+    /// A cluster with all definitions, our own too, and all objects except a KubeDescheduler.
+    /// Other tests have used it before, and others use it later.
+    pub async fn shared() -> Platform {
         let idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let mut platform = match idle {
             Some(cluster) => {
@@ -75,8 +77,8 @@ impl Platform {
         platform
     }
 
-    /// Removes what tests leave behind. Our own definition has to be installed.
-    pub(crate) async fn tidy_up(&self) {
+    /// Removes what tests leave behind. Our own definition must be installed.
+    pub async fn tidy_up(&self) {
         for collection in LEFTOVERS {
             eventually(collection, async || {
                 let request = http::Request::delete(collection).body(Vec::new()).unwrap();

@@ -1,0 +1,21 @@
+//! What the tests of several crates share: waiting for a condition, clusters that look like OpenShift Virtualization, the
+//! operator under test, machine config rollouts, and an observer of pods and VMs.
+//!
+//! Everything here panics when a request fails: it is for tests and benchmarks only.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(missing_debug_implementations, reason = "a client cannot be printed")]
+
+pub mod audit;
+pub mod configs;
+mod eventually;
+pub mod files;
+pub mod kube_descheduler;
+pub mod platform;
+pub mod rbac;
+pub mod replay;
+pub mod rollout;
+pub mod running_operator;
+pub mod shared;
+
+pub use eventually::{eventually, within};
