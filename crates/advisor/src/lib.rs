@@ -1,13 +1,6 @@
 //! The domain of the advisor: from a profile, its options and facts about a cluster to a plan that a person can read and
 //! trust. Values in, values out; nothing here talks to anybody.
 
-// The tests share a stand-in for a cluster with the integration tests, which know this crate by its name.
-#[cfg(test)]
-extern crate self as advisor;
-#[cfg(test)]
-#[path = "../tests/world/mod.rs"]
-mod world;
-
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/dev/writing-a-profile.md")]
 #[derive(Debug)]
@@ -40,6 +33,8 @@ pub mod render;
 pub mod rollout;
 pub mod schema;
 pub mod session;
+#[cfg(any(test, feature = "test-util"))]
+pub mod world;
 pub mod writing;
 
 pub use access::Access;

@@ -10,18 +10,17 @@ use advisor::{
     machine::{NoPlan, Rhythm},
     profile, profiles,
     session::{Ask, Reply, Session, Setting},
+    world::{
+        World, arbitrary,
+        damage::{Damage, damage},
+        machine_config, ours, set_by,
+    },
     writing::{Do, Said},
 };
 use api::VirtPlatformConfig;
 use k8s_openapi::jiff::Timestamp;
 use proptest::{prelude::*, sample::Index};
 use serde_json::{Value, json};
-
-use crate::world::{
-    World, arbitrary,
-    damage::{Damage, damage},
-    machine_config, ours, set_by,
-};
 
 /// No round of attention takes more questions than this.
 const ASKS: usize = 100;

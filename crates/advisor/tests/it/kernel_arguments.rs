@@ -4,9 +4,10 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use advisor::kind::MACHINE_CONFIG;
-
-use crate::world::{ROLE, World, arbitrary, machine_config, ours, pool, set_by};
+use advisor::{
+    kind::MACHINE_CONFIG,
+    world::{ROLE, World, arbitrary, machine_config, ours, pool, set_by},
+};
 
 const LOAD_AWARE: &str = "load-aware-rebalancing";
 const PSI: &str = "99-worker-psi-karg";

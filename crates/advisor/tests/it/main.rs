@@ -6,5 +6,3 @@ mod bad_input;
 mod golden;
 mod kernel_arguments;
 mod properties;
-#[path = "../world/mod.rs"]
-mod world;

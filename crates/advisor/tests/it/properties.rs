@@ -5,14 +5,11 @@ use advisor::{
     kind::{HYPER_CONVERGED, MACHINE_CONFIG},
     kube_descheduler::Release,
     schema,
+    world::{World, arbitrary, definition, machine_config, ours, pool, set_by, spec_schema, stored, unknown_fields},
 };
 use api::names::FIELD_MANAGER;
 use proptest::{prelude::*, sample::Index};
 use serde_json::{Map, Value, json};
-
-use crate::world::{
-    World, arbitrary, definition, machine_config, ours, pool, set_by, spec_schema, stored, unknown_fields,
-};
 
 const LOAD_AWARE: &str = "load-aware-rebalancing";
 const HIGHER_DENSITY: &str = "virt-higher-density";

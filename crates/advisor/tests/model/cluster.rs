@@ -4,6 +4,7 @@
 use advisor::{
     Answer, Change, Facts, Intent, Outcome, Plan, Preview, Profile as _, Query,
     kind::MACHINE_CONFIG_POOL,
+    world::server_side_apply,
     writing::{Do, Said},
 };
 use api::{VirtPlatformConfig, names::FIELD_MANAGER, virt_platform_config::Options};
@@ -12,7 +13,6 @@ use serde_json::{Value, json};
 use crate::{
     hashed::{Hashed, digest},
     profile::{self, Part, ROLE, Toy},
-    server_side_apply,
 };
 
 #[derive(Debug, Clone, Hash, PartialEq)]

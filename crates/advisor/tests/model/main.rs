@@ -14,7 +14,4 @@ mod operator;
 mod profile;
 mod rules;
 mod scenarios;
-#[path = "../world/server_side_apply.rs"]
-#[allow(dead_code, reason = "the other tests use the rest")]
-mod server_side_apply;
 mod world;

@@ -3,14 +3,9 @@
 //!
 //! `BAD_INPUT=n` tries n cases; `BAD_INPUT_SEED=s` begins with this one, which replays it.
 
-#[path = "../../../advisor/tests/world/arbitrary.rs"]
-#[allow(dead_code, reason = "shared with other tests")]
-mod arbitrary;
-#[path = "../../../advisor/tests/world/damage.rs"]
-mod damage;
-
 use std::time::{Duration, Instant};
 
+use advisor::world::damage;
 use proptest::{
     prelude::*,
     strategy::ValueTree,

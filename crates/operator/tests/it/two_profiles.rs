@@ -2,16 +2,13 @@
 
 use std::time::Duration;
 
-use advisor::machine::Rhythm;
+use advisor::{
+    machine::Rhythm,
+    world::sharing::{LEFT, LEFT_AND_RIGHT, LEFT_MANAGER, RIGHT, RIGHT_MANAGER, config_map},
+};
 use api::names::FIELD_MANAGER;
 use operator::Settings;
 use serde_json::{Value, json};
-
-#[allow(dead_code, reason = "the tests of the advisor use the other half")]
-#[path = "../../../advisor/tests/world/sharing.rs"]
-mod sharing;
-
-use sharing::{LEFT, LEFT_AND_RIGHT, LEFT_MANAGER, RIGHT, RIGHT_MANAGER, config_map};
 use testkit::{
     configs::{condition, item, phase, reason},
     eventually,

@@ -3,12 +3,14 @@
 //! The files beside this one hold the guide's YAML word for word. Where we differ we mean to, and [`differences`] says
 //! why; each difference is applied to the guide's text, and anything else that differs fails.
 
-use advisor::{Plan, PlannedItem, kind::HYPER_CONVERGED};
+use advisor::{
+    Plan, PlannedItem,
+    kind::HYPER_CONVERGED,
+    world::{World, definition, documents, machine_config, pool, sample, set_by, stored},
+};
 use api::names::field_manager;
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::{Value, json};
-
-use crate::world::{World, definition, documents, machine_config, pool, sample, set_by, stored};
 
 const LOAD_AWARE: &str = "load-aware-rebalancing";
 const HIGHER_DENSITY: &str = "virt-higher-density";

@@ -4,12 +4,12 @@ use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
 /// So many cases, chosen anew in every run.
-pub(crate) fn cases(cases: u32) -> ProptestConfig {
+pub fn cases(cases: u32) -> ProptestConfig {
     ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
 }
 
 /// Texts that YAML could take for something else, and ordinary ones.
-pub(crate) fn text() -> impl Strategy<Value = String> {
+pub fn text() -> impl Strategy<Value = String> {
     const TRICKY: [&str; 47] = [
         "",
         " ",
@@ -70,7 +70,7 @@ pub(crate) fn text() -> impl Strategy<Value = String> {
 }
 
 /// Texts of several lines, with all that may go wrong at their beginnings and ends.
-pub(crate) fn lines() -> impl Strategy<Value = String> {
+pub fn lines() -> impl Strategy<Value = String> {
     proptest::collection::vec("[ \t]{0,2}[a-z:#|>'\"{}-]{0,6}[ \t]{0,1}", 1..6).prop_map(|lines| lines.join("\n"))
 }
 
@@ -85,7 +85,7 @@ fn scalar() -> impl Strategy<Value = Value> {
     ]
 }
 
-pub(crate) fn value() -> impl Strategy<Value = Value> {
+pub fn value() -> impl Strategy<Value = Value> {
     scalar().prop_recursive(3, 12, 3, |below| {
         prop_oneof![
             proptest::collection::vec(below.clone(), 0..4).prop_map(Value::from),
@@ -95,7 +95,7 @@ pub(crate) fn value() -> impl Strategy<Value = Value> {
 }
 
 /// An object with a spec of anything.
-pub(crate) fn object() -> impl Strategy<Value = Value> {
+pub fn object() -> impl Strategy<Value = Value> {
     proptest::collection::vec((text(), value()), 0..5).prop_map(
         |entries| json!({"apiVersion": "v1", "kind": "Thing", "metadata": {"name": "a"}, "spec": map(entries)}),
     )

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::arbitrary;
 
 #[derive(Debug, Clone)]
-pub(crate) struct Damage {
+pub struct Damage {
     place: Index,
     blow: Blow,
 }
@@ -21,7 +21,7 @@ enum Blow {
     Lengthen(usize),
 }
 
-pub(crate) fn damage() -> impl Strategy<Value = Damage> {
+pub fn damage() -> impl Strategy<Value = Damage> {
     let blow = prop_oneof![
         3 => Just(Blow::Remove),
         6 => arbitrary::value().prop_map(Blow::Replace),
@@ -33,7 +33,7 @@ pub(crate) fn damage() -> impl Strategy<Value = Damage> {
 
 impl Damage {
     /// Hits some place at or below one of these fields. Other fields, such as those that say which object it is, stay.
-    pub(crate) fn inflict(&self, object: &mut Value, below: &[&str]) {
+    pub fn inflict(&self, object: &mut Value, below: &[&str]) {
         let mut places = Vec::new();
         for root in below {
             if let Some(value) = object.pointer(root) {

@@ -1,14 +1,15 @@
-//! A cluster made of values, for tests: it answers what a profile wants to know and previews what a profile intends.
+//! A cluster made of values, for the tests of this crate and of others: it answers the queries of a profile and previews
+//! its intents.
 //!
 //! Its server-side apply is the part of the real one that plans depend on: maps are merged field by field, lists and
 //! atomic maps as a whole, defaults come from the schema, and `managedFields` tell who owns what.
 
-#![allow(dead_code, reason = "the unit tests and the integration tests each use their half")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-pub(crate) mod arbitrary;
-pub(crate) mod damage;
-mod server_side_apply;
-pub(crate) mod sharing;
+pub mod arbitrary;
+pub mod damage;
+pub mod server_side_apply;
+pub mod sharing;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,34 +18,19 @@ use std::{
     sync::Mutex,
 };
 
-use advisor::{
+use crate::{
     About, Answer, Change, Draft, Facts, Intent, Kind, Outcome, Plan, PlannedItem, Planner, Preview, Profile, Query,
     Refusal, field_manager, fields,
-    kind::{
-        CLUSTER_VERSION, CONFIG_MAP, CUSTOM_RESOURCE_DEFINITION, DEPLOYMENT, HYPER_CONVERGED, KUBE_DESCHEDULER,
-        MACHINE_CONFIG, MACHINE_CONFIG_POOL, MACHINE_CONFIGURATION,
-    },
+    kind::{CUSTOM_RESOURCE_DEFINITION, HYPER_CONVERGED},
     profiles, schema,
 };
 use api::{names::FIELD_MANAGER, virt_platform_config::Options};
 use serde_json::{Value, json};
 
-pub(crate) const ROLE: &str = "machineconfiguration.openshift.io/role";
-
-static KINDS: [&Kind; 9] = [
-    &KUBE_DESCHEDULER,
-    &MACHINE_CONFIG,
-    &MACHINE_CONFIG_POOL,
-    &MACHINE_CONFIGURATION,
-    &HYPER_CONVERGED,
-    &CONFIG_MAP,
-    &DEPLOYMENT,
-    &CLUSTER_VERSION,
-    &CUSTOM_RESOURCE_DEFINITION,
-];
+pub const ROLE: &str = "machineconfiguration.openshift.io/role";
 
 /// The documents of a YAML file of this repository. Read once: it takes longer than all the rest.
-pub(crate) fn documents(file: &str) -> Vec<Value> {
+pub fn documents(file: &str) -> Vec<Value> {
     static READ: Mutex<BTreeMap<String, Vec<Value>>> = Mutex::new(BTreeMap::new());
     READ.lock().unwrap().entry(file.to_owned()).or_insert_with(|| read(file)).clone()
 }
@@ -56,25 +42,25 @@ fn read(file: &str) -> Vec<Value> {
 }
 
 /// One of the third parties' definitions, as `kubedescheduler-5.1`.
-pub(crate) fn definition(name: &str) -> Value {
+pub fn definition(name: &str) -> Value {
     documents(&format!("config/crd/third-party/{name}.yaml")).remove(0)
 }
 
 /// A sample object of a third party.
-pub(crate) fn sample(name: &str) -> Value {
+pub fn sample(name: &str) -> Value {
     documents(&format!("config/samples/third-party/{name}.yaml")).remove(0)
 }
 
-pub(crate) fn options(value: Value) -> Option<Options> {
+pub fn options(value: Value) -> Option<Options> {
     serde_json::from_value(value).unwrap()
 }
 
-pub(crate) fn planner(profile: &str, given: Value) -> Box<dyn Planner> {
+pub fn planner(profile: &str, given: Value) -> Box<dyn Planner> {
     profiles::find(profile).unwrap().resolve(options(given).as_ref()).unwrap()
 }
 
 /// A pool that takes what is labeled with one of the roles, and whose nodes run `rendered-<name>`.
-pub(crate) fn pool(name: &str, roles: &[&str], nodes: i32) -> Value {
+pub fn pool(name: &str, roles: &[&str], nodes: i32) -> Value {
     json!({
         "apiVersion": "machineconfiguration.openshift.io/v1",
         "kind": "MachineConfigPool",
@@ -84,7 +70,7 @@ pub(crate) fn pool(name: &str, roles: &[&str], nodes: i32) -> Value {
     })
 }
 
-pub(crate) fn machine_config(name: &str, spec: Value) -> Value {
+pub fn machine_config(name: &str, spec: Value) -> Value {
     json!({
         "apiVersion": "machineconfiguration.openshift.io/v1",
         "kind": "MachineConfig",
@@ -94,14 +80,14 @@ pub(crate) fn machine_config(name: &str, spec: Value) -> Value {
 }
 
 /// What a pool is rendered to on OpenShift 4.21, with these arguments.
-pub(crate) fn rendered(name: &str, arguments: &[&str]) -> Value {
+pub fn rendered(name: &str, arguments: &[&str]) -> Value {
     let mut spec = rendered_kubelet(true);
     spec["kernelArguments"] = json!(arguments);
     machine_config(name, spec)
 }
 
 /// The part of a rendered config that is about the kubelet: since 4.21 it allows swap and reads a folder of more settings.
-pub(crate) fn rendered_kubelet(accepts_swap: bool) -> Value {
+pub fn rendered_kubelet(accepts_swap: bool) -> Value {
     let (unit, source) = match accepts_swap {
         true => (
             "--config=/etc/kubernetes/kubelet.conf --config-dir=/etc/openshift/kubelet.conf.d",
@@ -115,24 +101,24 @@ pub(crate) fn rendered_kubelet(accepts_swap: bool) -> Value {
 }
 
 /// The object as if a field manager had set its labels, annotations and everything below `spec` and `data`.
-pub(crate) fn set_by(manager: &str, operation: &str, mut object: Value) -> Value {
+pub fn set_by(manager: &str, operation: &str, mut object: Value) -> Value {
     server_side_apply::record(&mut object, manager, operation);
     object
 }
 
 /// The object as a version left it that applied all profiles under one name.
-pub(crate) fn ours(object: Value) -> Value {
+pub fn ours(object: Value) -> Value {
     set_by(FIELD_MANAGER, "Apply", object)
 }
 
 #[derive(Clone, Default)]
-pub(crate) struct World {
+pub struct World {
     objects: Vec<Value>,
     missing: BTreeSet<&'static Kind>,
     /// HyperConverged is served as v1 only.
     v1_only: bool,
     /// A webhook says no to every change.
-    pub(crate) denies: bool,
+    pub denies: bool,
 }
 
 /// What is in it, except definitions.
@@ -145,12 +131,12 @@ impl fmt::Debug for World {
 
 impl World {
     /// All kinds are served, and there is nothing of them.
-    pub(crate) fn empty() -> Self {
+    pub fn empty() -> Self {
         World::default()
     }
 
     /// Pools `master` and `worker` at rest, three nodes each, and a descheduler operator of some version.
-    pub(crate) fn cluster(descheduler: &str) -> Self {
+    pub fn cluster(descheduler: &str) -> Self {
         World::empty()
             .with(definition(&format!("kubedescheduler-{descheduler}")))
             .with(pool("master", &["master"], 3))
@@ -159,44 +145,44 @@ impl World {
     }
 
     /// Adds an object or puts it in the place of the one of its name.
-    pub(crate) fn with(mut self, object: Value) -> Self {
+    pub fn with(mut self, object: Value) -> Self {
         self.put(object);
         self
     }
 
-    pub(crate) fn put(&mut self, object: Value) {
+    pub fn put(&mut self, object: Value) {
         self.objects.retain(|known| !same(known, &object));
         self.objects.push(object);
     }
 
-    pub(crate) fn without(mut self, kind: &'static Kind) -> Self {
+    pub fn without(mut self, kind: &'static Kind) -> Self {
         self.missing.insert(kind);
         self
     }
 
     /// The same objects, with the kinds that another one serves.
-    pub(crate) fn serving(mut self, other: &World) -> Self {
+    pub fn serving(mut self, other: &World) -> Self {
         self.missing.clone_from(&other.missing);
         self
     }
 
-    pub(crate) fn serving_v1_only(mut self) -> Self {
+    pub fn serving_v1_only(mut self) -> Self {
         self.v1_only = true;
         self
     }
 
-    pub(crate) fn version(&self, kind: &'static Kind) -> &'static str {
+    pub fn version(&self, kind: &'static Kind) -> &'static str {
         if self.v1_only && *kind == HYPER_CONVERGED { "v1" } else { kind.versions[0] }
     }
 
-    pub(crate) fn find(&self, kind: &Kind, namespace: Option<&str>, name: &str) -> Option<&Value> {
+    pub fn find(&self, kind: &Kind, namespace: Option<&str>, name: &str) -> Option<&Value> {
         self.objects.iter().find(|object| {
             let metadata = &object["metadata"];
             object["kind"] == kind.kind && metadata["name"] == name && metadata["namespace"].as_str() == namespace
         })
     }
 
-    pub(crate) fn answer(&self, query: &Query) -> Answer {
+    pub fn answer(&self, query: &Query) -> Answer {
         match query {
             query if self.missing.contains(query.kind()) => Answer::KindMissing,
             Query::Object(reference) | Query::Evidence(reference) => {
@@ -214,7 +200,7 @@ impl World {
     }
 
     /// Asks and answers until everything wanted is known. Returns what was asked in each round.
-    pub(crate) fn rounds(&self, planner: &dyn Planner) -> (Vec<Vec<String>>, Facts) {
+    pub fn rounds(&self, planner: &dyn Planner) -> (Vec<Vec<String>>, Facts) {
         let (mut facts, mut rounds) = (Facts::default(), Vec::new());
         loop {
             let queries = facts.unanswered(planner.wants(&facts));
@@ -231,17 +217,17 @@ impl World {
         }
     }
 
-    pub(crate) fn facts(&self, planner: &dyn Planner) -> Facts {
+    pub fn facts(&self, planner: &dyn Planner) -> Facts {
         self.rounds(planner).1
     }
 
-    pub(crate) fn draft(&self, profile: &str, given: Value) -> Draft {
+    pub fn draft(&self, profile: &str, given: Value) -> Draft {
         let planner = planner(profile, given);
         planner.plan(&self.facts(planner.as_ref()))
     }
 
     /// What the API server would say to a dry run.
-    pub(crate) fn preview(&self, about: &About, intent: &Intent) -> Preview {
+    pub fn preview(&self, about: &About, intent: &Intent) -> Preview {
         let live = self.find(intent.target.kind, intent.target.namespace, &intent.target.name);
         if self.denies {
             let refusal = Refusal::Webhook { target: intent.target.to_string(), message: "frozen".into() };
@@ -270,11 +256,11 @@ impl World {
         versions.iter().find(|found| found["name"] == version)?.pointer("/schema/openAPIV3Schema")
     }
 
-    pub(crate) fn plan(&self, profile: &str, given: Value) -> Plan {
+    pub fn plan(&self, profile: &str, given: Value) -> Plan {
         self.plan_of(profiles::find(profile).unwrap(), given)
     }
 
-    pub(crate) fn plan_of(&self, profile: &dyn Profile, given: Value) -> Plan {
+    pub fn plan_of(&self, profile: &dyn Profile, given: Value) -> Plan {
         let about = profile.about();
         let planner = profile.resolve(options(given).as_ref()).unwrap();
         let facts = self.facts(planner.as_ref());
@@ -284,7 +270,7 @@ impl World {
     }
 
     /// Does what one item of a plan says. The object as it is then.
-    pub(crate) fn carry_out(&mut self, planned: &PlannedItem) -> Option<Value> {
+    pub fn carry_out(&mut self, planned: &PlannedItem) -> Option<Value> {
         let (reference, item) = (&planned.target, &planned.item);
         let live = self.find(reference.kind, reference.namespace, &reference.name).cloned();
         let Some(desired) = &item.desired_state else {
@@ -303,7 +289,7 @@ impl World {
     }
 
     /// Somebody else sets a field, or takes it out.
-    pub(crate) fn edit(&mut self, kind: &'static Kind, name: &str, path: &[&str], value: Option<Value>) {
+    pub fn edit(&mut self, kind: &'static Kind, name: &str, path: &[&str], value: Option<Value>) {
         let same = |object: &&mut Value| object["kind"] == kind.kind && object["metadata"]["name"] == name;
         let Some(object) = self.objects.iter_mut().find(same) else { return };
         let (last, parents) = path.split_last().unwrap();
@@ -318,12 +304,12 @@ impl World {
     }
 
     /// Somebody else deletes an object.
-    pub(crate) fn delete(&mut self, kind: &'static Kind, name: &str) {
+    pub fn delete(&mut self, kind: &'static Kind, name: &str) {
         self.objects.retain(|object| object["kind"] != kind.kind || object["metadata"]["name"] != name);
     }
 
     /// Does what the profile intends.
-    pub(crate) fn apply(&mut self, profile: &str, given: Value) {
+    pub fn apply(&mut self, profile: &str, given: Value) {
         let about = profiles::find(profile).unwrap().about();
         for intent in self.draft(profile, given).intents {
             match self.preview(about, &intent) {
@@ -336,12 +322,12 @@ impl World {
 }
 
 /// An object with the defaults of the first version in its definition, as the API server stores it.
-pub(crate) fn stored(definition: &Value, object: Value) -> Value {
+pub fn stored(definition: &Value, object: Value) -> Value {
     server_side_apply::defaulted(object, definition.pointer("/spec/versions/0/schema/openAPIV3Schema").unwrap())
 }
 
 /// Whether the schema of a custom kind knows every field below `spec`.
-pub(crate) fn unknown_fields(spec: &Value, schema: &Value) -> Vec<String> {
+pub fn unknown_fields(spec: &Value, schema: &Value) -> Vec<String> {
     let open = |path: &str| {
         let parents = path.match_indices('.').map(|(end, _)| &path[..end]).chain([path]);
         parents.into_iter().any(|path| {
@@ -366,7 +352,7 @@ fn leaves(value: &Value, path: &str) -> Vec<String> {
 }
 
 /// The schema of `spec` in a definition.
-pub(crate) fn spec_schema<'a>(definition: &'a Value, version: &str) -> &'a Value {
+pub fn spec_schema<'a>(definition: &'a Value, version: &str) -> &'a Value {
     let versions = definition["spec"]["versions"].as_array().unwrap();
     let found = versions.iter().find(|found| found["name"] == version).unwrap();
     found.pointer("/schema/openAPIV3Schema/properties/spec").unwrap()

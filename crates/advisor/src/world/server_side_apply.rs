@@ -8,12 +8,7 @@ use serde_json::{Map, Value, json};
 type Path = Vec<String>;
 
 /// Applies fields by force. Returns the object as it would be and whose fields changed hands.
-pub(super) fn apply(
-    live: Option<&Value>,
-    fields: &Value,
-    schema: Option<&Value>,
-    manager: &str,
-) -> (Value, Vec<TakeOver>) {
+pub fn apply(live: Option<&Value>, fields: &Value, schema: Option<&Value>, manager: &str) -> (Value, Vec<TakeOver>) {
     let mut object = live.cloned().unwrap_or_else(|| json!({}));
     for part in ["apiVersion", "kind"] {
         object[part] = fields[part].clone();
@@ -57,7 +52,7 @@ pub(super) fn apply(
 }
 
 /// Fills in the defaults of a schema, as the API server does when an object is written or read.
-pub(super) fn defaulted(mut value: Value, schema: &Value) -> Value {
+pub fn defaulted(mut value: Value, schema: &Value) -> Value {
     let properties = schema.get("properties").and_then(Value::as_object);
     if let Some(map) = value.as_object_mut() {
         for (name, below) in properties.into_iter().flatten() {
@@ -73,7 +68,7 @@ pub(super) fn defaulted(mut value: Value, schema: &Value) -> Value {
 }
 
 /// Adds an entry for everything that a manager may have set in an object.
-pub(super) fn record(object: &mut Value, manager: &str, operation: &str) {
+pub fn record(object: &mut Value, manager: &str, operation: &str) {
     let mut managers = entries(object);
     let owned = leaves(&tree(object, None));
     managers.push((json!({"manager": manager, "operation": operation}), owned));
@@ -81,7 +76,7 @@ pub(super) fn record(object: &mut Value, manager: &str, operation: &str) {
 }
 
 /// Takes a field and all below it from everybody who owns it.
-pub(super) fn disown(object: &mut Value, pointer: &str) {
+pub fn disown(object: &mut Value, pointer: &str) {
     let path: Path = pointer.split('/').skip(1).map(str::to_owned).collect();
     let mut managers = entries(object);
     for (_, owned) in &mut managers {

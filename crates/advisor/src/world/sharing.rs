@@ -8,7 +8,7 @@
 //! | `extra` | `evictionLimitNode`, if given | never |
 //! | nothing: what is its own is taken back | without `enablePSIMetrics` | without `enableSwap` |
 
-use advisor::{
+use crate::{
     About, Access, Change, Draft, Facts, Intent, InvalidOptions, ObjectRef, Planner, Profile, Query, Requirement,
     field_manager, fields,
     intent::Weight,
@@ -21,18 +21,18 @@ use api::{
 };
 use serde_json::{Value, json};
 
-pub(crate) const LEFT: &str = "load-aware-rebalancing";
-pub(crate) const RIGHT: &str = "virt-higher-density";
-pub(crate) const LEFT_MANAGER: &str = "virt-advisor-operator/load-aware-rebalancing";
-pub(crate) const RIGHT_MANAGER: &str = "virt-advisor-operator/virt-higher-density";
+pub const LEFT: &str = "load-aware-rebalancing";
+pub const RIGHT: &str = "virt-higher-density";
+pub const LEFT_MANAGER: &str = "virt-advisor-operator/load-aware-rebalancing";
+pub const RIGHT_MANAGER: &str = "virt-advisor-operator/virt-higher-density";
 
 #[derive(Debug)]
-pub(crate) struct Left;
+pub struct Left;
 
 #[derive(Debug)]
-pub(crate) struct Right;
+pub struct Right;
 
-pub(crate) static LEFT_AND_RIGHT: &[&dyn Profile] = &[&Left, &Right];
+pub static LEFT_AND_RIGHT: &[&dyn Profile] = &[&Left, &Right];
 
 const ABOUT: About = About {
     name: "",
@@ -47,7 +47,7 @@ const ABOUT: About = About {
 };
 
 /// The object that both configure, with this data. The operator has the right to.
-pub(crate) fn config_map(data: Value) -> Value {
+pub fn config_map(data: Value) -> Value {
     let mut object = json!({
         "apiVersion": "v1", "kind": "ConfigMap",
         "metadata": {"name": target().name, "namespace": target().namespace},
@@ -58,7 +58,7 @@ pub(crate) fn config_map(data: Value) -> Value {
     object
 }
 
-pub(crate) fn target() -> ObjectRef {
+pub fn target() -> ObjectRef {
     ObjectRef::namespaced(&CONFIG_MAP, "openshift-cnv", "example-config")
 }
 
