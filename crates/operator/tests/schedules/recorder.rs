@@ -1,4 +1,4 @@
-//! Takes down a conversation with the real API server: one request at a time, so that their order is known.
+//! Records the requests to the real API server and its answers. One request is sent at a time, so that their order is known.
 
 use std::sync::Arc;
 
@@ -22,19 +22,19 @@ pub(crate) struct Exchange {
 #[derive(Clone)]
 pub(crate) struct Recorder {
     pub(crate) real: Client,
-    taken_down: Arc<Mutex<Vec<Exchange>>>,
+    recorded: Arc<Mutex<Vec<Exchange>>>,
 }
 
 impl Recorder {
     pub(crate) fn new(real: Client) -> Recorder {
-        Recorder { real, taken_down: Arc::default() }
+        Recorder { real, recorded: Arc::default() }
     }
 
     pub(crate) async fn exchanges(&self) -> Vec<Exchange> {
-        self.taken_down.lock().await.clone()
+        self.recorded.lock().await.clone()
     }
 
-    /// A client whose requests are taken down. Watches pass.
+    /// A client whose requests are recorded, except watches.
     pub(crate) fn client(&self) -> Client {
         let recorder = self.clone();
         let service = tower::service_fn(move |request| {
@@ -48,7 +48,7 @@ impl Recorder {
         if request.uri().query().is_some_and(|query| query.contains("watch=")) {
             return self.real.send(request).await;
         }
-        let mut taken_down = self.taken_down.lock().await;
+        let mut recorded = self.recorded.lock().await;
         let (parts, body) = request.into_parts();
         let body = body.collect_bytes().await?;
         let text = |name| parts.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
@@ -67,14 +67,14 @@ impl Recorder {
         exchange.code = parts.status.as_u16();
         exchange.answer =
             serde_json::from_slice(&body).unwrap_or_else(|_| String::from_utf8_lossy(&body).into_owned().into());
-        taken_down.push(exchange);
-        drop(taken_down);
+        recorded.push(exchange);
+        drop(recorded);
         let body = kube::client::Body::from(body);
         Ok(Response::from_parts(parts, body))
     }
 
-    /// One request and its answer, whatever it is.
-    pub(crate) async fn say(&self, method: Method, uri: &str, content: &str, body: &Value) -> (u16, Value) {
+    /// Sends a request and returns the answer, also a refusal.
+    pub(crate) async fn send(&self, method: Method, uri: &str, content: &str, body: &Value) -> (u16, Value) {
         let body = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
         let mut request = Request::builder().method(method).uri(uri);
         if !content.is_empty() {
@@ -86,8 +86,8 @@ impl Recorder {
         (code, serde_json::from_slice(&body).unwrap_or_default())
     }
 
-    /// Asks without taking it down.
-    pub(crate) async fn look(&self, uri: &str) -> Value {
+    /// Reads an object without recording it.
+    pub(crate) async fn peek(&self, uri: &str) -> Value {
         let request = Request::get(uri).body(Vec::new()).unwrap();
         self.real.request(request).await.unwrap_or_default()
     }

@@ -1,97 +1,96 @@
-//! A schedule: what happens when, all from one number.
+//! A schedule: edits, faults and crashes with their times, all from one seed.
 
 use std::time::Duration;
 
 use crate::{
-    dice::Dice,
-    fate::{Climate, Trouble},
+    fault_plan::{Fault, FaultPlan},
+    random::Random,
 };
 
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Schedule {
     pub(crate) seed: u64,
-    pub(crate) climate: Climate,
-    /// Numbers of the deeds of others, and when they are done.
-    pub(crate) deeds: Vec<(u64, Duration)>,
-    /// Which replica dies when, whatever it does at the time.
+    pub(crate) fault_plan: FaultPlan,
+    /// The numbers of the edits, and their times.
+    pub(crate) edits: Vec<(u64, Duration)>,
+    /// The replicas that die, and their times.
     pub(crate) crashes: Vec<(usize, Duration)>,
-    /// Two replicas and a lease.
+    /// Whether there are two replicas and a lease.
     pub(crate) elects: bool,
     pub(crate) order: Order,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Order {
-    /// Deeds follow each other at any distance, and trouble goes on all the time.
-    Storm,
-    /// After each deed there is trouble for a while, and then time to come to rest. The end follows from the deeds alone.
+    /// Edits come at any distance, and faults occur all the time.
+    Overlapping,
+    /// Faults occur for a while after each edit, and then there is time to settle. The end follows from the edits alone.
     Spaced,
 }
 
-/// How far deeds are apart, and how long there is trouble after each. Reverts count for ten minutes.
-pub(crate) const SPACE: Duration = Duration::from_secs(20 * 60);
-pub(crate) const TROUBLED: Duration = Duration::from_secs(4 * 60);
+/// The distance of spaced edits, and the time of faults after each. Reverts count for ten minutes.
+pub(crate) const INTERVAL: Duration = Duration::from_secs(20 * 60);
+pub(crate) const FAULTY: Duration = Duration::from_secs(4 * 60);
 
 impl Schedule {
     pub(crate) fn of(seed: u64) -> Schedule {
-        let mut dice = Dice::of(seed, "schedule", 0);
-        let order = if dice.permille(200) { Order::Spaced } else { Order::Storm };
-        let elects = order == Order::Storm && dice.permille(150);
-        let mut climate = Climate::of(seed);
-        let deeds = match order {
+        let mut random = Random::of(seed, "schedule", 0);
+        let order = if random.permille(200) { Order::Spaced } else { Order::Overlapping };
+        let elects = order == Order::Overlapping && random.permille(150);
+        let mut fault_plan = FaultPlan::of(seed);
+        let edits = match order {
             Order::Spaced => {
-                // What is old by chance may be acted on by chance.
-                climate.troubles.retain(|trouble| *trouble != Trouble::Stale);
-                (0..2 + dice.below(5)).map(|number| (number, SPACE * u32::try_from(number).unwrap())).collect()
+                // The operator may act on a stale read: the end would not follow from the edits alone.
+                fault_plan.faults.retain(|fault| *fault != Fault::Stale);
+                (0..2 + random.below(5)).map(|number| (number, INTERVAL * u32::try_from(number).unwrap())).collect()
             }
-            Order::Storm => {
-                let longest = *dice.pick(if elects { &[2_000, 20_000, 40_000] } else { &[2_000, 30_000, 200_000] });
+            Order::Overlapping => {
+                let longest = *random.pick(if elects { &[2_000, 20_000, 40_000] } else { &[2_000, 30_000, 200_000] });
                 let mut at = Duration::from_secs(5);
-                (0..3 + dice.below(12))
+                (0..3 + random.below(12))
                     .map(|number| {
-                        at += dice.millis(1, longest);
+                        at += random.millis(1, longest);
                         (number, at)
                     })
                     .collect()
             }
         };
-        let mut schedule = Schedule { seed, climate, deeds, crashes: Vec::new(), elects, order };
-        let end = schedule.storm();
-        let often = *dice.pick(&[0, 0, 3, 8]);
-        let crashes = (0..dice.below(often + 1)).map(|_| {
-            let replica = dice.below(if elects { 2 } else { 1 }) as usize;
-            (replica, dice.millis(1, end.as_millis() as u64))
+        let mut schedule = Schedule { seed, fault_plan, edits, crashes: Vec::new(), elects, order };
+        let end = schedule.end_of_faults();
+        let often = *random.pick(&[0, 0, 3, 8]);
+        let crashes = (0..random.below(often + 1)).map(|_| {
+            let replica = random.below(if elects { 2 } else { 1 }) as usize;
+            (replica, random.millis(1, end.as_millis() as u64))
         });
         schedule.crashes = crashes.collect();
         if order == Order::Spaced {
-            schedule.crashes.retain(|(_, at)| at.as_millis() % SPACE.as_millis() < TROUBLED.as_millis());
+            schedule.crashes.retain(|(_, at)| at.as_millis() % INTERVAL.as_millis() < FAULTY.as_millis());
         }
         schedule
     }
 
-    /// When nobody does anything any more, but set right what keeps plans from ending. That is a deed, too, and has to be as far
-    /// from the last one as others are.
-    pub(crate) fn storm(&self) -> Duration {
-        let last = self.deeds.last().map_or(Duration::ZERO, |(_, at)| *at);
-        last + if self.order == Order::Spaced { SPACE } else { Duration::from_secs(60) }
+    /// The time from which on there are neither edits nor faults, except that what keeps plans from ending is set right.
+    pub(crate) fn end_of_faults(&self) -> Duration {
+        let last = self.edits.last().map_or(Duration::ZERO, |(_, at)| *at);
+        last + if self.order == Order::Spaced { INTERVAL } else { Duration::from_secs(60) }
     }
 
-    /// The same deeds without any trouble.
-    pub(crate) fn undisturbed(&self) -> Schedule {
-        Schedule { climate: Climate::fair(), crashes: Vec::new(), ..self.clone() }
+    /// The same edits without faults and crashes.
+    pub(crate) fn without_faults(&self) -> Schedule {
+        Schedule { fault_plan: FaultPlan::none(), crashes: Vec::new(), ..self.clone() }
     }
 
-    /// Every schedule that lacks one thing of this one.
+    /// Every schedule with one edit, fault or crash less.
     pub(crate) fn smaller(&self) -> Vec<Schedule> {
         let mut smaller = Vec::new();
-        for position in 0..self.deeds.len() {
+        for position in 0..self.edits.len() {
             let mut less = self.clone();
-            less.deeds.remove(position);
+            less.edits.remove(position);
             smaller.push(less);
         }
-        for position in 0..self.climate.troubles.len() {
+        for position in 0..self.fault_plan.faults.len() {
             let mut less = self.clone();
-            less.climate.troubles.remove(position);
+            less.fault_plan.faults.remove(position);
             smaller.push(less);
         }
         for position in 0..self.crashes.len() {

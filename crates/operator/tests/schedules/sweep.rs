@@ -1,4 +1,4 @@
-//! Many schedules, one after the other; and one that fails, told as short as it can be.
+//! Runs many schedules, and shrinks one that fails.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -7,27 +7,27 @@ use std::{
 };
 
 use crate::{
-    life::{Outcome, live},
+    final_checks::comparable,
+    run::{Outcome, run},
     schedule::{Order, Schedule},
-    verdict::comparable,
 };
 
-/// What went wrong in a schedule, if anything; and its story.
-pub(crate) fn judge(schedule: &Schedule) -> (Vec<String>, Outcome) {
-    let mut outcome = match catch_unwind(AssertUnwindSafe(|| live(schedule))) {
+/// Runs a schedule and returns its violations and its outcome.
+pub(crate) fn check(schedule: &Schedule) -> (Vec<String>, Outcome) {
+    let mut outcome = match catch_unwind(AssertUnwindSafe(|| run(schedule))) {
         Ok(outcome) => outcome,
         Err(panic) => {
             let text = panic.downcast_ref::<String>().cloned().unwrap_or_else(|| "panic".into());
             let violations = vec![format!("panic: {text}")];
-            Outcome { story: Vec::new(), violations, requests: 0, disturbances: 0, end: serde_json::Value::Null }
+            Outcome { log: Vec::new(), violations, requests: 0, injected_faults: 0, end: serde_json::Value::Null }
         }
     };
     let mut violations = std::mem::take(&mut outcome.violations);
-    if schedule.order == Order::Spaced && violations.is_empty() && schedule.undisturbed() != *schedule {
-        let (without, with) = comparable(live(&schedule.undisturbed()).end, outcome.end.clone());
+    if schedule.order == Order::Spaced && violations.is_empty() && schedule.without_faults() != *schedule {
+        let (without, with) = comparable(run(&schedule.without_faults()).end, outcome.end.clone());
         if without != with {
             let lines = differences(&without, &with, "");
-            violations.push(format!("another end than without trouble:\n{}", lines.join("\n")));
+            violations.push(format!("another end than without faults:\n{}", lines.join("\n")));
         }
     }
     (violations, outcome)
@@ -49,7 +49,7 @@ fn differences(expected: &serde_json::Value, seen: &serde_json::Value, path: &st
     }
 }
 
-/// Takes away what is not needed for it to fail, as long as the first words of the complaint stay.
+/// Leaves out what the failure does not need, as long as the violation begins with the same words.
 fn shrink(schedule: &Schedule, violations: &[String]) -> Schedule {
     let kind = |violations: &[String]| violations.first().map(|first| first.chars().take(24).collect::<String>());
     let wanted = kind(violations);
@@ -61,7 +61,7 @@ fn shrink(schedule: &Schedule, violations: &[String]) -> Schedule {
                 return smallest;
             }
             left -= 1;
-            if kind(&judge(&smaller).0) == wanted {
+            if kind(&check(&smaller).0) == wanted {
                 smallest = smaller;
                 continue 'again;
             }
@@ -70,13 +70,13 @@ fn shrink(schedule: &Schedule, violations: &[String]) -> Schedule {
     }
 }
 
-/// The story of a schedule that failed.
+/// The violations and the log of a schedule that failed.
 pub(crate) fn report(schedule: &Schedule) -> String {
-    let (violations, _) = judge(schedule);
+    let (violations, _) = check(schedule);
     let shrunk = shrink(schedule, &violations);
-    let (violations, outcome) = judge(&shrunk);
+    let (violations, outcome) = check(&shrunk);
     let mut text = format!("\nSEED={} fails; what is needed for it:\n{shrunk:#?}\n", schedule.seed);
-    text += &outcome.story.join("\n");
+    text += &outcome.log.join("\n");
     violations.iter().for_each(|violation| text += &format!("\n  => {violation}"));
     text + &format!("\nAgain: SEED={} make test-schedules\n", schedule.seed)
 }
@@ -84,26 +84,26 @@ pub(crate) fn report(schedule: &Schedule) -> String {
 pub(crate) struct Swept {
     pub(crate) failed: Vec<u64>,
     pub(crate) requests: u64,
-    pub(crate) disturbances: u64,
+    pub(crate) injected_faults: u64,
     pub(crate) spaced: u64,
     pub(crate) elected: u64,
 }
 
-/// Tries all of these seeds, on so many threads.
+/// Runs the schedules of these seeds on so many threads.
 pub(crate) fn sweep(seeds: std::ops::Range<u64>, threads: usize) -> Swept {
     let start = Instant::now();
     let next = AtomicU64::new(seeds.start);
     let worker = || {
-        let mut swept = Swept { failed: Vec::new(), requests: 0, disturbances: 0, spaced: 0, elected: 0 };
+        let mut swept = Swept { failed: Vec::new(), requests: 0, injected_faults: 0, spaced: 0, elected: 0 };
         loop {
             let seed = next.fetch_add(1, Ordering::Relaxed);
             if seed >= seeds.end {
                 return swept;
             }
             let schedule = Schedule::of(seed);
-            let (violations, outcome) = judge(&schedule);
+            let (violations, outcome) = check(&schedule);
             swept.requests += outcome.requests;
-            swept.disturbances += outcome.disturbances;
+            swept.injected_faults += outcome.injected_faults;
             swept.spaced += u64::from(schedule.order == Order::Spaced);
             swept.elected += u64::from(schedule.elects);
             if let Some(first) = violations.first() {
@@ -126,7 +126,7 @@ pub(crate) fn sweep(seeds: std::ops::Range<u64>, threads: usize) -> Swept {
     Swept {
         failed,
         requests: sum(|swept| swept.requests),
-        disturbances: sum(|swept| swept.disturbances),
+        injected_faults: sum(|swept| swept.injected_faults),
         spaced: sum(|swept| swept.spaced),
         elected: sum(|swept| swept.elected),
     }

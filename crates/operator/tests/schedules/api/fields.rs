@@ -1,4 +1,4 @@
-//! Sets of fields, as `managedFields` lists them, and what an object's fields are by its shape.
+//! Sets of fields as in `managedFields`, and the fields of an object by its schema.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::shape::Shape;
 
-/// The way to a field, in the words of `fieldsV1`: `f:spec`, `k:{"type":"Ready"}`, `v:"a"`.
+/// The path of a field, in the notation of `fieldsV1`: `f:spec`, `k:{"type":"Ready"}`, `v:"a"`.
 pub(crate) type Place = Vec<String>;
 
 pub(crate) type Fields = BTreeSet<Place>;
@@ -52,16 +52,16 @@ fn deeper(place: &Place, step: String) -> Place {
     place.iter().cloned().chain([step]).collect()
 }
 
-/// How an entry of a list is told apart.
+/// The key of a list entry.
 pub(crate) fn key(keys: &[String], entry: &Value) -> String {
     let parts: Map<String, Value> = keys.iter().map(|name| (name.clone(), entry[name.as_str()].clone())).collect();
     format!("k:{}", Value::Object(parts))
 }
 
-/// What became of fields from one value to another.
+/// The changed fields between two values.
 #[derive(Debug, Default)]
 pub(crate) struct Changes {
-    /// Set to another value, or set at all.
+    /// Set to another value, or newly set.
     pub(crate) set: Fields,
     pub(crate) removed: Fields,
 }
@@ -115,7 +115,7 @@ fn under(value: &Value, shape: &Shape, place: &Place) -> Fields {
     found
 }
 
-/// The field at a place.
+/// The value at a path.
 pub(crate) fn find<'a>(root: &'a Value, place: &[String]) -> Option<&'a Value> {
     place.iter().try_fold(root, |value, step| match step.split_once(':')? {
         ("f", name) => value.get(name),
@@ -129,12 +129,12 @@ fn has_key(entry: &Value, key: &str) -> bool {
     key.iter().all(|(name, value)| entry.get(name) == Some(value))
 }
 
-/// Whether a value is written like this.
+/// Whether a value has this notation.
 fn is_text(value: &Value, text: &str) -> bool {
     serde_json::from_str::<Value>(text).is_ok_and(|wanted| wanted == *value)
 }
 
-/// Takes the field at a place out.
+/// Removes the field at a path.
 pub(crate) fn remove(root: &mut Value, place: &[String]) {
     let Some((last, parents)) = place.split_last() else { return };
     let parent = parents.iter().try_fold(root, |value, step| match step.split_once(':')? {
@@ -152,7 +152,7 @@ pub(crate) fn remove(root: &mut Value, place: &[String]) {
     }
 }
 
-/// All fields and whatever they are in.
+/// All fields and their parents.
 pub(crate) fn with_parents(fields: &Fields) -> Fields {
     fields.iter().flat_map(|place| (1..=place.len()).map(|length| place[..length].to_vec())).collect()
 }

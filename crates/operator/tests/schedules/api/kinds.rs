@@ -13,9 +13,9 @@ pub(crate) struct Resource {
     pub(crate) kind: String,
     pub(crate) plural: String,
     pub(crate) namespaced: bool,
-    /// The object that has to be there for the kind to be served.
+    /// The definition that must be stored for the kind to be served.
     pub(crate) definition: Option<Value>,
-    /// Whether status is a place of its own.
+    /// Whether the kind has a status subresource.
     pub(crate) has_status: bool,
     pub(crate) counts_generations: bool,
     pub(crate) shape: Shape,
@@ -57,11 +57,11 @@ impl Resource {
     }
 }
 
-/// All of them. Their order is that of the keys in the store.
+/// All kinds. Keys in the store have this order.
 pub(crate) fn resources() -> &'static [Resource] {
     static ALL: OnceLock<Vec<Resource>> = OnceLock::new();
     ALL.get_or_init(|| {
-        // Nobody asks who owns what of these.
+        // No test reads the managed fields of these.
         let whole = |group, kind, plural, namespaced| Resource::built_in(group, kind, plural, namespaced, Shape::Whole);
         let mut all = vec![
             whole("", "Namespace", "namespaces", false),

@@ -1,5 +1,5 @@
-//! An API server made of values: the verbs and answers that the operator's conversations with a real one contain, and no
-//! others. It knows no defaults and no rules; `conversation.rs` holds it against the real one.
+//! A model of the API server: the verbs that the operator uses and their answers. It knows no defaults and no validation;
+//! `fidelity.rs` compares it with the real one.
 
 pub(crate) mod fields;
 pub(crate) mod kinds;
@@ -22,7 +22,7 @@ pub(crate) struct Request {
     pub(crate) path: String,
     pub(crate) query: BTreeMap<String, String>,
     pub(crate) content: String,
-    /// Only the metadata of objects are wanted.
+    /// Whether only the metadata of objects are requested.
     pub(crate) metadata_only: bool,
     pub(crate) body: Value,
 }
@@ -60,7 +60,7 @@ impl Request {
         self.method != Method::GET && !self.is_dry_run()
     }
 
-    /// The one object of a kind that is asked for, if it is one.
+    /// The name in the field selector, if there is one.
     pub(crate) fn selected(&self) -> Option<&str> {
         self.query("fieldSelector")?.strip_prefix("metadata.name=")
     }
@@ -84,7 +84,7 @@ fn decode(text: &str) -> String {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Answer {
     pub(crate) code: u16,
-    /// Text is sent as plain text.
+    /// A text is sent as plain text.
     pub(crate) body: Arc<Value>,
 }
 
@@ -106,7 +106,7 @@ impl Answer {
     }
 }
 
-/// What a path leads to.
+/// The resource of a path.
 #[derive(Debug, Clone)]
 pub(crate) struct Target {
     pub(crate) resource: &'static Resource,
@@ -176,7 +176,7 @@ impl Store {
         self.get(&Key::new(kinds::named("customresourcedefinitions"), "", name)).is_some()
     }
 
-    /// Carries a request out. `time` is what time it is.
+    /// Carries out a request at a time.
     pub(crate) fn handle(&mut self, request: &Request, time: &str) -> Answer {
         match Target::of(&request.path).filter(|target| self.serves(target.resource)) {
             Some(target) if request.method == Method::GET => self.read(request, &target, self.version),
@@ -185,7 +185,7 @@ impl Store {
         }
     }
 
-    /// Answers a read with what was there at a version.
+    /// Answers a read from an earlier version.
     pub(crate) fn read(&self, request: &Request, target: &Target, version: u64) -> Answer {
         let (resource, key) = (target.resource, target.key());
         if target.name.is_some() {
@@ -210,7 +210,7 @@ impl Store {
             true => ("PartialObjectMetadataList".to_owned(), "meta.k8s.io/v1".to_owned()),
             false => (format!("{}List", resource.kind), resource.api_version()),
         };
-        // The real one has no list at all then.
+        // The real server leaves the list out then.
         let items = if items.is_empty() && request.metadata_only { Value::Null } else { items.into() };
         let metadata = json!({"resourceVersion": version.to_string()});
         Answer::ok(json!({"kind": kind, "apiVersion": api_version, "metadata": metadata, "items": items}))

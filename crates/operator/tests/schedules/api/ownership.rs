@@ -1,6 +1,5 @@
-//! Who owns which fields: what an ordinary write and a server-side apply make of an object and its `managedFields`.
-//!
-//! Status is a place of its own, which only its controller writes; who owns what in it is not kept.
+//! Field ownership: what an ordinary write and a server-side apply do to an object and its `managedFields`.
+//! The managed fields of a status are not kept.
 
 use serde_json::{Value, json};
 
@@ -9,7 +8,7 @@ use super::{
     shape::Shape,
 };
 
-/// Who writes, and when.
+/// The manager and the time of a write.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Writer<'a> {
     pub(crate) manager: &'a str,
@@ -17,7 +16,7 @@ pub(crate) struct Writer<'a> {
     pub(crate) time: &'a str,
 }
 
-/// A field of somebody else's that an apply would set to another value.
+/// A field of another manager that an apply would set to another value.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Conflict {
     pub(crate) manager: String,
@@ -61,7 +60,7 @@ const UNMANAGED: [&str; 9] = [
     "f:deletionTimestamp",
 ];
 
-/// What can be owned: not the identity of an object, and not its status.
+/// The fields that can be owned: neither the identity of an object nor its status.
 fn is_managed(place: &[String]) -> bool {
     match place.first().map(String::as_str) {
         Some("f:apiVersion" | "f:kind" | "f:status") | None => false,
@@ -95,7 +94,7 @@ fn store(object: &mut Value, mut entries: Vec<Entry>) {
     object["metadata"]["managedFields"] = entries.iter().map(written).collect();
 }
 
-/// After an ordinary write: whoever wrote owns what they changed, and nobody else does.
+/// After an ordinary write, its manager is the only owner of what it changed.
 pub(crate) fn update(before: Option<&Value>, after: &mut Value, shape: &Shape, writer: Writer<'_>) {
     let nothing = json!({});
     let mut changes = changes(before.unwrap_or(&nothing), after, shape);
@@ -116,7 +115,7 @@ pub(crate) fn update(before: Option<&Value>, after: &mut Value, shape: &Shape, w
     store(after, entries);
 }
 
-/// Server-side apply. Without force, what others own and would be changed is told instead.
+/// Server-side apply. Without force, conflicts with other managers are returned instead.
 pub(crate) fn apply(
     live: Option<&Value>,
     config: &Value,
@@ -128,7 +127,7 @@ pub(crate) fn apply(
     let mut wanted = set_by(config, shape);
     wanted.retain(|place| is_managed(place));
     let mut merged = merge(live, config, shape);
-    // What we gave up and nobody else owns goes.
+    // Fields that the manager no longer applies and nobody else owns are removed.
     let ours = entries.iter().position(|entry| entry.is_of(writer, "Apply"));
     let last = ours.map(|position| entries.remove(position));
     if let Some(last) = &last {

@@ -1,4 +1,4 @@
-//! The shape of a kind, as far as field ownership depends on it: what is merged member by member and what as a whole.
+//! The part of a schema that field ownership depends on: what is merged by member, and what is set as a whole.
 
 use std::collections::BTreeMap;
 
@@ -15,16 +15,16 @@ pub(crate) enum Shape {
         /// Members that are not declared by name.
         others: Box<Shape>,
     },
-    /// A list whose entries are told apart by these members.
+    /// A list with these members as the key of its entries.
     Keyed { keys: Vec<String>, entry: Box<Shape> },
-    /// A list of values that are each there or not.
+    /// A list that is a set of values.
     Set,
 }
 
 static UNDECLARED: Shape = Shape::Undeclared;
 
 impl Shape {
-    /// Of a member, and whether it is declared by name.
+    /// The shape of a member, and whether it is declared by name.
     pub(crate) fn member(&self, name: &str) -> (&Shape, bool) {
         match self {
             Shape::Map { declared, others } => match declared.get(name) {
@@ -35,14 +35,14 @@ impl Shape {
         }
     }
 
-    /// Of an object of a kind with this schema.
+    /// The shape of an object with this schema.
     pub(crate) fn of_kind(schema: &Value) -> Shape {
         let Shape::Map { mut declared, others } = Shape::of(schema) else { return Shape::object([]) };
         declared.insert("metadata".into(), metadata());
         Shape::Map { declared, others }
     }
 
-    /// Of an object that has maps of text at these places.
+    /// The shape of an object with maps of text at these places.
     pub(crate) fn object<const N: usize>(maps: [&str; N]) -> Shape {
         let mut declared: BTreeMap<String, Shape> =
             maps.into_iter().map(|name| (name.to_owned(), map_of_text())).collect();

@@ -1,4 +1,4 @@
-//! What is stored, in every version that it had.
+//! The stored objects, in all their versions.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::kinds::Resource;
 
-/// Where an object is.
+/// The key of an object.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key {
     pub(crate) plural: &'static str,
@@ -31,7 +31,7 @@ pub(crate) struct Change {
     pub(crate) version: u64,
     pub(crate) key: Key,
     pub(crate) before: Option<Arc<Value>>,
-    /// Gone if there is none; then this is how it was, at the version at which it went.
+    /// The object after the change. If it was deleted: its last state, with the version of the deletion.
     pub(crate) after: Result<Arc<Value>, Arc<Value>>,
     pub(crate) at: Duration,
 }
@@ -42,7 +42,7 @@ pub(crate) struct Store {
     objects: BTreeMap<Key, Arc<Value>>,
     pub(crate) history: Vec<Change>,
     uids: u64,
-    /// Since the beginning.
+    /// All changes since the beginning.
     pub(crate) now: Duration,
 }
 
@@ -55,7 +55,7 @@ impl Store {
         self.objects.iter().filter(move |(key, _)| key.plural == plural)
     }
 
-    /// Everything of a kind as it was at a version.
+    /// All objects of a kind at a version.
     pub(crate) fn list_at(&self, plural: &str, version: u64) -> BTreeMap<Key, Arc<Value>> {
         let mut objects: BTreeMap<Key, Arc<Value>> =
             self.list(plural).map(|(key, object)| (key.clone(), object.clone())).collect();
@@ -74,7 +74,7 @@ impl Store {
         format!("00000000-0000-4000-8000-{:012}", self.uids)
     }
 
-    /// Stores an object and gives it its version.
+    /// Stores an object with the next version.
     pub(crate) fn put(&mut self, key: Key, mut object: Value) -> Arc<Value> {
         self.version += 1;
         object["metadata"]["resourceVersion"] = json!(self.version.to_string());

@@ -1,4 +1,4 @@
-//! What writes do, and when they are refused.
+//! The verbs that write: what they do, and when they are refused.
 
 use std::sync::Arc;
 
@@ -73,7 +73,7 @@ impl Store {
                 let message = format!("Apply failed with {} conflicts", causes.len());
                 Answer::failure(409, "Conflict", message, json!({"causes": causes}))
             }
-            // Who owns what is looked at before which version is meant.
+            // Conflicts of managers are checked before the resource version.
             Ok(new) => match (moved(request, target, live), live) {
                 (Some(refusal), _) => refusal,
                 (None, Some(live)) => self.finish(request, target, live, new),
@@ -109,7 +109,7 @@ impl Store {
         Answer { code: 201, body: self.put(target.key(), new) }
     }
 
-    /// Replaces an object, or just its status, or all but its status.
+    /// Replaces an object without its status, or the status only.
     fn replace(
         &mut self,
         request: &Request,
@@ -168,7 +168,7 @@ impl Store {
         )
     }
 
-    /// With a definition go all objects of its kind.
+    /// Deleting a definition deletes all objects of its kind.
     fn remove_with_dependents(&mut self, target: &Target, live: &Value) {
         if target.resource.plural == "customresourcedefinitions" {
             let plural = live["spec"]["names"]["plural"].as_str().unwrap_or_default();
@@ -179,7 +179,7 @@ impl Store {
     }
 }
 
-/// Whether a request names another object, or another version of it, than the one that is there.
+/// Whether the preconditions of a request name another uid or version than the stored ones.
 fn moved(request: &Request, target: &Target, live: Option<&Value>) -> Option<Answer> {
     let named =
         if request.method == Method::DELETE { &request.body["preconditions"] } else { &request.body["metadata"] };
@@ -209,7 +209,7 @@ fn moved(request: &Request, target: &Target, live: Option<&Value>) -> Option<Ans
     }
 }
 
-/// Whether two objects are the same but for these members.
+/// Whether two objects are the same except for these members.
 fn is_same(a: &Value, b: &Value, but_for: &[&str]) -> bool {
     fn rest<'a>(object: &'a Value, but_for: &'a [&str]) -> impl Iterator<Item = (&'a String, &'a Value)> {
         object.as_object().into_iter().flatten().filter(|(name, _)| !but_for.contains(&name.as_str()))
@@ -217,7 +217,7 @@ fn is_same(a: &Value, b: &Value, but_for: &[&str]) -> bool {
     rest(a, but_for).eq(rest(b, but_for))
 }
 
-/// Its metadata, but for when who became an owner.
+/// The metadata without the times of managed fields.
 fn timeless(object: &Value) -> Value {
     let mut metadata = object["metadata"].clone();
     let entries = metadata.get_mut("managedFields").and_then(Value::as_array_mut);
@@ -242,7 +242,7 @@ pub(crate) fn merge_patch(into: &mut Value, patch: &Value) {
     }
 }
 
-/// A JSON patch of tests and removals. None if it does not fit.
+/// Applies a JSON patch of tests and removals. None if a test fails or a path is missing.
 fn patched(live: &Value, patch: &Value) -> Option<Value> {
     let mut new = live.clone();
     for step in patch.as_array()? {

@@ -1,4 +1,4 @@
-//! What must hold when the storm is over: rest, few requests, and an end that fits the spec and the cluster.
+//! What must hold at the end of a run: no more writes, few requests, and a status that fits the spec and the cluster.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -11,17 +11,17 @@ use operator::{DrawUpError, Kubernetes, draw_up};
 use serde_json::{Value, json};
 
 use crate::{
+    administrators::{DENSITY, EXAMPLE, LOAD_AWARE},
     api::{
         kinds::{CONFIGS, named, resources},
         store::{Key, Store},
     },
-    door,
-    people::{DENSITY, EXAMPLE, LOAD_AWARE},
+    client,
+    cluster::{ModelCluster, Server},
     schedule::Schedule,
-    world::{Server, World},
 };
 
-/// The versions of everything but events and the lease.
+/// The resource versions of all objects except events and the lease.
 pub(crate) fn written(store: &Store) -> BTreeMap<Key, String> {
     let counts = |plural: &str| plural != "events" && plural != "leases";
     let kinds = resources().iter().filter(|resource| counts(&resource.plural));
@@ -29,45 +29,45 @@ pub(crate) fn written(store: &Store) -> BTreeMap<Key, String> {
     kinds.flat_map(|kind| store.list(&kind.plural)).map(|(key, object)| (key.clone(), version(object))).collect()
 }
 
-/// Nothing is written any more, and little is asked.
+/// Nothing is written any more, and few requests are made.
 pub(crate) fn rested(server: &Server, before: &BTreeMap<Key, String>, asked: u64, rest: Duration) {
-    let mut world = server.world();
-    let now = written(&world.store);
+    let mut cluster = server.cluster();
+    let now = written(&cluster.store);
     if *before != now {
         let changed: Vec<String> = now
             .iter()
             .filter(|(key, version)| before.get(key) != Some(version))
             .map(|(key, _)| key.to_string())
             .collect();
-        world.accuse(format!("there is no rest: {} written", changed.join(", ")));
+        cluster.report_violation(format!("there is no rest: {} written", changed.join(", ")));
     }
-    // A recheck reads what is named, every five minutes; what is missing is asked for every two.
+    // A recheck reads its targets every five minutes; missing prerequisites are read every two.
     let most = 40 * (rest.as_secs() / 120 + 1);
-    let asked = world.requests - asked;
+    let asked = cluster.requests - asked;
     if asked > most {
-        world.accuse(format!("{asked} requests in {} min of rest", rest.as_secs() / 60));
+        cluster.report_violation(format!("{asked} requests in {} min of rest", rest.as_secs() / 60));
     }
 }
 
-/// Every deed, every fault and every start costs so much at most; and every recheck.
-pub(crate) fn bounded(world: &mut World, schedule: &Schedule) {
-    let hours = world.store.now.as_secs() / 3600 + 1;
-    let starts = world.story.iter().filter(|line| line.ends_with(" starts")).count() as u64;
-    let most = 200 + 120 * (schedule.deeds.len() as u64 + starts) + 40 * world.disturbances + 900 * hours;
-    let requests = world.requests;
+/// The number of requests is bounded by the numbers of edits, faults, starts and rechecks.
+pub(crate) fn bounded(cluster: &mut ModelCluster, schedule: &Schedule) {
+    let hours = cluster.store.now.as_secs() / 3600 + 1;
+    let starts = cluster.log.iter().filter(|line| line.ends_with(" starts")).count() as u64;
+    let most = 200 + 120 * (schedule.edits.len() as u64 + starts) + 40 * cluster.injected_faults + 900 * hours;
+    let requests = cluster.requests;
     if requests > most {
-        world.accuse(format!("{requests} requests, where {most} should do"));
+        cluster.report_violation(format!("{requests} requests, where {most} should do"));
     }
 }
 
-/// Each configuration is in a phase that fits its spec and what a plan drawn up now would say.
+/// Each configuration is in a phase that fits its spec and a plan that is made now.
 pub(crate) async fn consistent(server: &Server) {
-    let kubernetes = Kubernetes::over(door::quiet(server));
+    let kubernetes = Kubernetes::over(client::quiet(server));
     for profile in [LOAD_AWARE, DENSITY, EXAMPLE] {
-        let config = server.world().config(profile).cloned();
+        let config = server.cluster().config(profile).cloned();
         let Some(object) = config else {
             if profile != EXAMPLE {
-                server.world().accuse(format!("{profile} is not offered"));
+                server.cluster().report_violation(format!("{profile} is not offered"));
             }
             continue;
         };
@@ -76,28 +76,28 @@ pub(crate) async fn consistent(server: &Server) {
             Err(_) => {
                 let failed = object.pointer("/status/phase").is_some_and(|phase| phase == "Failed");
                 if !failed {
-                    server.world().accuse(format!("{profile} is malformed, and nobody says so"));
+                    server.cluster().report_violation(format!("{profile} is malformed, and nobody says so"));
                 }
                 continue;
             }
         };
         let known = profiles::find(profile).unwrap();
         let plan = draw_up(&kubernetes, known, config.spec.options.as_ref()).await;
-        let verdict = fits(&server.world(), &config, &object, &plan);
-        if let Err(why) = verdict {
+        let final_checks = fits(&server.cluster(), &config, &object, &plan);
+        if let Err(why) = final_checks {
             let status = &object["status"];
             let shown = json!({"spec": object["spec"], "phase": status["phase"], "conditions": holding(status)});
             let plan = match &plan {
                 Ok(plan) => format!("a plan with changes: {}, digest {}", plan.has_changes(), plan.digest),
                 Err(error) => error.to_string(),
             };
-            server.world().accuse(format!("{profile}: {why}\n     {shown}\n     now: {plan}"));
+            server.cluster().report_violation(format!("{profile}: {why}\n     {shown}\n     now: {plan}"));
         }
     }
 }
 
 fn fits(
-    world: &World,
+    cluster: &ModelCluster,
     config: &VirtPlatformConfig,
     object: &Value,
     plan: &Result<Plan, DrawUpError>,
@@ -118,18 +118,18 @@ fn fits(
     let plan = match plan {
         Ok(plan) => plan,
         Err(DrawUpError::Request(error)) => return Err(format!("no plan could be drawn up: {error}")),
-        // What has failed waits for a person, whatever is missing.
+        // A failed plan waits for a person, whatever is missing.
         Err(_) if matches!(phase, Phase::PrerequisiteFailed | Phase::Failed) => return Ok(()),
         Err(error) => return Err(format!("{phase:?}, and {error}")),
     };
     let items = || config.status.iter().flat_map(|status| &status.items);
     let drifted = items().any(|item| is_drifted(item, plan));
-    // What it disturbs may have changed since: then it is drawn up again when somebody approves it.
+    // The impact may have changed since: then the plan is made again when it is approved.
     let is_current = items().count() == plan.items.len() && items().all(|item| is_planned(item, plan));
     let is_ours = |item: &&Item| is_drifted(item, plan) && is_planned(item, plan);
     match phase {
         Phase::Failed | Phase::CompletedWithErrors => Ok(()),
-        // An approval of another plan is pointed out before a target that moved.
+        // An approval of another plan is reported before a changed target.
         Phase::ReviewRequired if ["PlanStale", "ApprovalMismatch"].contains(&&*reason("ReviewRequired")) => Ok(()),
         Phase::ReviewRequired if !plan.has_changes() => Err("there is nothing to review".into()),
         Phase::ReviewRequired if !is_current => Err("the plan is not the current one".into()),
@@ -139,18 +139,18 @@ fn fits(
         }
         Phase::ReviewRequired => Ok(()),
         Phase::Completed if drifted => Err("it has drifted".into()),
-        Phase::Completed if plan.has_changes() && !world.was_stale => Err("something is left to do".into()),
+        Phase::Completed if plan.has_changes() && !cluster.was_stale => Err("something is left to do".into()),
         Phase::Completed => Ok(()),
         Phase::Drifted if !drifted => Err("nothing has drifted".into()),
         Phase::Drifted => {
-            // What would come out differently by now is for a person to look at.
+            // If a plan that is made now would differ, a person has to decide.
             let nothing = items().find(is_ours).is_none();
             let gives_up = reason("Drifted") == "RemediationStalled" || !is_aggressive(spec, status) || nothing;
             gives_up.then_some(()).ok_or_else(|| "it should have been reverted".into())
         }
-        // Known: what somebody changes or removes before it has reached the nodes never does.
+        // Known limit: a config that is changed or removed during its rollout never reaches the nodes.
         Phase::InProgress if drifted => Ok(()),
-        Phase::InProgress if items().any(|item| went_unnoticed(world, item)) => Ok(()),
+        Phase::InProgress if items().any(|item| went_unnoticed(cluster, item)) => Ok(()),
         Phase::InProgress => {
             let pool = plan
                 .facts
@@ -168,27 +168,26 @@ fn is_drifted(item: &Item, plan: &Plan) -> bool {
     item.applied_fingerprint.as_ref().is_some_and(|baseline| *baseline != drift::fingerprint(item, live))
 }
 
-/// Known: the operator waits for a pool to render something else than it had before the write. A pool that had not noticed that
-/// somebody changed a config never does so when the operator sets it back. What was rolled out is known to the operator, and not
-/// waited for; what was still on its way or in review is not.
-fn went_unnoticed(world: &World, item: &Item) -> bool {
+/// Known limit: the operator waits until the pool renders another config than before the write. A pool that did not notice an
+/// edit of somebody else has nothing to render when the operator reverts it.
+fn went_unnoticed(cluster: &ModelCluster, item: &Item) -> bool {
     let pools = item.impact_detail.iter().flat_map(|detail| &detail.pools);
     let mut noted = pools.filter(|pool| pool.name == "worker").filter_map(|pool| pool.rendered.as_ref());
     let (configs, pools) = ("machineconfigs", "machineconfigpools");
-    let since = world.store.history.iter().rev();
+    let since = cluster.store.history.iter().rev();
     let since = since.take_while(|change| change.key.plural != configs || change.key.name != item.target_ref.name);
     let target = |pool: &Value| pool["spec"]["configuration"]["name"].as_str().map(str::to_owned);
     let mut targets = since.filter(|change| change.key.plural == pools && change.key.name == "worker").map(|change| {
         let after = change.after.as_ref().ok();
         (change.before.as_deref().and_then(target), after.and_then(|pool| target(pool)))
     });
-    let now = world.store.get(&Key::new(named(pools), "", "worker")).and_then(|pool| target(pool));
+    let now = cluster.store.get(&Key::new(named(pools), "", "worker")).and_then(|pool| target(pool));
     item.state == ItemState::InProgress
         && noted.any(|noted| now.as_ref() == Some(noted))
         && targets.all(|(before, after)| before == after)
 }
 
-/// Whether a plan that is drawn up now does the same.
+/// Whether a plan that is made now has the same item.
 fn is_planned(item: &Item, plan: &Plan) -> bool {
     plan.items.iter().any(|planned| {
         let new = &planned.item;
@@ -197,13 +196,13 @@ fn is_planned(item: &Item, plan: &Plan) -> bool {
     })
 }
 
-/// Whether drift is to be reverted without a person.
+/// Whether the operator reverts drift by itself.
 fn is_aggressive(spec: &Value, status: &Value) -> bool {
     let approved = spec["approval"]["planDigest"].as_str().is_none_or(|digest| status["planDigest"] == digest);
     spec["action"] == "Apply" && spec["bypassOptimisticLock"] == true && approved
 }
 
-/// The conditions that hold, with their reasons.
+/// The conditions that are True, with their reasons.
 fn holding(status: &Value) -> Value {
     let conditions = status["conditions"].as_array().into_iter().flatten();
     let holding = conditions.filter(|condition| condition["status"] == "True");
@@ -211,9 +210,9 @@ fn holding(status: &Value) -> Value {
     Value::Object(holding.filter_map(named).collect())
 }
 
-/// What is left: phases and reasons, items, and what targets say. What a pool rendered on the way is left to the pool.
-pub(crate) fn end(world: &World) -> Value {
-    let configs = world.store.list(CONFIGS).map(|(key, object)| {
+/// The end of a run: phases, reasons, items and targets. Rendered configs are left out.
+pub(crate) fn end(cluster: &ModelCluster) -> Value {
+    let configs = cluster.store.list(CONFIGS).map(|(key, object)| {
         let status = &object["status"];
         let item = |item: &Value| {
             let target = &item["targetRef"]["name"];
@@ -231,7 +230,7 @@ pub(crate) fn end(world: &World) -> Value {
         (key.name.clone(), shown)
     });
     let kinds = ["kubedeschedulers", "machineconfigs", "hyperconvergeds", "configmaps"];
-    let all = kinds.iter().flat_map(|kind| world.store.list(kind));
+    let all = kinds.iter().flat_map(|kind| cluster.store.list(kind));
     let targets = all.filter(|(key, _)| !key.name.starts_with("rendered-")).map(|(key, object)| {
         (
             key.to_string(),
@@ -241,9 +240,8 @@ pub(crate) fn end(world: &World) -> Value {
     json!({"configs": configs.collect::<BTreeMap<_, _>>(), "targets": targets.collect::<BTreeMap<_, _>>()})
 }
 
-/// The two ends, but for what is a matter of seconds: whether a rollout was over before the wait for it was; and whether it was
-/// when somebody changed what was on its way, which then never arrives. A pool that has noticed drift has something to roll out
-/// when it is reverted, and one that has not has nothing, so that may even be a matter of who was faster.
+/// Two ends without what depends on seconds: whether a rollout ended before its time limit, and whether it ended before an
+/// edit of its config.
 pub(crate) fn comparable(mut one: Value, mut other: Value) -> (Value, Value) {
     let names: Vec<String> =
         one["configs"].as_object().into_iter().flat_map(|configs| configs.keys().cloned()).collect();

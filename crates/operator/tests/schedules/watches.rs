@@ -1,4 +1,4 @@
-//! Watches: what changed since a version, as it happens, until the watch ends one way or another.
+//! Watches of the API model: the changes since a version, with delays, until the watch ends.
 
 use std::time::Duration;
 
@@ -10,14 +10,14 @@ use tokio::{
 
 use crate::{
     api::{Answer, Request, Target, metadata_of, nothing_here, store::Change},
-    dice::Dice,
-    fate::Trouble,
-    world::{Server, Ticket},
+    cluster::{SentRequest, Server},
+    fault_plan::Fault,
+    random::Random,
 };
 
 type Line = Result<String, Box<dyn std::error::Error + Send + Sync>>;
 
-/// How often a quiet watch says how far it is.
+/// The interval of bookmarks.
 const BOOKMARKS: Duration = Duration::from_secs(100);
 
 struct Watch {
@@ -25,11 +25,11 @@ struct Watch {
     target: Target,
     request: Request,
     lines: mpsc::UnboundedSender<Line>,
-    /// The last version that was told.
+    /// The last version that was sent.
     told: u64,
-    dice: Dice,
+    random: Random,
     end: Instant,
-    /// What the world is like when it starts.
+    /// The faults of this watch.
     lags: bool,
     ends: bool,
     gone: bool,
@@ -37,27 +37,28 @@ struct Watch {
 
 pub(crate) fn open(
     server: &Server,
-    ticket: &Ticket,
+    sent: &SentRequest,
     request: &Request,
 ) -> Result<mpsc::UnboundedReceiver<Line>, Answer> {
-    let mut world = server.world();
-    let served = Target::of(&request.path).filter(|target| world.store.serves(target.resource));
+    let mut cluster = server.cluster();
+    let served = Target::of(&request.path).filter(|target| cluster.store.serves(target.resource));
     let Some(target) = served else { return Err(nothing_here()) };
-    let who = ticket.process.to_string();
-    let mut dice = Dice::of(world.seed, &format!("watch {}", ticket.label), world.store.now.as_millis() as u64);
-    let climate = world.climate.clone();
-    let told = request.query("resourceVersion").and_then(|version| version.parse().ok()).unwrap_or(world.store.version);
-    if matches!(ticket.fate.trouble, Some(Trouble::ServerError | Trouble::TooMany)) {
-        world.tell(&who, &format!("{} -> 500", ticket.label));
-        return Err(Answer::failure(500, "InternalError", "trouble".into(), json!({})));
+    let who = sent.process.to_string();
+    let mut random = Random::of(cluster.seed, &format!("watch {}", sent.label), cluster.store.now.as_millis() as u64);
+    let fault_plan = cluster.fault_plan.clone();
+    let told =
+        request.query("resourceVersion").and_then(|version| version.parse().ok()).unwrap_or(cluster.store.version);
+    if matches!(sent.delivery.fault, Some(Fault::ServerError | Fault::TooMany)) {
+        cluster.log(&who, &format!("{} -> 500", sent.label));
+        return Err(Answer::failure(500, "InternalError", "injected".into(), json!({})));
     }
-    if climate.has(Trouble::WatchGone) && dice.permille(100) {
-        world.tell(&who, &format!("{} from {told} -> 410", ticket.label));
+    if fault_plan.has(Fault::WatchGone) && random.permille(100) {
+        cluster.log(&who, &format!("{} from {told} -> 410", sent.label));
         return Err(Answer::failure(410, "Expired", "too old resource version".into(), json!({})));
     }
     let asked = request.query("timeoutSeconds").and_then(|seconds| seconds.parse().ok()).unwrap_or(290);
-    let ends = climate.has(Trouble::WatchCut) && dice.permille(700);
-    let lasts = if ends { dice.millis(500, 90_000) } else { Duration::from_secs(asked) };
+    let ends = fault_plan.has(Fault::WatchCut) && random.permille(700);
+    let lasts = if ends { random.millis(500, 90_000) } else { Duration::from_secs(asked) };
     let (lines, receiver) = mpsc::unbounded_channel();
     let watch = Watch {
         server: server.clone(),
@@ -66,10 +67,10 @@ pub(crate) fn open(
         lines,
         told,
         end: Instant::now() + lasts,
-        lags: climate.has(Trouble::WatchLag),
-        gone: climate.has(Trouble::WatchGone),
+        lags: fault_plan.has(Fault::WatchLag),
+        gone: fault_plan.has(Fault::WatchGone),
         ends,
-        dice,
+        random,
     };
     tokio::spawn(watch.run());
     Ok(receiver)
@@ -84,14 +85,14 @@ impl Watch {
             let news = server.changed(plural).notified();
             tokio::pin!(news);
             news.as_mut().enable();
-            for (change, due) in self.news() {
+            for (change, due) in self.unsent() {
                 sleep_until(due).await;
                 self.told = change.version;
-                if self.tell(&change).is_err() {
+                if self.send_event(&change).is_err() {
                     return;
                 }
             }
-            if !server.world().store.serves(self.target.resource) {
+            if !server.cluster().store.serves(self.target.resource) {
                 return;
             }
             tokio::select! {
@@ -109,11 +110,11 @@ impl Watch {
         }
     }
 
-    /// What has not been told yet, and when it is due.
-    fn news(&mut self) -> Vec<(Change, Instant)> {
-        let world = self.server.world();
-        let (now, elapsed) = (Instant::now(), world.store.now);
-        let unheard = world.store.history.iter().rev().take_while(|change| change.version > self.told);
+    /// The changes that were not sent yet, and when each is due.
+    fn unsent(&mut self) -> Vec<(Change, Instant)> {
+        let cluster = self.server.cluster();
+        let (now, elapsed) = (Instant::now(), cluster.store.now);
+        let unheard = cluster.store.history.iter().rev().take_while(|change| change.version > self.told);
         let of_interest = |change: &&Change| {
             change.key.plural == self.target.resource.plural
                 && (self.target.namespace.is_empty() || change.key.namespace == self.target.namespace)
@@ -124,16 +125,16 @@ impl Watch {
         let mut last = now;
         let mut timed = Vec::new();
         for change in changes {
-            let late = self.lags && self.dice.permille(200);
-            let lag = if late { self.dice.millis(100, 15_000) } else { self.dice.millis(1, 20) };
-            // In the order in which it happened.
+            let late = self.lags && self.random.permille(200);
+            let lag = if late { self.random.millis(100, 15_000) } else { self.random.millis(1, 20) };
+            // Events keep their order.
             last = last.max(now + (change.at + lag).saturating_sub(elapsed));
             timed.push((change, last));
         }
         timed
     }
 
-    fn tell(&mut self, change: &Change) -> Result<(), ()> {
+    fn send_event(&mut self, change: &Change) -> Result<(), ()> {
         let (kind, object) = match (&change.before, &change.after) {
             (None, Ok(object)) => ("ADDED", object),
             (Some(_), Ok(object)) => ("MODIFIED", object),
@@ -141,16 +142,16 @@ impl Watch {
         };
         let object: Value = if self.request.metadata_only { metadata_of(object) } else { (**object).clone() };
         let line = json!({"type": kind, "object": object}).to_string();
-        if self.lags && self.dice.permille(50) {
+        if self.lags && self.random.permille(50) {
             let _ = self.lines.send(Ok(line.clone()));
         }
         self.lines.send(Ok(line)).map_err(drop)
     }
 
     fn bookmark(&mut self) {
-        // Never beyond what is still on its way.
-        if self.news().is_empty() {
-            self.told = self.server.world().store.version;
+        // A bookmark never passes a change that was not sent.
+        if self.unsent().is_empty() {
+            self.told = self.server.cluster().store.version;
         }
         let version = self.told;
         let (kind, api_version) = match self.request.metadata_only {
@@ -163,7 +164,7 @@ impl Watch {
     }
 
     fn finish(mut self) {
-        let ending = if self.ends { self.dice.below(3) } else { 0 };
+        let ending = if self.ends { self.random.below(3) } else { 0 };
         match ending {
             1 => drop(self.lines.send(Err("the watch was cut".into()))),
             2 if self.gone => {

@@ -1,4 +1,4 @@
-//! The machine config operator, played: it renders what the worker pool consists of, and updates node after node.
+//! A model of the machine config operator: it renders the configs of the worker pool, and updates node after node.
 
 use std::{
     hash::{DefaultHasher, Hash, Hasher},
@@ -12,21 +12,21 @@ use tokio::time::sleep;
 
 use crate::{
     api::{kinds::named, store::Key},
-    dice::Dice,
-    door::{APPLY, MERGE},
-    world::Server,
+    client::{APPLY, MERGE},
+    cluster::Server,
+    random::Random,
 };
 
 const ROLE: &str = "machineconfiguration.openshift.io/role";
 const CONFIGS: &str = "/apis/machineconfiguration.openshift.io/v1/machineconfigs";
 pub(crate) const POOL: &str = "/apis/machineconfiguration.openshift.io/v1/machineconfigpools/worker";
 
-/// Works until it is dropped, at a pace of its own.
+/// Runs until it is dropped, with a delay before each step.
 pub(crate) async fn run(server: Server, seed: u64) {
-    let mut dice = Dice::of(seed, "mco", 0);
-    let slowest = *dice.pick(&[300, 3_000, 40_000]);
+    let mut random = Random::of(seed, "mco", 0);
+    let slowest = *random.pick(&[300, 3_000, 40_000]);
     loop {
-        sleep(dice.millis(200, slowest)).await;
+        sleep(random.millis(200, slowest)).await;
         let configs = server.changed("machineconfigs").notified();
         let pools = server.changed("machineconfigpools").notified();
         if !step(&server) {
@@ -39,12 +39,12 @@ pub(crate) async fn run(server: Server, seed: u64) {
     }
 }
 
-/// One step. Whether there was anything to do.
+/// Makes one step, and returns whether there was something to do.
 fn step(server: &Server) -> bool {
     let (pool, configs) = {
-        let world = server.world();
-        let pool = world.store.get(&Key::new(named("machineconfigpools"), "", "worker")).cloned();
-        let configs: Vec<Arc<Value>> = world.store.list("machineconfigs").map(|(_, config)| config.clone()).collect();
+        let cluster = server.cluster();
+        let pool = cluster.store.get(&Key::new(named("machineconfigpools"), "", "worker")).cloned();
+        let configs: Vec<Arc<Value>> = cluster.store.list("machineconfigs").map(|(_, config)| config.clone()).collect();
         (pool, configs)
     };
     let Some(pool) = pool else { return false };
@@ -60,7 +60,7 @@ fn step(server: &Server) -> bool {
         }
         let names = parts.iter().filter_map(|part| part["metadata"]["name"].as_str());
         let spec = json!({"spec": {"configuration": configuration(&rendered, names)}});
-        let answer = server.act("mco", Method::PATCH, &format!("{POOL}?fieldManager=mco"), MERGE, &spec);
+        let answer = server.request_as("mco", Method::PATCH, &format!("{POOL}?fieldManager=mco"), MERGE, &spec);
         report(server, &answer.body, 0);
         return true;
     }
@@ -81,7 +81,7 @@ fn step(server: &Server) -> bool {
     true
 }
 
-/// What rendered configs are called: what went into it decides. What the pool began with keeps its name.
+/// The name of a rendered config depends on its parts. The config of the samples keeps its name.
 fn name(parts: &[&Arc<Value>], pool: &Value) -> String {
     let mut hasher = DefaultHasher::new();
     let is_sample = |part: &&Arc<Value>| SAMPLE_CONFIGS.iter().any(|name| part["metadata"]["name"] == *name);
@@ -100,10 +100,16 @@ fn render(server: &Server, name: &str, parts: &[&Arc<Value>]) {
         "apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig",
         "metadata": {"name": name}, "spec": spec,
     });
-    server.act("mco", Method::PATCH, &format!("{CONFIGS}/{name}?fieldManager=mco&force=true"), APPLY, &kind);
+    server.request_as("mco", Method::PATCH, &format!("{CONFIGS}/{name}?fieldManager=mco&force=true"), APPLY, &kind);
 }
 
 fn report(server: &Server, pool: &Value, updated: i64) {
     let status = pool_status(pool, updated);
-    server.act("mco", Method::PATCH, &format!("{POOL}/status?fieldManager=mco"), MERGE, &json!({"status": status}));
+    server.request_as(
+        "mco",
+        Method::PATCH,
+        &format!("{POOL}/status?fieldManager=mco"),
+        MERGE,
+        &json!({"status": status}),
+    );
 }

@@ -1,4 +1,4 @@
-//! One world: what is stored, what happened, who waits for what. Everybody who writes to it does so here.
+//! The cluster of one run: the store, the log, who waits for what. All requests go through here.
 
 use std::{
     collections::BTreeMap,
@@ -17,45 +17,45 @@ use crate::{
         kinds::{CONFIGS, named, resources},
         store::{Key, Store},
     },
-    dice::Dice,
-    fate::{Climate, Fate, Trouble},
-    law,
+    fault_plan::{Delivery, Fault, FaultPlan},
+    invariants,
+    random::Random,
 };
 
-/// When the world began, by its own clock.
+/// The time at which a run begins.
 const BEGINNING: &str = "2026-01-01T00:00:00Z";
 
 #[derive(Clone)]
 pub(crate) struct Server {
-    world: Arc<Mutex<World>>,
+    cluster: Arc<Mutex<ModelCluster>>,
     start: Instant,
-    /// Who is told when something of a kind changes.
+    /// Notified when an object of a kind changes.
     changed: Arc<BTreeMap<&'static str, Notify>>,
     crashes: Arc<BTreeMap<&'static str, Notify>>,
 }
 
-pub(crate) struct World {
+pub(crate) struct ModelCluster {
     pub(crate) seed: u64,
-    pub(crate) climate: Climate,
+    pub(crate) fault_plan: FaultPlan,
     pub(crate) store: Store,
-    pub(crate) story: Vec<String>,
+    pub(crate) log: Vec<String>,
     pub(crate) violations: Vec<String>,
     counts: BTreeMap<String, u64>,
     /// Requests of operators, without watches, events and the lease.
     pub(crate) requests: u64,
-    /// Every time somebody interfered.
-    pub(crate) disturbances: u64,
-    /// What each process was last told of each configuration.
+    /// How many requests had a fault.
+    pub(crate) injected_faults: u64,
+    /// The configurations as each process has last read them.
     seen: BTreeMap<(Process, String), Arc<Value>>,
-    /// Plans under which something was written, by configuration and generation.
+    /// The digests of plans of which something was written, by uid and generation of the configuration.
     pub(crate) carried_out: BTreeMap<(String, i64), String>,
-    /// Whether nobody does anything any more; then reads are not worth telling.
+    /// Whether all edits and faults are over. Reads are not logged then.
     pub(crate) is_over: bool,
-    /// Whether a read was answered with something old.
+    /// Whether a read was answered from an earlier version.
     pub(crate) was_stale: bool,
 }
 
-/// One life of one replica.
+/// One start of one replica.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Process {
     pub(crate) replica: &'static str,
@@ -64,27 +64,27 @@ pub(crate) struct Process {
 
 /// A request that has been sent.
 #[derive(Debug, Clone)]
-pub(crate) struct Ticket {
+pub(crate) struct SentRequest {
     pub(crate) process: Process,
     pub(crate) label: String,
-    pub(crate) fate: Fate,
-    /// What the sender knew of the configurations then.
+    pub(crate) delivery: Delivery,
+    /// The configurations as the sender had last read them.
     pub(crate) known: Vec<Arc<Value>>,
 }
 
 pub(crate) const REPLICAS: [&str; 2] = ["one", "two"];
 
 impl Server {
-    pub(crate) fn new(seed: u64, climate: Climate, store: Store) -> Server {
-        let world = World {
+    pub(crate) fn new(seed: u64, fault_plan: FaultPlan, store: Store) -> Server {
+        let cluster = ModelCluster {
             seed,
-            climate,
+            fault_plan,
             store,
-            story: Vec::new(),
+            log: Vec::new(),
             violations: Vec::new(),
             counts: BTreeMap::new(),
             requests: 0,
-            disturbances: 0,
+            injected_faults: 0,
             seen: BTreeMap::new(),
             carried_out: BTreeMap::new(),
             is_over: false,
@@ -92,17 +92,17 @@ impl Server {
         };
         let changed = resources().iter().map(|resource| (resource.plural.as_str(), Notify::new())).collect();
         Server {
-            world: Arc::new(Mutex::new(world)),
+            cluster: Arc::new(Mutex::new(cluster)),
             start: Instant::now(),
             changed: Arc::new(changed),
             crashes: Arc::new(REPLICAS.map(|replica| (replica, Notify::new())).into()),
         }
     }
 
-    pub(crate) fn world(&self) -> MutexGuard<'_, World> {
-        let mut world = self.world.lock().unwrap_or_else(PoisonError::into_inner);
-        world.store.now = self.start.elapsed();
-        world
+    pub(crate) fn cluster(&self) -> MutexGuard<'_, ModelCluster> {
+        let mut cluster = self.cluster.lock().unwrap_or_else(PoisonError::into_inner);
+        cluster.store.now = self.start.elapsed();
+        cluster
     }
 
     pub(crate) fn changed(&self, plural: &str) -> &Notify {
@@ -113,7 +113,7 @@ impl Server {
         &self.crashes[replica]
     }
 
-    /// The clock of this world.
+    /// The clock of this run.
     pub(crate) fn clock(&self) -> impl Fn() -> Timestamp + Send + Sync + 'static {
         let start = self.start;
         let beginning: Timestamp = BEGINNING.parse().unwrap();
@@ -124,85 +124,85 @@ impl Server {
         format!("{:.0}", (self.clock())())
     }
 
-    /// Somebody else's request, carried out at once.
-    pub(crate) fn act(&self, who: &str, method: Method, uri: &str, content: &str, body: &Value) -> Answer {
+    /// Carries out a request of somebody else than the operator, at once.
+    pub(crate) fn request_as(&self, who: &str, method: Method, uri: &str, content: &str, body: &Value) -> Answer {
         let request = Request::new(method, uri, content, "", body.to_string().as_bytes());
-        let (before, time) = (self.world().store.history.len(), self.time());
-        let answer = self.world().store.handle(&request, &time);
-        self.announce(before);
+        let (before, time) = (self.cluster().store.history.len(), self.time());
+        let answer = self.cluster().store.handle(&request, &time);
+        self.notify(before);
         let shown = if request.method == Method::DELETE { String::new() } else { format!(" {}", brief(body)) };
-        self.world().tell(who, &format!("{}{shown} -> {}", label(&request), answer.code));
+        self.cluster().log(who, &format!("{}{shown} -> {}", label(&request), answer.code));
         answer
     }
 
-    /// Takes a request of an operator in.
-    pub(crate) fn arrive(&self, process: Process, request: &Request) -> Ticket {
-        let mut world = self.world();
+    /// Notes that an operator sends a request, and decides how it is delivered.
+    pub(crate) fn send(&self, process: Process, request: &Request) -> SentRequest {
+        let mut cluster = self.cluster();
         let label = label(request);
-        let count = world.counts.entry(format!("{} {label}", process.replica)).or_default();
+        let count = cluster.counts.entry(format!("{} {label}", process.replica)).or_default();
         *count += 1;
         let number = *count;
-        if !is_aside(request) && !request.is_watch() {
-            world.requests += 1;
+        if !is_uncounted(request) && !request.is_watch() {
+            cluster.requests += 1;
         }
-        if request.is_write() && !is_aside(request) {
-            law::leads(&mut world, process, &label);
+        if request.is_write() && !is_uncounted(request) {
+            invariants::only_the_leader_writes(&mut cluster, process, &label);
         }
-        let mut dice = Dice::of(world.seed, &format!("{} {label}", process.replica), number);
-        let fate = Fate::of(&mut dice, &world.climate, request);
-        world.disturbances += u64::from(fate.trouble.is_some());
-        let known = world.seen.iter().filter(|((who, _), _)| *who == process).map(|(_, config)| config.clone());
-        Ticket { process, known: known.collect(), label, fate }
+        let mut random = Random::of(cluster.seed, &format!("{} {label}", process.replica), number);
+        let delivery = Delivery::of(&mut random, &cluster.fault_plan, request);
+        cluster.injected_faults += u64::from(delivery.fault.is_some());
+        let known = cluster.seen.iter().filter(|((who, _), _)| *who == process).map(|(_, config)| config.clone());
+        SentRequest { process, known: known.collect(), label, delivery }
     }
 
-    /// Carries a request of an operator out.
-    pub(crate) fn commit(&self, ticket: &Ticket, request: &Request) -> Answer {
+    /// Carries out a request of an operator.
+    pub(crate) fn commit(&self, sent: &SentRequest, request: &Request) -> Answer {
         let time = self.time();
-        let mut world = self.world();
-        let before = world.store.history.len();
+        let mut cluster = self.cluster();
+        let before = cluster.store.history.len();
         let target = Target::of(&request.path);
-        let live = target.as_ref().and_then(|target| world.store.get(&target.key()).cloned());
-        let answer = match (ticket.fate.trouble, &target) {
-            (Some(Trouble::Stale), Some(target)) if world.store.serves(target.resource) => {
-                let version = world.earlier(ticket);
-                world.was_stale = true;
-                world.store.read(request, target, version)
+        let live = target.as_ref().and_then(|target| cluster.store.get(&target.key()).cloned());
+        let answer = match (sent.delivery.fault, &target) {
+            (Some(Fault::Stale), Some(target)) if cluster.store.serves(target.resource) => {
+                let version = cluster.earlier(sent);
+                cluster.was_stale = true;
+                cluster.store.read(request, target, version)
             }
-            _ => world.store.handle(request, &time),
+            _ => cluster.store.handle(request, &time),
         };
         if let (true, true, Some(target)) = (request.is_write(), answer.code < 300, &target)
-            && !is_aside(request)
+            && !is_uncounted(request)
         {
-            law::judge(&mut world, ticket, request, target, live.as_deref());
+            invariants::check(&mut cluster, sent, request, target, live.as_deref());
         }
-        let fate = ticket.fate.trouble.map_or_else(String::new, |trouble| format!(" ({trouble:?})"));
-        let is_routine = is_aside(request) || (world.is_over && request.method == Method::GET);
-        if !is_routine || ticket.fate.trouble.is_some() {
-            let who = ticket.process.to_string();
-            let line = format!("{} -> {}{}{fate}", ticket.label, outcome(&answer), recorded(request));
-            world.tell(&who, &line);
+        let delivery = sent.delivery.fault.map_or_else(String::new, |fault| format!(" ({fault:?})"));
+        let is_routine = is_uncounted(request) || (cluster.is_over && request.method == Method::GET);
+        if !is_routine || sent.delivery.fault.is_some() {
+            let who = sent.process.to_string();
+            let line = format!("{} -> {}{}{delivery}", sent.label, outcome(&answer), recorded(request));
+            cluster.log(&who, &line);
         }
-        drop(world);
-        self.announce(before);
+        drop(cluster);
+        self.notify(before);
         answer
     }
 
-    /// An answer has arrived.
-    pub(crate) fn deliver(&self, ticket: &Ticket, request: &Request, answer: &Answer) {
+    /// Notes that an answer reaches the operator.
+    pub(crate) fn deliver(&self, sent: &SentRequest, request: &Request, answer: &Answer) {
         let Some(target) = Target::of(&request.path).filter(|target| target.resource.plural == CONFIGS) else { return };
-        // A configuration that cannot be read is told so beside the work. That answer reaches no steward, and whoever is at work
-        // goes on from what it has read before, for one round at most.
+        // The status patch of a configuration that cannot be read is made outside of its reconciler, which goes on with
+        // what it has read before, for one round at most.
         if target.is_status && request.method == Method::PATCH {
             return;
         }
         let Some(name) = target.name.filter(|_| answer.code < 300) else { return };
-        self.world().seen.insert((ticket.process, name), answer.body.clone());
+        self.cluster().seen.insert((sent.process, name), answer.body.clone());
     }
 
-    /// Tells whoever watches what has changed.
-    fn announce(&self, from: usize) {
-        let world = self.world();
-        for change in &world.store.history[from..] {
+    /// Wakes the watches of what has changed.
+    fn notify(&self, from: usize) {
+        let cluster = self.cluster();
+        for change in &cluster.store.history[from..] {
             self.changed[change.key.plural].notify_waiters();
             let definition = change.after.as_ref().unwrap_or_else(|last| last);
             let plural = definition.pointer("/spec/names/plural").and_then(Value::as_str);
@@ -212,27 +212,27 @@ impl Server {
         }
     }
 
-    pub(crate) fn tell(&self, who: &str, what: &str) {
-        self.world().tell(who, what);
+    pub(crate) fn log(&self, who: &str, what: &str) {
+        self.cluster().log(who, what);
     }
 }
 
-impl World {
-    pub(crate) fn tell(&mut self, who: &str, what: &str) {
-        let mut line = format!("{:>4} {:>10.3} {who:<8} ", self.story.len() + 1, self.store.now.as_secs_f64());
+impl ModelCluster {
+    pub(crate) fn log(&mut self, who: &str, what: &str) {
+        let mut line = format!("{:>4} {:>10.3} {who:<8} ", self.log.len() + 1, self.store.now.as_secs_f64());
         let _ = write!(line, "{what}");
-        self.story.push(line);
+        self.log.push(line);
     }
 
-    pub(crate) fn accuse(&mut self, what: String) {
-        self.tell("law", &format!("VIOLATION: {what}"));
+    pub(crate) fn report_violation(&mut self, what: String) {
+        self.log("check", &format!("VIOLATION: {what}"));
         self.violations.push(what);
     }
 
-    /// A version of a while ago.
-    fn earlier(&self, ticket: &Ticket) -> u64 {
-        let mut dice = Dice::of(self.seed, &format!("earlier {}", ticket.label), self.store.version);
-        let since = self.store.now.saturating_sub(dice.millis(1, 20_000));
+    /// A version of up to twenty seconds ago.
+    fn earlier(&self, sent: &SentRequest) -> u64 {
+        let mut random = Random::of(self.seed, &format!("earlier {}", sent.label), self.store.version);
+        let since = self.store.now.saturating_sub(random.millis(1, 20_000));
         let recent = self.store.history.iter().rev().take_while(|change| change.at > since);
         self.store.version - recent.count() as u64
     }
@@ -248,8 +248,8 @@ impl std::fmt::Display for Process {
     }
 }
 
-/// Events and the lease do not count.
-pub(crate) fn is_aside(request: &Request) -> bool {
+/// Whether it is about events or the lease, which do not count.
+pub(crate) fn is_uncounted(request: &Request) -> bool {
     request.path.starts_with("/apis/events.k8s.io/") || request.path.starts_with("/apis/coordination.k8s.io/")
 }
 
@@ -271,7 +271,7 @@ fn outcome(answer: &Answer) -> String {
     }
 }
 
-/// What a status says that is being recorded.
+/// A status update in short.
 fn recorded(request: &Request) -> String {
     let status = &request.body["status"];
     let Some(phase) = status["phase"].as_str().filter(|_| request.method == Method::PUT) else { return String::new() };

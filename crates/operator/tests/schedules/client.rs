@@ -1,5 +1,5 @@
-//! How an operator comes to the API model: as a client of kube-rs, with latency and trouble on the way. What a process has
-//! sent is carried out even if it dies meanwhile.
+//! A kube client of the API model, with latency and faults on the way. What a process has sent is carried out even if the
+//! process dies meanwhile.
 
 use std::time::Duration;
 
@@ -16,15 +16,15 @@ use tokio::{
 
 use crate::{
     api::{Answer, Request},
-    fate::Trouble,
-    watching,
-    world::{Process, Server, Ticket},
+    cluster::{Process, SentRequest, Server},
+    fault_plan::Fault,
+    watches,
 };
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 type Reply = Response<UnsyncBoxBody<Bytes, BoxError>>;
 
-/// Longer than anybody waits for an answer.
+/// Longer than the time limit of every request.
 const FOREVER: Duration = Duration::from_secs(60);
 
 pub(crate) fn client(server: &Server, process: Process) -> Client {
@@ -39,37 +39,37 @@ async fn serve(server: Server, process: Process, request: http::Request<Body>) -
     let text = |name: header::HeaderName| parts.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or("");
     let uri = parts.uri.path_and_query().map(ToString::to_string).unwrap_or_default();
     let request = Request::new(parts.method, &uri, text(header::CONTENT_TYPE), text(header::ACCEPT), &body);
-    let ticket = server.arrive(process, &request);
+    let sent = server.send(process, &request);
     if request.is_watch() {
-        sleep(ticket.fate.before).await;
-        return match watching::open(&server, &ticket, &request) {
+        sleep(sent.delivery.before).await;
+        return match watches::open(&server, &sent, &request) {
             Ok(lines) => Ok(stream(lines)),
             Err(answer) => Ok(reply(answer)),
         };
     }
     let (answer, answered) = oneshot::channel();
-    tokio::spawn(carry_out(server, ticket, request, answer));
+    tokio::spawn(carry_out(server, sent, request, answer));
     match answered.await {
         Ok(answer) => Ok(reply(answer)),
         Err(_) => Err("the connection was cut".into()),
     }
 }
 
-async fn carry_out(server: Server, ticket: Ticket, request: Request, sender: oneshot::Sender<Answer>) {
-    sleep(ticket.fate.before).await;
-    let trouble = ticket.fate.trouble;
-    let failed = |what: &str| server.tell(&ticket.process.to_string(), &format!("{} -> {what}", ticket.label));
-    let refused = match trouble {
-        Some(Trouble::CutBefore) => return failed("cut before it arrived"),
-        Some(Trouble::CrashBefore) => {
+async fn carry_out(server: Server, sent: SentRequest, request: Request, sender: oneshot::Sender<Answer>) {
+    sleep(sent.delivery.before).await;
+    let fault = sent.delivery.fault;
+    let failed = |what: &str| server.log(&sent.process.to_string(), &format!("{} -> {what}", sent.label));
+    let refused = match fault {
+        Some(Fault::CutBefore) => return failed("cut before it arrived"),
+        Some(Fault::CrashBefore) => {
             failed("crash before it left");
-            server.crash(ticket.process.replica).notify_one();
+            server.crash(sent.process.replica).notify_one();
             return;
         }
-        Some(Trouble::Conflict) => Some((409, "Conflict", json!({"name": "it"}))),
-        Some(Trouble::TooMany) => Some((429, "TooManyRequests", json!({"retryAfterSeconds": 7}))),
-        Some(Trouble::ServerError) => Some((500, "InternalError", json!({}))),
-        Some(Trouble::Late) => {
+        Some(Fault::Conflict) => Some((409, "Conflict", json!({"name": "it"}))),
+        Some(Fault::TooMany) => Some((429, "TooManyRequests", json!({"retryAfterSeconds": 7}))),
+        Some(Fault::ServerError) => Some((500, "InternalError", json!({}))),
+        Some(Fault::Late) => {
             sleep(Duration::from_secs(40)).await;
             None
         }
@@ -77,20 +77,20 @@ async fn carry_out(server: Server, ticket: Ticket, request: Request, sender: one
     };
     let answer = match refused {
         Some((code, reason, details)) => {
-            failed(&format!("{code} (trouble)"));
-            Answer::failure(code, reason, "trouble".into(), details)
+            failed(&format!("{code} (injected)"));
+            Answer::failure(code, reason, "injected".into(), details)
         }
-        None => server.commit(&ticket, &request),
+        None => server.commit(&sent, &request),
     };
-    match trouble {
-        Some(Trouble::CutAfter) => return,
-        Some(Trouble::CrashAfter) => return server.crash(ticket.process.replica).notify_one(),
-        Some(Trouble::Silent) => sleep(FOREVER).await,
+    match fault {
+        Some(Fault::CutAfter) => return,
+        Some(Fault::CrashAfter) => return server.crash(sent.process.replica).notify_one(),
+        Some(Fault::Silent) => sleep(FOREVER).await,
         _ => {}
     }
-    sleep(ticket.fate.after).await;
+    sleep(sent.delivery.after).await;
     if !sender.is_closed() {
-        server.deliver(&ticket, &request, &answer);
+        server.deliver(&sent, &request, &answer);
         let _ = sender.send(answer);
     }
 }
@@ -113,17 +113,17 @@ fn stream(lines: mpsc::UnboundedReceiver<Result<String, BoxError>>) -> Reply {
     Response::new(StreamBody::new(frames).boxed_unsync())
 }
 
-/// A client for asking questions at the end, when there is no trouble any more.
+/// A client for the final checks, when there are no faults any more.
 pub(crate) fn quiet(server: &Server) -> Client {
     client(server, Process { replica: "one", number: u64::MAX })
 }
 
-/// For administrators, who have no trouble.
+/// Content types.
 pub(crate) const MERGE: &str = "application/merge-patch+json";
 pub(crate) const APPLY: &str = "application/apply-patch+yaml";
 pub(crate) const JSON: &str = "application/json";
 
 pub(crate) fn exists(server: &Server, uri: &str) -> bool {
     let request = Request::new(Method::GET, uri, "", "", b"");
-    server.world().store.handle(&request, "").code == 200
+    server.cluster().store.handle(&request, "").code == 200
 }

@@ -1,5 +1,5 @@
-//! What must hold whenever an operator writes, judged at the moment the write goes through and by what the operator had been
-//! told when it sent it.
+//! What must hold for every write of an operator. A write is checked when it is carried out, against the configurations as
+//! the operator had read them when it sent the request.
 
 use advisor::drift;
 use api::virt_platform_config::{Item, ItemState, Operation};
@@ -12,32 +12,38 @@ use crate::{
         kinds::{CONFIGS, named},
         store::Key,
     },
-    world::{Process, Ticket, World},
+    cluster::{ModelCluster, Process, SentRequest},
 };
 
 pub(crate) const NAMESPACE: &str = "openshift-cnv";
 
-/// Where there is a lease, only its holder writes.
-pub(crate) fn leads(world: &mut World, process: Process, label: &str) {
+/// If there is a lease, only its holder writes.
+pub(crate) fn only_the_leader_writes(cluster: &mut ModelCluster, process: Process, label: &str) {
     let lease = Key::new(named("leases"), NAMESPACE, advisor::access::LEASE);
-    let Some(lease) = world.store.get(&lease) else { return };
+    let Some(lease) = cluster.store.get(&lease) else { return };
     let holder = lease["spec"]["holderIdentity"].as_str().unwrap_or_default().to_owned();
     if holder != process.to_string() {
-        world.accuse(format!("{process} sends {label}, and {holder:?} holds the lease"));
+        cluster.report_violation(format!("{process} sends {label}, and {holder:?} holds the lease"));
     }
 }
 
-pub(crate) fn judge(world: &mut World, ticket: &Ticket, request: &Request, target: &Target, live: Option<&Value>) {
-    let verdict = match target.resource.plural == CONFIGS {
+pub(crate) fn check(
+    cluster: &mut ModelCluster,
+    sent: &SentRequest,
+    request: &Request,
+    target: &Target,
+    live: Option<&Value>,
+) {
+    let final_checks = match target.resource.plural == CONFIGS {
         true => of_config(request, target),
-        false => of_target(world, ticket, request, target, live),
+        false => of_target(cluster, sent, request, target, live),
     };
-    if let Err(why) = verdict {
-        world.accuse(format!("{} by {}: {why}", ticket.label, ticket.process));
+    if let Err(why) = final_checks {
+        cluster.report_violation(format!("{} by {}: {why}", sent.label, sent.process));
     }
 }
 
-/// Of a configuration only the status is the operator's, and what an offer says about its profile.
+/// The operator writes the status of a configuration, and the annotations of one that it offers.
 fn of_config(request: &Request, target: &Target) -> Result<(), String> {
     let touches_spec = request.body.get("spec").is_some() && !target.is_status && request.method != Method::POST;
     let offers = request.method != Method::POST || request.body["spec"]["action"] == "Ignore";
@@ -48,13 +54,13 @@ fn of_config(request: &Request, target: &Target) -> Result<(), String> {
 }
 
 fn of_target(
-    world: &mut World,
-    ticket: &Ticket,
+    cluster: &mut ModelCluster,
+    sent: &SentRequest,
     request: &Request,
     target: &Target,
     live: Option<&Value>,
 ) -> Result<(), String> {
-    let planned = ticket.known.iter().find_map(|config| Some((config, item_of(config, target)?)));
+    let planned = sent.known.iter().find_map(|config| Some((config, item_of(config, target)?)));
     let (config, item) = planned.ok_or("no plan that the operator was told of has it in progress")?;
     let (spec, status) = (&config["spec"], &config["status"]);
     if spec["action"] != "Apply" {
@@ -76,7 +82,7 @@ fn of_target(
     }
     let text = |pointer: &str| config.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
     let generation = config["metadata"]["generation"].as_i64().unwrap_or_default();
-    let plan = world.carried_out.entry((text("/metadata/uid"), generation)).or_insert_with(|| digest.to_owned());
+    let plan = cluster.carried_out.entry((text("/metadata/uid"), generation)).or_insert_with(|| digest.to_owned());
     if plan != digest {
         return Err(format!("plans {plan} and {digest} are both carried out under generation {generation}"));
     }
@@ -95,7 +101,7 @@ fn item_of(config: &Value, target: &Target) -> Option<Item> {
     })
 }
 
-/// What is sent is what the item says, for the very version that was compared.
+/// The request is what the item says, with the version that was compared as its precondition.
 fn same_content(request: &Request, item: &Item) -> Result<(), String> {
     let unlocked = || Err("it names no version".to_owned());
     if request.method == Method::DELETE {
