@@ -39,19 +39,23 @@ impl Deref for ReusableCluster {
 
 impl Drop for ReusableCluster {
     fn drop(&mut self) {
-        let cluster = self.cluster.take().filter(|_| self.is_shared);
+        // A test that failed may have left its cluster in any state.
+        let is_reusable = self.is_shared && !std::thread::panicking();
+        let cluster = self.cluster.take().filter(|_| is_reusable);
         IDLE.lock().unwrap_or_else(PoisonError::into_inner).extend(cluster);
     }
 }
 
 /// The collections that tests leave objects in, in the order of removal. Webhooks are first: they may forbid the rest.
-const LEFTOVERS: [&str; 7] = [
+const LEFTOVERS: [&str; 9] = [
     "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations",
     "/apis/advisor.kubevirt.io/v1alpha1/virtplatformconfigs",
     "/apis/operator.openshift.io/v1/namespaces/openshift-kube-descheduler-operator/kubedeschedulers",
     "/apis/hco.kubevirt.io/v1beta1/namespaces/openshift-cnv/hyperconvergeds",
     "/apis/machineconfiguration.openshift.io/v1/machineconfigs",
     "/apis/machineconfiguration.openshift.io/v1/machineconfigpools",
+    "/apis/operator.openshift.io/v1/machineconfigurations",
+    "/apis/apps/v1/namespaces/openshift-kube-descheduler-operator/deployments",
     "/apis/events.k8s.io/v1/namespaces/default/events",
 ];
 

@@ -1,7 +1,6 @@
-//! What can go wrong with one request of the operator, and which request it is.
+//! The faults of one request of the operator, and the key of a request.
 //!
-//! Requests that are sent side by side arrive in any order, so a request is not known by its number but by what it asks for
-//! and how often that was asked before.
+//! Concurrent requests arrive in any order: the key is the label of a request and how often that label occurred before.
 
 use std::fmt;
 
@@ -10,25 +9,25 @@ use serde_json::json;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// The process ends before the request leaves.
+    /// The process ends before the request is sent.
     CrashBefore,
-    /// The process ends when the request was answered, and before it reads the answer.
+    /// The process ends after the request was carried out, before it reads the answer.
     CrashAfter,
-    /// Something moved meanwhile; or, of a creation, somebody was faster.
+    /// Answered with 409. The object of a creation is created first, as if by somebody else.
     Conflict,
-    /// The same six times in a row, which is more than the operator bears with at a time.
+    /// Six conflicts in a row: more than the operator retries at once.
     Conflicts,
     TooManyRequests,
     ServerError,
     /// The connection breaks before the request arrives.
     CutBefore,
-    /// The connection breaks when the request was carried out.
+    /// The connection breaks after the request was carried out.
     CutAfter,
-    /// What is read is older than what is there.
+    /// A read is answered with an older state.
     Stale,
-    /// The process ends like with `CrashAfter`, and everything that the next one reads first is older than what is there.
+    /// As `CrashAfter`, and the first reads of the next process are answered with an older state.
     TimeTravel,
-    /// The request passes, and all watches end.
+    /// The request succeeds, and all watches end.
     WatchesCut,
 }
 
@@ -47,12 +46,12 @@ impl Fault {
         Fault::WatchesCut,
     ];
 
-    /// Whether an API server, or a network, could do this to such a request.
+    /// Whether this fault can occur with such a request.
     pub(crate) fn can_hit(self, key: &Key) -> bool {
         let reads = key.label.starts_with("GET ");
         match self {
             Fault::Conflict => !reads,
-            // A creation conflicts with an object, and then there is one.
+            // The first conflict of a creation leaves an object: there is no second creation.
             Fault::Conflicts => !reads && !key.label.starts_with("POST "),
             Fault::Stale => reads,
             Fault::TimeTravel => !reads && !key.label.contains("(dry run)"),
@@ -65,7 +64,7 @@ impl Fault {
         if self == Fault::Conflicts { 6 } else { 1 }
     }
 
-    /// Whether old answers are given. They are believed until the next recheck.
+    /// Whether reads are answered with an older state, which counts until the next recheck.
     pub(crate) fn is_stale(self) -> bool {
         matches!(self, Fault::Stale | Fault::TimeTravel)
     }
@@ -90,7 +89,7 @@ impl Fault {
     }
 }
 
-/// The so-manieth request of its kind.
+/// A request: its label, and its number among the requests of that label.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Key {
     pub(crate) label: String,
@@ -103,7 +102,7 @@ impl fmt::Display for Key {
     }
 }
 
-/// `PATCH machineconfigs/99-worker-psi-karg (dry run)`. Nothing for watches, the lists they begin with, and events.
+/// `PATCH machineconfigs/99-worker-psi-karg (dry run)`. None for watches, the lists they begin with, and events.
 pub(crate) fn label(method: &Method, uri: &Uri) -> Option<String> {
     let query = uri.query().unwrap_or_default();
     let segments: Vec<&str> = uri.path().split('/').skip(1).collect();

@@ -1,15 +1,15 @@
-//! Faults against the real API server: whatever breaks at whatever moment, the end is the same, and nothing is written that
-//! nobody approved.
+//! Faults between the operator and the real API server: with every fault at every request, the end is the same, and nothing
+//! is written without approval.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod checks;
+mod control_plane;
 mod fault;
+mod lifecycle;
 mod malformed;
 mod matrix;
-mod people;
+mod other_writers;
 mod proxy;
 mod record;
-mod script;
-mod server;
 mod supervisor;
-mod verdict;

@@ -1,4 +1,4 @@
-//! Objects that nobody can read, stored behind the API server's back in every phase of the life of another one.
+//! Objects that cannot be parsed, written to etcd in every phase of the life cycle of another one.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -6,11 +6,11 @@ use operator::Settings;
 use serde_json::json;
 use testkit::configs::config;
 
-use crate::{matrix::prepare, script::Life, server::conclude, supervisor::Supervised};
+use crate::{control_plane::conclude, lifecycle::Lifecycle, matrix::prepare, supervisor::Supervised};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn malformed_objects_that_come_and_change_in_every_phase_stop_nobody_else() {
-    let (platform, model) = prepare(Life::Usual).await;
+    let (platform, baseline) = prepare(Lifecycle::Usual).await;
     let mark = platform.mark().await;
     let count = AtomicU32::new(1);
     let store = async || {
@@ -24,9 +24,9 @@ async fn malformed_objects_that_come_and_change_in_every_phase_stop_nobody_else(
     };
     store().await;
     let operator = Supervised::start(&platform, Settings::default()).await;
-    Life::Usual.live(&platform, async |_, _| store().await).await;
+    Lifecycle::Usual.run(&platform, async |_, _| store().await).await;
     let about_it = operator.proxy.record().count("PATCH virtplatformconfigs/example-profile/status");
     let stored = count.load(Ordering::Relaxed) as usize;
     assert!((1..=stored).contains(&about_it), "told {about_it} times of {stored}");
-    conclude(&platform, &model, mark, operator, model.requests.len() + 2 * stored).await;
+    conclude(&platform, &baseline, mark, operator, baseline.requests.len() + 2 * stored).await;
 }

@@ -1,5 +1,4 @@
-//! One life of a configuration for every request that the operator makes in it, and for everything that can go wrong with
-//! that request.
+//! The fault matrix: one life cycle of a configuration for every request of the operator and every fault of that request.
 
 use std::{
     collections::VecDeque,
@@ -18,46 +17,46 @@ use testkit::{
 };
 
 use crate::{
+    checks::{Messages, only_what_was_approved, same_end},
+    control_plane::everything,
     fault::{Fault, Key},
-    script::{Life, Moment, outcome, reset},
-    server::everything,
+    lifecycle::{Lifecycle, Moment, outcome, reset},
     supervisor::{Supervised, proxy},
-    verdict::{Messages, only_what_was_approved, same_end},
 };
 
-/// How long a disturbed life may take in all.
+/// The time limit of a life cycle with a fault.
 const LIMIT: Duration = Duration::from_secs(25);
 
-/// How many requests a fault may cost: what a process asks when it starts, and a new plan every time a request is hit.
+/// How many more requests a fault may cause: those of a start, and those of a new plan for every hit.
 const START: usize = 20;
 const PER_HIT: usize = 9;
 
-/// Old answers are believed until the next recheck, so that one comes soon. It may cost so many requests.
+/// The interval of rechecks after stale answers, and how many requests one may cause.
 const RECHECK: Duration = Duration::from_millis(700);
 const PER_RECHECK: usize = 10;
 
-/// Control planes that share the work.
-const LANES: usize = 2;
+/// How many control planes work on a matrix.
+const CLUSTERS: usize = 2;
 
-/// A request that is not made in every life is waited for in so many.
+/// A request that does not occur in every life cycle gets so many tries.
 const TRIES: usize = 3;
 
-/// Without `FAULTS=all`, every fault hits one in so many requests, each fault others than the one before.
-const SAMPLE: [(Life, usize); 2] = [(Life::Usual, 9), (Life::Takeover, 18)];
+/// Without `FAULTS=all`, each fault hits one in so many requests, and each fault hits other requests.
+const SAMPLE: [(Lifecycle, usize); 2] = [(Lifecycle::Usual, 9), (Lifecycle::Takeover, 18)];
 
-/// What an undisturbed life looks like.
+/// A life cycle without faults.
 #[derive(Debug)]
-pub(crate) struct Model {
-    life: Life,
+pub(crate) struct Baseline {
+    lifecycle: Lifecycle,
     pub(crate) requests: Vec<Key>,
     reads: Vec<String>,
-    /// What was written to targets, in this order.
+    /// The writes to targets, in order.
     pub(crate) written: Vec<String>,
     pub(crate) outcome: Value,
 }
 
 struct Cell<'a> {
-    /// Which request of the undisturbed life it is.
+    /// The number of the request in the baseline.
     number: usize,
     key: &'a Key,
     fault: Fault,
@@ -71,11 +70,11 @@ impl fmt::Display for Cell<'_> {
 }
 
 #[derive(Debug)]
-enum Verdict {
+enum CellResult {
     Passed {
         requests: usize,
     },
-    /// The request was not made, or there was no older answer to it.
+    /// The request did not occur, or there was no older answer to it.
     NotHit,
     Failed(String),
 }
@@ -83,24 +82,24 @@ enum Verdict {
 /// W20, W40: busy servers, lost answers, conflicts and crashes, on every request.
 #[tokio::test(flavor = "multi_thread")]
 async fn whatever_happens_to_whichever_request_the_end_is_the_same() {
-    run(Life::Usual).await;
+    run(Lifecycle::Usual).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn whatever_happens_during_a_takeover_and_a_removal_the_end_is_the_same() {
-    run(Life::Takeover).await;
+    run(Lifecycle::Takeover).await;
 }
 
-async fn run(life: Life) {
-    let lanes = join_all((0..LANES).map(|_| prepare(life))).await;
-    let (platforms, models): (Vec<Platform>, Vec<Model>) = lanes.into_iter().unzip();
-    let model = &models[0];
-    for other in &models {
-        assert_eq!((&other.outcome, &other.written), (&model.outcome, &model.written), "on every cluster");
+async fn run(lifecycle: Lifecycle) {
+    let clusters = join_all((0..CLUSTERS).map(|_| prepare(lifecycle))).await;
+    let (platforms, baselines): (Vec<Platform>, Vec<Baseline>) = clusters.into_iter().unzip();
+    let baseline = &baselines[0];
+    for other in &baselines {
+        assert_eq!((&other.outcome, &other.written), (&baseline.outcome, &baseline.written), "on every cluster");
     }
-    let step = SAMPLE.iter().find(|(sampled, _)| *sampled == life && !everything()).map_or(1, |(_, step)| *step);
+    let step = SAMPLE.iter().find(|(sampled, _)| *sampled == lifecycle && !everything()).map_or(1, |(_, step)| *step);
     let cells = Fault::ALL.into_iter().enumerate().flat_map(|(position, fault)| {
-        let hits = model.requests.iter().enumerate().filter(move |(_, key)| fault.can_hit(key));
+        let hits = baseline.requests.iter().enumerate().filter(move |(_, key)| fault.can_hit(key));
         let sampled = hits.skip(2 * position % step).step_by(step);
         sampled.map(move |(number, key)| Cell { number: number + 1, key, fault })
     });
@@ -111,53 +110,57 @@ async fn run(life: Life) {
     let work = platforms.iter().map(async |platform| {
         let mut done = Vec::new();
         while let Some(cell) = next() {
-            let verdict = attempt(platform, model, &cell).await;
-            if let Verdict::Failed(why) = &verdict {
+            let result = attempt(platform, baseline, &cell).await;
+            if let CellResult::Failed(why) = &result {
                 println!("{cell}: {why}");
             }
-            done.push((cell, verdict));
+            done.push((cell, result));
         }
         done
     });
     let done: Vec<_> = join_all(work).await.into_iter().flatten().collect();
-    println!("{life:?}: {} requests undisturbed; {count} cells in {:.0?}", model.requests.len(), start.elapsed());
+    println!(
+        "{lifecycle:?}: {} requests undisturbed; {count} cells in {:.0?}",
+        baseline.requests.len(),
+        start.elapsed()
+    );
     report(&done);
 }
 
-/// A platform, and what an undisturbed life looks like on it.
-pub(crate) async fn prepare(life: Life) -> (Platform, Model) {
-    let platform = Platform::at_rest().await;
-    platform.install().await;
-    // The first operator also offers the other profiles, once and for all.
+/// A platform, and the baseline on it.
+pub(crate) async fn prepare(lifecycle: Lifecycle) -> (Platform, Baseline) {
+    let platform = Platform::shared().await;
+    // The first operator also offers the other profiles, which stay.
     let first = Supervised::start(&platform, Settings::default()).await;
-    life.live(&platform, async |_, _| {}).await;
+    lifecycle.run(&platform, async |_, _| {}).await;
     first.stop().await;
     reset(&platform).await;
     let mark = platform.mark().await;
     let operator = Supervised::start(&platform, Settings::default()).await;
-    life.live(&platform, async |_, _| {}).await;
+    lifecycle.run(&platform, async |_, _| {}).await;
     let outcome = outcome(&platform).await;
     let proxy = operator.proxy.clone();
     operator.stop().await;
     let written = only_what_was_approved(&platform, mark, &proxy).await.unwrap();
     reset(&platform).await;
     let record = proxy.record();
-    let model = Model { life, requests: record.requests.clone(), reads: record.reads.clone(), written, outcome };
+    let baseline =
+        Baseline { lifecycle, requests: record.requests.clone(), reads: record.reads.clone(), written, outcome };
     drop(record);
-    (platform, model)
+    (platform, baseline)
 }
 
-async fn attempt(platform: &Platform, model: &Model, cell: &Cell<'_>) -> Verdict {
+async fn attempt(platform: &Platform, baseline: &Baseline, cell: &Cell<'_>) -> CellResult {
     for _ in 1..TRIES {
-        match disturb(platform, model, cell).await {
-            Verdict::NotHit if cell.fault != Fault::Stale => {}
-            verdict => return verdict,
+        match disturb(platform, baseline, cell).await {
+            CellResult::NotHit if cell.fault != Fault::Stale => {}
+            result => return result,
         }
     }
-    disturb(platform, model, cell).await
+    disturb(platform, baseline, cell).await
 }
 
-async fn disturb(platform: &Platform, model: &Model, cell: &Cell<'_>) -> Verdict {
+async fn disturb(platform: &Platform, baseline: &Baseline, cell: &Cell<'_>) -> CellResult {
     reset(platform).await;
     let mark = platform.mark().await;
     let is_stale = cell.fault.is_stale();
@@ -167,58 +170,60 @@ async fn disturb(platform: &Platform, model: &Model, cell: &Cell<'_>) -> Verdict
     proxy.record().plan(cell.key.clone(), cell.fault);
     let start = Instant::now();
     let operator = Supervised::behind(proxy.clone(), settings);
-    let life = async {
+    let lifecycle = async {
         let disturb = async |moment: Moment, _: &str| {
             if is_stale && moment == Moment::AtRest {
-                proxy.look(&model.reads).await;
+                proxy.preload(&baseline.reads).await;
             }
         };
-        model.life.live(platform, disturb).await;
-        same_end(platform, &model.outcome, if is_stale { Messages::MayDiffer } else { Messages::Same }).await
+        baseline.lifecycle.run(platform, disturb).await;
+        same_end(platform, &baseline.outcome, if is_stale { Messages::MayDiffer } else { Messages::Same }).await
     };
-    let ended = tokio::time::timeout(LIMIT, life).await;
+    let ended = tokio::time::timeout(LIMIT, lifecycle).await;
     operator.stop().await;
     let rechecks = if is_stale { start.elapsed().div_duration_f64(RECHECK) as usize } else { 0 };
     let (requests, hit) = {
         let record = proxy.record();
         (record.requests.len(), record.hit)
     };
-    let most = model.requests.len() + START + cell.fault.times() * PER_HIT + rechecks * PER_RECHECK;
+    let most = baseline.requests.len() + START + cell.fault.times() * PER_HIT + rechecks * PER_RECHECK;
     let check = async {
         let config = platform.config(LOAD_AWARE).await;
         ended.unwrap_or_else(|_| {
             Err(format!("it rests in {}: {}", phase(&config), condition(&config, phase(&config))))
         })?;
         let written = only_what_was_approved(platform, mark, &proxy).await?;
-        if written != model.written {
+        if written != baseline.written {
             return Err(format!("written: {written:?}"));
         }
         if requests > most { Err(format!("{requests} requests, at most {most} expected")) } else { Ok(()) }
     };
     match check.await {
-        Err(why) => Verdict::Failed(why),
-        Ok(()) if hit => Verdict::Passed { requests },
-        Ok(()) => Verdict::NotHit,
+        Err(why) => CellResult::Failed(why),
+        Ok(()) if hit => CellResult::Passed { requests },
+        Ok(()) => CellResult::NotHit,
     }
 }
 
-/// Counts by fault, and a table of what went wrong.
-fn report(done: &[(Cell<'_>, Verdict)]) {
+/// Prints the counts by fault, and fails with a table of all failures.
+fn report(done: &[(Cell<'_>, CellResult)]) {
     let mut failures = Vec::new();
     for fault in Fault::ALL {
         let (mut passed, mut not_hit, mut most) = (0, 0, 0);
-        for (cell, verdict) in done.iter().filter(|(cell, _)| cell.fault == fault) {
-            match verdict {
-                Verdict::Passed { requests } => (passed, most) = (passed + 1, most.max(*requests)),
-                // Most of what is read has not changed since the beginning.
-                Verdict::NotHit if fault == Fault::Stale => not_hit += 1,
-                Verdict::NotHit => failures.push(format!("{cell}: not hit")),
-                Verdict::Failed(why) => failures.push(format!("{cell}: {why}")),
+        for (cell, result) in done.iter().filter(|(cell, _)| cell.fault == fault) {
+            match result {
+                CellResult::Passed { requests } => (passed, most) = (passed + 1, most.max(*requests)),
+                // Most objects have not changed since the beginning.
+                CellResult::NotHit if fault == Fault::Stale => not_hit += 1,
+                CellResult::NotHit => failures.push(format!("{cell}: not hit")),
+                CellResult::Failed(why) => failures.push(format!("{cell}: {why}")),
             }
         }
         if passed + not_hit > 0 {
             let name = format!("{fault:?}");
-            println!("{name:<15} {passed:>3} passed, {not_hit} had no older answer, at most {most} requests in a life");
+            println!(
+                "{name:<15} {passed:>3} passed, {not_hit} had no older answer, at most {most} requests in a life cycle"
+            );
         }
     }
     assert!(failures.is_empty(), "  n  fault            request\n{}", failures.join("\n"));

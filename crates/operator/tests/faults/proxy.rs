@@ -1,6 +1,6 @@
-//! An HTTP proxy on loopback between the operator and the API server, which does to one request what a test wants done.
+//! An HTTP proxy on loopback between the operator and the API server, which injects the faults.
 //!
-//! The operator talks plain HTTP to it; behind it are TLS and the operator's credentials. Watches stream through.
+//! The operator talks plain HTTP to the proxy; the proxy uses TLS and the credentials of the operator. Watches are streamed.
 
 use std::{
     net::SocketAddr,
@@ -45,19 +45,19 @@ pub(crate) struct Proxy {
     cuts: watch::Sender<usize>,
 }
 
-/// Where one operator comes in. What it has under way ends with the value, like the connections of a process that died.
-pub(crate) struct Door {
+/// The address for one operator. Its connections end with the value, like those of a process that died.
+pub(crate) struct Listener {
     pub(crate) address: SocketAddr,
     task: JoinHandle<()>,
 }
 
-impl Drop for Door {
+impl Drop for Listener {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
-/// A request that is being answered; if that is given up, it was abandoned.
+/// A request that is being answered. If it is dropped before its end, the operator gave it up.
 struct Waiting<'a> {
     proxy: &'a Proxy,
     key: Option<Key>,
@@ -84,12 +84,12 @@ impl Proxy {
         self.record.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns when the operator has to be ended.
+    /// Returns when the operator has to end.
     pub(crate) async fn crash(&self) {
         self.crash.notified().await;
     }
 
-    pub(crate) async fn open(&self) -> Door {
+    pub(crate) async fn listen(&self) -> Listener {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let address = listener.local_addr().unwrap();
         let proxy = self.clone();
@@ -102,20 +102,20 @@ impl Proxy {
                         let proxy = proxy.clone();
                         async move { proxy.handle(request).await }
                     });
-                    // A connection that was cut ends with an error; so do those of an operator that ended.
+                    // A connection that was cut ends with an error.
                     let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
                 });
                 while connections.try_join_next().is_some() {}
             }
         });
-        Door { address, task }
+        Listener { address, task }
     }
 
     async fn handle(&self, request: Request<Incoming>) -> Result<Reply, Cut> {
         let (parts, body) = request.into_parts();
         let body = body.collect().await.map_err(|_| Cut)?.to_bytes();
         let mut uri = parts.uri.path_and_query().ok_or(Cut)?.to_string();
-        // A deletion says in its body that it is a dry run. The audit log has no bodies, so there it must be in the query.
+        // A deletion has `dryRun` in its body. The audit log has no bodies: put it in the query.
         let preview: &[u8] = br#""dryRun":["All"]"#;
         let is_preview = body.windows(preview.len()).any(|part| part == preview);
         if parts.method == Method::DELETE && is_preview && !uri.contains("dryRun=") {
@@ -178,7 +178,7 @@ impl Proxy {
         }
     }
 
-    /// Asks to be ended, and never answers.
+    /// Ends the operator, and never answers.
     async fn die(&self) -> Result<Reply, Cut> {
         self.crash.notify_one();
         std::future::pending().await
@@ -204,7 +204,7 @@ impl Proxy {
         Ok(answer)
     }
 
-    /// Passes on an answer that may never end, until all watches are cut.
+    /// Streams an answer until all watches are cut.
     async fn stream(&self, request: Request<Body>) -> Result<Reply, Cut> {
         if self.record().is_expired(request.uri()) {
             return Ok(reply(gone()));
@@ -220,14 +220,14 @@ impl Proxy {
         Ok(finish(parts.status, body.boxed_unsync()))
     }
 
-    /// Ends all watches. None can be resumed: whoever tries is answered with 410 until everything is listed again.
+    /// Ends all watches. Resuming one is answered with 410 until a list.
     pub(crate) fn expire(&self) {
         self.record().expire();
         self.cuts.send_modify(|cuts| *cuts += 1);
     }
 
-    /// Reads what is there now, for later replays.
-    pub(crate) async fn look(&self, uris: &[String]) {
+    /// Reads the current state, for later stale answers.
+    pub(crate) async fn preload(&self, uris: &[String]) {
         for uri in uris {
             let request = Request::get(uri).body(Body::empty()).unwrap();
             let _ = self.forward(request).await;

@@ -1,4 +1,4 @@
-//! What the proxy has seen: the operator's requests in order, what it sent to targets, and what objects looked like earlier.
+//! What the proxy records: the requests of the operator, its writes to targets, and earlier answers.
 
 use std::collections::{HashMap, HashSet};
 
@@ -22,7 +22,7 @@ struct Planned {
     left: usize,
 }
 
-/// Tells when a request has arrived, and waits until it may go on.
+/// Signals the arrival of a request, and waits for its release.
 #[derive(Debug)]
 pub(crate) struct Hold {
     pub(crate) arrived: oneshot::Sender<()>,
@@ -32,35 +32,35 @@ pub(crate) struct Hold {
 #[derive(Debug, Default)]
 pub(crate) struct Record {
     counts: HashMap<String, usize>,
-    /// Everything but watches and events.
+    /// All requests except watches and events.
     pub(crate) requests: Vec<Key>,
-    /// Where the operator reads.
+    /// The URIs that the operator reads.
     pub(crate) reads: Vec<String>,
-    /// What the operator wanted to write to other people's objects, without the version it was for.
+    /// The writes to targets, without their preconditions.
     pub(crate) writes: Vec<(String, String)>,
-    /// What the operator did not wait for.
+    /// Requests that the operator gave up.
     pub(crate) abandoned: Vec<Key>,
-    /// What the operator has no right to.
+    /// Requests that were answered with 403.
     pub(crate) forbidden: Vec<String>,
     planned: Option<Planned>,
     pub(crate) hit: bool,
-    /// What was read since everything became old, if it did.
+    /// What was read since reads became stale, if they did.
     traveled: Option<HashSet<String>>,
     held: Option<(String, Hold)>,
     /// What was listed since all watches expired, if they did.
     listed: Option<HashSet<String>>,
-    /// Watches that were refused for that.
+    /// Watches that were refused as expired.
     pub(crate) refused: Vec<String>,
     history: HashMap<String, Vec<Answer>>,
 }
 
 impl Record {
-    /// What to do to which request.
+    /// Plans a fault of a request.
     pub(crate) fn plan(&mut self, key: Key, fault: Fault) {
         self.planned = Some(Planned { key, fault, left: fault.times() });
     }
 
-    /// Holds the next request of a kind. Returns what tells of its arrival, and what lets it go.
+    /// Holds the next request with this label. Returns the signal of its arrival, and its release.
     pub(crate) fn hold(&mut self, label: &str) -> (oneshot::Receiver<()>, oneshot::Sender<()>) {
         let (arrived, arrival) = oneshot::channel();
         let (release, released) = oneshot::channel();
@@ -95,7 +95,7 @@ impl Record {
         self.counts.get(label).copied().unwrap_or_default()
     }
 
-    /// Takes down a request. What is to happen to it, if anything.
+    /// Records a request. Returns its key and its fault.
     pub(crate) fn note(&mut self, label: String, method: &Method, uri: &Uri, body: &[u8]) -> (Key, Option<Fault>) {
         let count = self.counts.entry(label.clone()).or_default();
         *count += 1;
@@ -145,7 +145,7 @@ impl Record {
         }
     }
 
-    /// The newest answer that was given before things became what they are.
+    /// The newest answer that differs from the current one.
     pub(crate) fn older(&mut self, uri: &Uri, now: &Answer) -> Option<Answer> {
         let known = self.history.get(&uri.to_string())?;
         let older = known.iter().rev().find(|answer| *answer != now).cloned();
@@ -154,7 +154,7 @@ impl Record {
     }
 }
 
-/// What a watch from a version that is no longer known is answered with.
+/// The answer to a watch from a version that has expired.
 pub(crate) fn gone() -> Answer {
     let status = json!({
         "apiVersion": "v1",

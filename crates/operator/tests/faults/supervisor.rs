@@ -1,4 +1,4 @@
-//! Runs the operator behind the proxy, ends it when the proxy says so, and starts another one in its place.
+//! Runs the operator behind the proxy, ends it when the proxy asks for that, and starts it again.
 
 use kube::Config;
 use operator::Settings;
@@ -22,7 +22,7 @@ impl Supervised {
         Supervised { proxy, task }
     }
 
-    /// Returns when nothing runs any more. Fails if the operator has tried what it has no right to.
+    /// Stops the operator. Fails if a request of it was forbidden.
     pub(crate) async fn stop(mut self) {
         self.task.abort();
         let ended = (&mut self.task).await;
@@ -38,22 +38,22 @@ impl Drop for Supervised {
     }
 }
 
-/// A proxy with the operator's credentials.
+/// A proxy with the credentials of the operator.
 pub(crate) async fn proxy(platform: &Platform) -> Proxy {
     Proxy::new(platform.cluster.access().client_for(&platform.operator().await).await.unwrap())
 }
 
 async fn supervise(proxy: Proxy, settings: Settings) {
     loop {
-        let door = proxy.open().await;
-        let config = Config::new(format!("http://{}", door.address).parse().unwrap());
+        let listener = proxy.listen().await;
+        let config = Config::new(format!("http://{}", listener.address).parse().unwrap());
         tokio::select! {
             ended = operator::run(config, settings.clone(), std::future::pending()) => {
                 panic!("the operator ended: {ended:?}")
             }
-            // It is dropped in the middle of whatever it does, and its connections with it.
+            // The operator is dropped in the middle of its work, with its connections.
             () = proxy.crash() => {}
         }
-        drop(door);
+        drop(listener);
     }
 }

@@ -1,4 +1,4 @@
-//! The life of one configuration, as a person and the machine config operator play it, and what is left in the end.
+//! The life cycle of one configuration: the edits of an administrator, the rollouts of a pool, and the outcome.
 
 use std::{cell::Cell, time::Duration};
 
@@ -9,49 +9,48 @@ use testkit::{
     rollout::PSI,
 };
 
-/// Under this name the action is set to Apply, so that the audit log tells when.
+/// The field manager that sets the action to Apply: the audit log shows when.
 pub(crate) const APPROVER: &str = "approver";
 
-/// However much is broken, and however slow the machine.
-const LIFETIME: Duration = Duration::from_secs(300);
+/// Generous: faults and slow machines cost time.
+const TIME_LIMIT: Duration = Duration::from_secs(300);
 
-/// When to disturb: an edit was made and the operator has just begun to act on it, or it has done so and rests.
+/// When a test interferes: right after an edit, or when the operator has acted on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Moment {
     Busy,
     AtRest,
 }
 
-/// The workflows that are lived through.
+/// The life cycles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Life {
-    /// Offered, planned, approved, rolled out, changed by somebody and set back.
+pub(crate) enum Lifecycle {
+    /// Offer, plan, approval, rollout, drift and its end.
     Usual,
-    /// A descheduler that somebody else set up is taken over; then what was done to the nodes is undone.
+    /// The takeover of a KubeDescheduler of somebody else; then the machine config is removed.
     Takeover,
 }
 
-impl Life {
-    /// Calls `disturb` after every edit, and again when the operator has come to rest, with the phase that it is heading for
-    /// or in.
-    pub(crate) async fn live(self, platform: &Platform, disturb: impl AsyncFn(Moment, &str)) {
+impl Lifecycle {
+    /// Calls `disturb` after every edit and again when the operator has acted on it, with the expected phase.
+    pub(crate) async fn run(self, platform: &Platform, disturb: impl AsyncFn(Moment, &str)) {
         let phase = Cell::new("");
         let disturb = async |moment: Moment, next: &'static str| {
             phase.set(next);
             disturb(moment, next).await;
         };
-        let life = async {
+        let lifecycle = async {
             match self {
-                Life::Usual => usual(platform, disturb).await,
-                Life::Takeover => takeover(platform, disturb).await,
+                Lifecycle::Usual => usual(platform, disturb).await,
+                Lifecycle::Takeover => takeover(platform, disturb).await,
             }
         };
-        let ended = tokio::time::timeout(LIFETIME, life).await;
-        assert!(ended.is_ok(), "a life hangs after {}", phase.get());
+        let ended = tokio::time::timeout(TIME_LIMIT, lifecycle).await;
+        assert!(ended.is_ok(), "the life cycle hangs after {}", phase.get());
     }
 }
 
-/// From a spec over its plan and the approval to what is written and on its way to the nodes.
+/// From a new spec to its plan, the approval, the writes and the beginning of the rollout.
 async fn until_nodes_are_waited_for(platform: &Platform, spec: Value, disturb: &impl AsyncFn(Moment, &'static str)) {
     platform.configure(LOAD_AWARE, spec).await;
     disturb(Moment::Busy, "ReviewRequired").await;
@@ -107,7 +106,7 @@ async fn takeover(platform: &Platform, disturb: impl AsyncFn(Moment, &'static st
     }
 }
 
-/// Takes the platform back to where a life begins. No operator may be running.
+/// Removes what a life cycle leaves. No operator may be running.
 pub(crate) async fn reset(platform: &Platform) {
     for object in [config(LOAD_AWARE, Value::Null), descheduler(json!({})), machine_config(PSI, json!({}))] {
         platform.delete(&object).await;
@@ -115,7 +114,7 @@ pub(crate) async fn reset(platform: &Platform) {
     platform.roll(&[], 3).await;
 }
 
-/// What a life leaves behind: the status and the targets, without what differs from one life to the next.
+/// The status and the targets, without times and what else differs from run to run.
 pub(crate) async fn outcome(platform: &Platform) -> Value {
     let mut status = platform.config(LOAD_AWARE).await["status"].take();
     mask(&mut status);
@@ -136,7 +135,7 @@ fn mask(value: &mut Value) {
             for (name, field) in fields {
                 match name.as_str() {
                     "lastTransitionTime" | "waitingSince" | "time" => *field = "masked".into(),
-                    // An item whose write went through unheard is found to be what it should be.
+                    // The answer of the write was lost: the item was found as desired.
                     "message" if field == "Already in desired state" => *field = "Applied successfully".into(),
                     _ => mask(field),
                 }

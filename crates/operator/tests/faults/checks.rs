@@ -1,4 +1,4 @@
-//! What has to hold at the end of a life, by the objects, by the audit log, and by what the proxy saw.
+//! What must hold at the end of a life cycle, by the objects, the audit log and the record of the proxy.
 
 use std::{
     collections::BTreeSet,
@@ -10,21 +10,21 @@ use serde_json::{Map, Value};
 use testkit::{platform::Platform, running_operator::OPERATOR};
 
 use crate::{
+    lifecycle::{APPROVER, outcome},
     proxy::Proxy,
-    script::{APPROVER, outcome},
 };
 
-/// How long a disturbed life may take to end like an undisturbed one, after its last step.
+/// How long the outcome may take to be that of the baseline, after the last step.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Whether items must say the same in the end. One that looked drifted in an old answer says that it is back.
+/// Whether the messages of items must be the same. An item that looked drifted in a stale answer says that it is back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Messages {
     Same,
     MayDiffer,
 }
 
-/// The end is that of an undisturbed life.
+/// Waits until the outcome is that of the baseline.
 pub(crate) async fn same_end(platform: &Platform, expected: &Value, messages: Messages) -> Result<(), String> {
     let relevant = |mut outcome: Value| {
         let items = outcome.pointer_mut("/status/items").and_then(Value::as_array_mut);
@@ -64,8 +64,7 @@ fn differences(expected: &Value, seen: &Value, path: &str) -> Vec<String> {
     }
 }
 
-/// What was written to targets, in the order in which it was; and nothing that was not approved, and never two different
-/// things to the same target.
+/// The writes to targets, in order. Fails if one was not approved, or if two writes to a target differ.
 pub(crate) async fn only_what_was_approved(
     platform: &Platform,
     mark: Mark,
@@ -82,7 +81,7 @@ pub(crate) async fn only_what_was_approved(
     Ok(written)
 }
 
-/// Every write to a target has to follow an approval that was not withdrawn meanwhile. Returns those that succeeded.
+/// Fails if a write to a target does not follow an approval. Returns the writes that succeeded.
 fn approved(log: &[Request]) -> Result<Vec<String>, String> {
     let (mut is_approved, mut written) = (false, Vec::new());
     for request in log.iter().filter(|request| request.is_write() && request.resource != "events") {

@@ -1,4 +1,4 @@
-//! Other people and their clocks: times written an hour off, edits without end, somebody who writes the same status.
+//! Other writers: clocks that are an hour off, a thousand edits in a row, somebody else who writes the status.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use testkit::{
     rollout::PSI,
 };
 
-use crate::{script::outcome, server::everything, supervisor::Supervised};
+use crate::{control_plane::everything, lifecycle::outcome, supervisor::Supervised};
 
 const STATUS: &str = "/apis/advisor.kubevirt.io/v1alpha1/virtplatformconfigs/load-aware-rebalancing/status";
 const PSI_ITEM: &str = "enable-psi-metrics";
@@ -36,8 +36,7 @@ fn shift(value: &mut Value, by: SignedDuration) {
     }
 }
 
-/// Rewrites the status as an operator would have whose clock is off by so much. The operator writes too, so this is done
-/// over the version that was read.
+/// Rewrites the status as an operator with another clock would have. A conflict with the operator is retried.
 async fn shift_status(platform: &Platform, by: SignedDuration) {
     eventually("the status is shifted", async || {
         let mut config = platform.config(LOAD_AWARE).await;
@@ -50,7 +49,7 @@ async fn shift_status(platform: &Platform, by: SignedDuration) {
     .await;
 }
 
-/// Returns when the operator has made no request for a while, which the proxy tells. How many it has made in all.
+/// Waits until the operator makes no request for a while. Returns how many it has made in all.
 async fn until_quiet(operator: &Supervised) -> usize {
     const QUIET: Duration = Duration::from_millis(500);
     let count = || operator.proxy.record().requests.len();
@@ -101,7 +100,7 @@ async fn times_of_a_clock_that_is_an_hour_off_disturb_neither_waiting_nor_rest()
     }
 }
 
-/// A wait counts from what is written in the status, whoever's clock that was; from now, if that is yet to come.
+/// A wait counts from the time in the status; from now, if that time is in the future.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_wait_that_began_an_hour_ago_by_another_clock_is_over_and_one_that_begins_in_an_hour_begins_now() {
     let (platform, operator) = prepare().await;
@@ -120,7 +119,7 @@ async fn a_wait_that_began_an_hour_ago_by_another_clock_is_over_and_one_that_beg
     operator.stop().await;
 }
 
-/// A thousand with `FAULTS=all`; otherwise fewer.
+/// A thousand edits with `FAULTS=all`; otherwise fewer.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_thousand_edits_in_a_row_end_in_one_plan_and_no_write() {
     let edits = if everything() { 1000 } else { 250 };
@@ -138,12 +137,12 @@ async fn a_thousand_edits_in_a_row_end_in_one_plan_and_no_write() {
     let config = platform.config(LOAD_AWARE).await;
     assert_ne!(item(&config, PSI_ITEM), &Value::Null, "the last edit asked for it");
     assert_eq!(platform.changes_since(mark).await, [""; 0]);
-    // An edit that is seen alone costs a plan; most are seen together with others.
+    // An edit that is seen alone causes a plan; most are seen together with others.
     assert!(requests <= 10 * edits, "{requests}");
     operator.stop().await;
 }
 
-/// Somebody writes a status of their own as fast as the API server allows. What they write is an order to apply.
+/// Somebody else writes the status as fast as the API server allows, with phases that would mean to apply.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_status_that_somebody_else_writes_all_the_time_orders_nothing_and_is_set_right() {
     const FIGHT: Duration = Duration::from_secs(2);
@@ -166,9 +165,9 @@ async fn a_status_that_somebody_else_writes_all_the_time_orders_nothing_and_is_s
     let fought = start.elapsed();
     let during = operator.proxy.record().requests.len() - requests;
     println!("{writes} foreign writes in {fought:.1?}: {during} requests");
-    // At worst each of them is seen alone and costs a plan.
+    // At worst each of them is seen alone and causes a plan.
     assert!(during <= 15 * writes, "{during} requests");
-    // Without anybody's edit: the conditions do not know of a phase that others wrote.
+    // The operator corrects the status by itself: the conditions do not fit the phase.
     let config = platform.until_phase(LOAD_AWARE, "ReviewRequired").await;
     until_quiet(&operator).await;
     assert_eq!(condition(&config, "ReviewRequired")["status"], "True");
