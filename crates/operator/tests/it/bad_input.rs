@@ -1,5 +1,5 @@
-//! Random configurations, random live objects and random edits on the real API server, in the manner of Acto: whatever is
-//! there, the operator lives on, comes to rest, says something clear, and others do not notice.
+//! Random configurations, random live objects and random edits on the real API server, as in Acto: the operator keeps
+//! running, settles, reports what is wrong, and other configurations are not affected.
 //!
 //! `BAD_INPUT=n` tries n cases; `BAD_INPUT_SEED=s` begins with this one, which replays it.
 
@@ -22,20 +22,20 @@ use testkit::{
 const EXAMPLE: &str = "example-profile";
 const USUAL: u64 = 40;
 
-/// What a case may cost, and one more edit: a plan and what is recorded on the way to it. Then it must be over.
+/// The most requests of a case, and of one edit: a plan and its status updates.
 const MOST: usize = 120;
 const PER_EDIT: usize = 30;
 const REST: Duration = Duration::from_secs(12);
 const QUIET: Duration = Duration::from_millis(250);
 
-/// One thing that happens.
+/// One edit.
 #[derive(Debug, Clone)]
 enum Act {
     /// Somebody applies a configuration, as it should be or not.
     Configure(Value),
-    /// An object is written as the API server takes it.
+    /// An object is written through the API server.
     Write(Value),
-    /// An object is stored behind the API server's back.
+    /// An object is written to etcd, without validation.
     Store(Value),
     Delete(Value),
     Pause(u64),
@@ -112,12 +112,12 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
         prop::sample::select(vec!["DryRun", "Apply", "Apply"])
             .prop_map(move |action| Act::Configure(config(profile, json!({"action": action}))))
     };
-    // Both profiles are at work, or about to be, when things happen.
+    // Both profiles are in use, or about to be.
     (begin(LOAD_AWARE), begin(DENSITY), 0..300u64, prop::collection::vec(act, 2..8))
         .prop_map(|(one, other, pause, acts)| [one, other, Act::Pause(pause)].into_iter().chain(acts).collect())
 }
 
-/// The same acts for the same seed, whatever else is tried.
+/// The edits of a seed.
 fn acts_of(seed: u64) -> Vec<Act> {
     let mut bytes = [0; 32];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
@@ -129,7 +129,7 @@ fn number(variable: &str) -> Option<u64> {
     std::env::var(variable).ok().and_then(|text| text.parse().ok())
 }
 
-/// Sends what may well be refused. The code of the answer.
+/// Sends a request that may be refused. Returns the code of the answer.
 async fn send(platform: &Platform, method: &str, uri: &str, content: &str, object: &Value) -> u16 {
     let request = http::Request::builder().method(method).uri(uri).header("content-type", content);
     match platform.client.request::<Value>(request.body(object.to_string().into_bytes()).unwrap()).await {
@@ -156,7 +156,7 @@ async fn perform(platform: &Platform, act: &Act, counts: &mut Counts) {
         }
         Act::Store(object) => {
             let mut object = object.clone();
-            // What is there already keeps its identity, as after any other write.
+            // An existing object keeps its identity.
             let known = platform.find(&object).await.unwrap_or_default();
             let uid = known["metadata"]["uid"].as_str().unwrap_or("00000000-0000-0000-0000-000000000042").to_owned();
             let generation = known["metadata"]["generation"].as_i64().unwrap_or_default() + 1;
@@ -194,7 +194,7 @@ struct Counts {
     phases: std::collections::BTreeMap<String, usize>,
 }
 
-/// Whether a configuration says clearly where it stands.
+/// Whether the status of a configuration is complete.
 fn is_clear(config: &Value) -> bool {
     let phase = phase(config);
     let is_current = config.pointer("/status/observedGeneration") == config.pointer("/metadata/generation");
@@ -220,7 +220,7 @@ async fn attempt(platform: &Platform, seed: u64, counts: &mut Counts) -> Result<
         perform(platform, act, counts).await;
     }
 
-    // It comes to rest, and soon.
+    // The operator settles soon.
     let (start, mut last, mut since) = (Instant::now(), 0, Instant::now());
     while since.elapsed() < QUIET {
         let requests = platform.requests_since(mark).await;
@@ -242,7 +242,7 @@ async fn attempt(platform: &Platform, seed: u64, counts: &mut Counts) -> Result<
         return Err(format!("{last} requests, at most {most} expected"));
     }
 
-    // It says where it stands, or an event tells why it cannot.
+    // The status is complete, or an event says why not.
     for profile in [LOAD_AWARE, DENSITY] {
         let start = Instant::now();
         loop {
@@ -259,7 +259,7 @@ async fn attempt(platform: &Platform, seed: u64, counts: &mut Counts) -> Result<
         }
     }
 
-    // And nobody else has noticed.
+    // The other configuration is not affected.
     let drift = json!({"apiVersion": "v1", "kind": "ConfigMap",
         "metadata": {"name": "example-config", "namespace": "openshift-cnv"}, "data": {"example-key": "somebody's"}});
     platform.patch("kubectl-edit", &drift).await;

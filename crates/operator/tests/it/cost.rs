@@ -1,4 +1,4 @@
-//! What a plan costs, by the audit log: requests for what it touches, and none for what it does not.
+//! The requests of a plan, by the audit log: those for the objects it names, and no others.
 
 use futures::{StreamExt, stream};
 use serde_json::json;
@@ -19,7 +19,7 @@ async fn requests(platform: &Platform) -> Vec<String> {
 /// W38, D13: every item is previewed by a dry run of the API server.
 #[tokio::test]
 async fn a_plan_reads_each_object_once_and_a_thousand_other_objects_cost_nothing() {
-    let platform = Platform::at_rest().await;
+    let platform = Platform::shared().await;
     let before = requests(&platform).await;
     let pool = platform.get(&json!({"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfigPool", "metadata": {"name": "worker"}})).await;
     let rendered = pool.pointer("/status/configuration/name").and_then(serde_json::Value::as_str).unwrap();

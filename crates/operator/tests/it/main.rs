@@ -1,17 +1,17 @@
-//! Plans on a real API server with the third parties' kinds.
+//! Plans and the whole operator on a real API server with the definitions of third parties.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod bad_input;
 mod cost;
-mod life;
+mod lifecycle;
 mod outcomes;
+mod permissions;
 mod real_operators;
 mod repeat;
 mod requests;
-mod rights;
-mod seeds;
 mod two_profiles;
 mod versions;
 mod webhook;
+mod workflow_guide;
 mod write;

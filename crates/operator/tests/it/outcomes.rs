@@ -1,4 +1,4 @@
-//! Everything that can come of a preview besides a plain plan, each in words of its own.
+//! The outcomes of a plan other than success: refusals, missing kinds and errors, each with its own message.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use testkit::platform::{DENSITY, LOAD_AWARE, Platform, descheduler, hyper_conver
 
 use crate::webhook::Webhook;
 
-/// Plans until something is refused: the API server acts on a new webhook or schema a moment after it was told.
+/// Makes plans until an item is refused: the API server knows a new webhook or schema with a delay.
 async fn refused_plan(platform: &Platform, profile: &str) -> Plan {
     let start = Instant::now();
     loop {
@@ -26,7 +26,7 @@ async fn refused_plan(platform: &Platform, profile: &str) -> Plan {
 /// W35: in the plan, before anybody approves it.
 #[tokio::test]
 async fn fields_of_other_managers_are_named_before_they_are_taken_over() {
-    let platform = Platform::at_rest().await;
+    let platform = Platform::shared().await;
     let spec = json!({"deschedulingIntervalSeconds": 600, "mode": "Predictive", "profiles": ["AffinityAndTaints"]});
     platform.apply("argocd", &descheduler(spec), "").await;
     platform.patch("kubectl-edit", &descheduler(json!({"mode": "Automatic"}))).await;
@@ -99,7 +99,7 @@ async fn a_missing_namespace_is_an_outcome_of_its_own() {
 /// W18: limits are not made up.
 #[tokio::test]
 async fn what_may_not_be_read_is_an_error_and_never_a_default() {
-    let platform = Platform::at_rest().await;
+    let platform = Platform::shared().await;
     let rules = json!([
         {"apiGroups": ["operator.openshift.io", "machineconfiguration.openshift.io"], "resources": ["*"], "verbs": ["get", "list", "patch", "create"]},
         {"apiGroups": ["apiextensions.k8s.io"], "resources": ["customresourcedefinitions"], "verbs": ["get"]},
@@ -131,7 +131,7 @@ async fn what_may_not_be_read_is_an_error_and_never_a_default() {
 
 #[tokio::test]
 async fn what_may_be_read_and_not_written_is_a_refused_item() {
-    let platform = Platform::at_rest().await;
+    let platform = Platform::shared().await;
     let rules = json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list"]}]);
     let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "reader"}, "rules": rules});
     platform.apply("admin", &role, "").await;
@@ -170,7 +170,7 @@ async fn a_webhook_that_says_no_is_quoted() {
 #[tokio::test]
 async fn a_webhook_without_dry_run_support_makes_an_item_that_cannot_be_previewed() {
     let platform = Platform::at_rest().await;
-    // Today's API no longer accepts such a webhook; one that was stored earlier still counts.
+    // The API server no longer accepts such a webhook. One that was stored earlier is still called.
     let webhook = Webhook::start("never asked").await;
     let mut stored = webhook.configuration("hyperconvergeds", "hco.kubevirt.io");
     stored["metadata"]["uid"] = "00000000-0000-0000-0000-000000000001".into();
@@ -190,7 +190,7 @@ async fn a_webhook_without_dry_run_support_makes_an_item_that_cannot_be_previewe
 
 #[tokio::test]
 async fn a_field_that_the_schema_lacks_is_a_refusal_and_not_a_fault_of_the_server() {
-    // A definition that claims to know the profile and has lost its customizations.
+    // A definition that has the profile but not its customizations.
     let platform = Platform::at_rest().await;
     let crd = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/kubedeschedulers.operator.openshift.io";
     let patch = json!([{"op": "remove", "path": "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/profileCustomizations"}]);
@@ -203,7 +203,7 @@ async fn a_field_that_the_schema_lacks_is_a_refusal_and_not_a_fault_of_the_serve
 
 #[tokio::test]
 async fn invalid_values_and_invalid_options_are_told_apart() {
-    let platform = Platform::at_rest().await;
+    let platform = Platform::shared().await;
     let error =
         platform.try_plan(LOAD_AWARE, json!({"loadAware": {"deschedulingIntervalSeconds": 5}})).await.unwrap_err();
     assert_eq!(error.to_string(), "spec.options.loadAware.deschedulingIntervalSeconds is 5: must be from 60 to 86400");
@@ -213,7 +213,7 @@ async fn invalid_values_and_invalid_options_are_told_apart() {
 /// W16: no second argument, no reboot.
 #[tokio::test]
 async fn psi_that_is_effective_already_needs_no_item() {
-    let platform = Platform::at_rest().await;
+    let platform = Platform::shared().await;
     let pool = json!({"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfigPool", "metadata": {"name": "worker"}});
     let pool = platform.get(&pool).await;
     let rendered = pool.pointer("/status/configuration/name").and_then(Value::as_str).unwrap();
@@ -255,7 +255,7 @@ async fn hyper_converged_is_used_in_the_version_that_is_served() {
 
 #[tokio::test]
 async fn the_digest_does_not_depend_on_the_order_in_which_the_api_server_names_managers() {
-    let platform = Platform::at_rest().await;
+    let platform = Platform::shared().await;
     platform.apply("argocd", &descheduler(json!({"profiles": ["AffinityAndTaints"]})), "").await;
     platform
         .apply("platform-team", &descheduler(json!({"deschedulingIntervalSeconds": 600, "mode": "Predictive"})), "")
@@ -269,7 +269,7 @@ async fn the_digest_does_not_depend_on_the_order_in_which_the_api_server_names_m
 
 #[tokio::test]
 async fn what_others_write_while_a_plan_is_drawn_up_is_never_shown_as_ours() {
-    let platform = Platform::at_rest().await;
+    let platform = Platform::shared().await;
     let options = json!({"virtHigherDensity": {"enableSwap": false}});
     platform.apply("somebody", &hyper_converged(json!({"ksmConfiguration": {"nodeLabelSelector": {}}})), "").await;
     let expected = platform.plan_with(DENSITY, options.clone()).await.digest;
@@ -282,7 +282,7 @@ async fn what_others_write_while_a_plan_is_drawn_up_is_never_shown_as_ours() {
     };
     let plans = async {
         for _ in 0..20 {
-            // It may be that the object never holds still; then there is an error, and no wrong plan.
+            // If the object changes all the time, the result is an error and never a wrong plan.
             match platform.try_plan(DENSITY, options.clone()).await {
                 Ok(plan) => {
                     assert_eq!(plan.refusals().count(), 0, "{:?}", plan.refusals().collect::<Vec<_>>());
@@ -299,7 +299,7 @@ async fn what_others_write_while_a_plan_is_drawn_up_is_never_shown_as_ours() {
 
 #[tokio::test]
 async fn arguments_that_come_while_a_plan_is_drawn_up_are_kept() {
-    let platform = Platform::at_rest().await;
+    let platform = Platform::shared().await;
     let config = |arguments: &[&str]| machine_config("99-worker-psi-karg", json!({"kernelArguments": arguments}));
     platform.apply("somebody", &config(&["quiet"]), "").await;
     let changes = async {

@@ -1,4 +1,4 @@
-//! What the real operators made of our plans, told back: one test per finding, with their texts, definitions and files.
+//! Findings with the real operators, one test each, with their texts, definitions and files.
 
 use serde_json::{Value, json};
 use testkit::{
@@ -9,7 +9,7 @@ use testkit::{
     running_operator::RunningOperator,
 };
 
-use crate::life::no_psi;
+use crate::lifecycle::no_psi;
 
 const DESCHEDULER: &str = "enable-load-aware-descheduling";
 const PSI_ITEM: &str = "enable-psi-metrics";
@@ -41,7 +41,7 @@ async fn of_4_20(platform: &Platform, name: &str) -> Value {
     rendered
 }
 
-/// The worker pool runs a config of this name.
+/// The nodes of the worker pool run a config of this name.
 async fn runs(platform: &Platform, name: &str) {
     let configuration = json!({"name": name, "source": [{"name": "00-worker"}]});
     platform.set_pool(json!({"configuration": configuration}), json!({"configuration": configuration})).await;
@@ -65,13 +65,13 @@ async fn swap_is_refused_where_it_would_cost_nodes_and_told_where_it_was_applied
     }
     assert_eq!(platform.find(&machine_config(SWAP, json!({}))).await, None, "although the action is Apply");
 
-    // The pool is updated to 4.21, and nobody has to ask again.
+    // The pool is updated to 4.21: the plan continues without an edit.
     runs(&platform, "rendered-worker-d9366560000b5d89c5825f832fda0bd6").await;
     platform.until(DENSITY, "applying", |config| phase(config) == "InProgress").await;
     platform.roll(&[SWAP], 3).await;
     platform.until_phase(DENSITY, "Completed").await;
 
-    // An older plan of ours on such a cluster: the kubelet is as it was, and swap is there.
+    // An applied plan of an older version on such a cluster: the old kubelet, with swap.
     runs(&platform, "rendered-worker-4-20").await;
     let unsafe_now = platform.until_phase(DENSITY, "PrerequisiteFailed").await;
     let told = condition(&unsafe_now, "PrerequisiteFailed")["message"].as_str().unwrap();
@@ -79,12 +79,12 @@ async fn swap_is_refused_where_it_would_cost_nodes_and_told_where_it_was_applied
         told.contains("'90-worker-kubelet-swap' is there already") && told.contains("Take it out at once"),
         "{told}"
     );
-    platform.configure(DENSITY, json!({"action": "DryRun", "options": crate::life::no_swap()})).await;
+    platform.configure(DENSITY, json!({"action": "DryRun", "options": crate::lifecycle::no_swap()})).await;
     let review = platform.until_phase(DENSITY, "ReviewRequired").await;
     assert_eq!(item(&review, "enable-kubelet-swap")["operation"], "Delete");
     operator.stop().await;
 
-    // Where the config does not tell, the version does; where neither does, the plan names the risk.
+    // If the config does not tell, the version decides; without both, the plan names the risk.
     let risks = |plan: &advisor::Plan| plan.risks.iter().map(|risk| risk.name.clone()).collect::<Vec<_>>();
     runs(&platform, "rendered-worker-unknown").await;
     assert_eq!(risks(&platform.plan(DENSITY).await), ["SwapSupportUnknown"]);
@@ -157,7 +157,7 @@ fn deployment(name: &str, generation: &Value) -> Value {
     })
 }
 
-/// The descheduler's operator has deployed what it was given in this generation, and it runs.
+/// The operator of the descheduler has deployed this generation, and the descheduler runs.
 async fn deploys(platform: &Platform, generation: &Value) {
     let mut object = platform.apply("kdo", &deployment("descheduler", generation), "").await;
     object["status"] = json!({
@@ -168,7 +168,7 @@ async fn deploys(platform: &Platform, generation: &Value) {
     platform.apply("kdo", &object, "/status").await;
 }
 
-/// The operator says what it makes of the KubeDescheduler: the whole sentence is in the reason.
+/// The operator reports on the KubeDescheduler: the whole sentence is in the reason.
 async fn reports(platform: &Platform, degraded: Option<&str>) {
     let status = if degraded.is_some() { "True" } else { "False" };
     let condition = json!({"type": "TargetConfigControllerDegraded", "status": status, "reason": degraded.unwrap_or("AsExpected"),
@@ -185,8 +185,7 @@ async fn generation(platform: &Platform) -> Value {
 /// Fourth in rank: Completed although the target's owner refuses.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refusal_of_the_deschedulers_operator_is_told_and_never_completed() {
-    let platform = Platform::at_rest().await;
-    platform.install().await;
+    let platform = Platform::shared().await;
     platform.apply("olm", &deployment("descheduler-operator", &json!(0)), "").await;
     let operator = RunningOperator::start(&platform).await;
     platform.configure(LOAD_AWARE, json!({"action": "Apply", "options": no_psi()})).await;
@@ -216,7 +215,7 @@ async fn a_refusal_of_the_deschedulers_operator_is_told_and_never_completed() {
     assert_eq!(message(&completed, DESCHEDULER), "Applied successfully");
     assert_eq!(completed.pointer("/status/notes"), None, "somebody confirmed it");
 
-    // Refused in a log only: what runs is of before. The next plan waits, and says where to look.
+    // The refusal is only in a log, and the former descheduler runs. The next plan waits, and names the log.
     platform
         .configure(
             LOAD_AWARE,
@@ -230,7 +229,7 @@ async fn a_refusal_of_the_deschedulers_operator_is_told_and_never_completed() {
     deploys(&platform, &generation(&platform).await).await;
     platform.until_phase(LOAD_AWARE, "Completed").await;
 
-    // A refusal that comes later takes it back, until it is gone.
+    // A later refusal ends Completed, until it is gone.
     let mark = platform.mark().await;
     reports(&platform, Some("unable to get route")).await;
     platform.until(LOAD_AWARE, "no longer in effect", waits("unable to get route")).await;
@@ -243,8 +242,7 @@ async fn a_refusal_of_the_deschedulers_operator_is_told_and_never_completed() {
 /// Fourth in rank, of machine configs: rendered arguments that end in `psi=0` are no pressure metrics.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_machine_config_that_is_merged_later_is_named_before_and_after_the_reboots() {
-    let platform = Platform::at_rest().await;
-    platform.install().await;
+    let platform = Platform::shared().await;
     let later = "99-worker-zzz";
     platform.apply("admin", &machine_config(later, json!({"kernelArguments": ["audit=0 psi=0"]})), "").await;
     let source = |names: &[&str]| names.iter().map(|name| json!({"name": name})).collect::<Vec<_>>();
@@ -274,7 +272,7 @@ async fn a_machine_config_that_is_merged_later_is_named_before_and_after_the_reb
     assert_eq!(phase(&waiting), "InProgress");
     assert!(message(&waiting, PSI_ITEM).contains("MachineConfigPool 'worker' runs without PSI metrics"), "{waiting:#}");
 
-    // The other argument is taken out there.
+    // The other argument is removed there.
     let mut rendered = machine_config("rendered-worker-on", json!({"kernelArguments": ["psi=0", "psi=1", "audit=0"]}));
     rendered["metadata"]["labels"] = json!({});
     platform.apply("mco", &rendered, "").await;
@@ -287,7 +285,7 @@ async fn a_machine_config_that_is_merged_later_is_named_before_and_after_the_reb
 /// Fourth in rank: a compact cluster, where no machine is reached.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_plan_that_reaches_no_machine_says_so() {
-    let platform = Platform::at_rest().await;
+    let platform = Platform::shared().await;
     platform.set_pool(json!({}), json!({"machineCount": 0, "updatedMachineCount": 0, "readyMachineCount": 0})).await;
     for profile in [LOAD_AWARE, DENSITY] {
         let plan = platform.plan(profile).await;
@@ -302,7 +300,7 @@ async fn a_plan_that_reaches_no_machine_says_so() {
 /// Fifth in rank: entries with several arguments.
 #[tokio::test(flavor = "multi_thread")]
 async fn arguments_that_share_an_entry_are_read_and_kept_one_by_one() {
-    let platform = Platform::at_rest().await;
+    let platform = Platform::shared().await;
     let mut on = machine_config("rendered-worker-on", json!({"kernelArguments": ["psi=0", "audit=0 psi=1"]}));
     on["metadata"]["labels"] = json!({});
     platform.apply("mco", &on, "").await;
@@ -327,7 +325,7 @@ async fn arguments_that_share_an_entry_are_read_and_kept_one_by_one() {
 /// Seventh in rank: policies for folders with a slash behind, and without actions.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_disruption_policy_spares_the_reboot_as_the_daemon_reads_it() {
-    let platform = Platform::at_rest().await;
+    let platform = Platform::shared().await;
     let reboots = async || {
         let plan = platform.plan(DENSITY).await;
         plan.items[0].item.impact_detail.as_ref().unwrap().reboot

@@ -1,4 +1,4 @@
-//! For whatever state a cluster is in: carrying out the plan and planning again yields no changes.
+//! In any state of a cluster: after a plan is carried out, the next plan has no changes.
 
 use proptest::{prelude::*, strategy::ValueTree, test_runner::TestRunner};
 use serde_json::{Value, json};
@@ -73,7 +73,7 @@ fn options() -> impl Strategy<Value = (Value, Value)> {
 
 #[tokio::test]
 async fn carrying_out_a_plan_and_planning_again_yields_no_changes() {
-    let platform = Platform::at_rest().await;
+    let platform = Platform::shared().await;
     let strategy = (live_descheduler(), live_arguments(), live_hco(), prop::bool::ANY, options());
     let mut runner = TestRunner::deterministic();
     for case in 0..CASES {
@@ -84,7 +84,7 @@ async fn carrying_out_a_plan_and_planning_again_yields_no_changes() {
         }
         platform.delete(&descheduler(json!({}))).await;
         platform.delete(&hyper_converged(json!({}))).await;
-        // Objects come from apply and from update: what others own looks different in the two.
+        // The managed fields of an apply and of an update differ.
         let manager = if updated { "kubectl-edit" } else { "argocd" };
         platform.apply("installer", &hyper_converged(json!({})), "").await;
         if updated {

@@ -1,4 +1,4 @@
-//! Requests end in time and are made once.
+//! Requests have a time limit and are not repeated by the client library.
 
 use std::{
     sync::{
@@ -16,12 +16,12 @@ use tokio::{
     net::TcpListener,
 };
 
-/// A server that answers every request alike, or never; and how many it got.
+/// A server with one answer to every request, or none; and the number of requests.
 async fn server(answer: Option<&'static str>) -> (kube::Config, Arc<AtomicUsize>) {
     server_that(move |_, _| answer.map(str::to_owned)).await
 }
 
-/// A server that answers by how many requests it got before and by what the request says, or never; and how many it got.
+/// A server whose answer depends on the number of requests before and on the request; and the number of requests.
 async fn server_that(
     answer: impl Fn(usize, &str) -> Option<String> + Send + Sync + 'static,
 ) -> (kube::Config, Arc<AtomicUsize>) {

@@ -1,4 +1,4 @@
-//! Two profiles on one object, on a real API server: each keeps its fields, whoever applies first, drifts or gives up.
+//! Two profiles on one object, on a real API server: each keeps its fields, in any order of apply, drift and removal.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use testkit::{
 
 const ITEM: &str = "share";
 
-/// A cluster on which there is no such object yet.
+/// A cluster without the object.
 async fn platform() -> Platform {
     let platform = Platform::shared().await;
     platform.delete(&config_map(Value::Null)).await;
@@ -29,7 +29,7 @@ async fn start(platform: &Platform) -> RunningOperator {
     start_version(platform, "v0.0.2").await
 }
 
-/// Looks again often: what was refused is planned anew from time to time.
+/// An operator with short intervals: a refused plan is made again after an interval.
 async fn start_version(platform: &Platform, version: &str) -> RunningOperator {
     let interval = Duration::from_millis(300);
     let rhythm = Rhythm { recheck: interval, prerequisites: interval };
@@ -50,7 +50,7 @@ fn bypassing(mut spec: Value) -> Value {
     spec
 }
 
-/// Options that the right one may be given to want another value than the left one does with `evictionLimitTotal`.
+/// Options with which the right profile wants another value than the left one with `evictionLimitTotal`.
 fn other_value() -> Value {
     right(json!({"ksmConfiguration": {}}))
 }
@@ -64,7 +64,7 @@ async fn data(platform: &Platform) -> Value {
     platform.find(&config_map(Value::Null)).await.map_or(Value::Null, |object| object["data"].clone())
 }
 
-/// The managers that have applied something of the object.
+/// The managers that have applied fields of the object.
 async fn appliers(platform: &Platform) -> Vec<String> {
     let object = platform.get(&config_map(Value::Null)).await;
     let entries = object["metadata"]["managedFields"].as_array().unwrap();
@@ -74,7 +74,7 @@ async fn appliers(platform: &Platform) -> Vec<String> {
     managers
 }
 
-/// Both have looked at everything that was so before, a few times.
+/// Waits until both profiles have rechecked a few times.
 async fn look_around(platform: &Platform) {
     for _ in 0..3 {
         let mark = platform.mark().await;
@@ -104,7 +104,7 @@ async fn each_applies_its_own_fields_in_either_order_and_the_other_stays_in_forc
             assert_eq!(item(&platform.config(profile).await, ITEM)["fieldManager"], manager);
         }
 
-        // And again, on an object that both have a part in.
+        // The same on an object with fields of both.
         apply(&platform, LEFT, left(json!({"deschedulingIntervalSeconds": 120}))).await;
         platform.until_phase(LEFT, "Completed").await;
         let mark = platform.mark().await;
@@ -134,7 +134,7 @@ async fn drift_of_one_names_who_caused_it_and_leaves_the_other_in_force() {
     platform.patch("kubectl-edit", &config_map(json!({"left": "60"}))).await;
     platform.until_phase(LEFT, "Completed").await;
 
-    // Another profile is somebody like any other.
+    // Another profile counts like any other manager.
     platform.apply(RIGHT_MANAGER, &config_map(json!({"left": "91", "right": "150"})), "").await;
     let by_right = |config: &Value| item(config, ITEM)["driftedBy"]["manager"] == RIGHT_MANAGER;
     platform.until(LEFT, "changed by the other profile", by_right).await;
@@ -210,7 +210,7 @@ async fn the_second_to_want_another_value_is_refused_in_words_and_goes_on_when_i
     }
     assert_eq!(item(&refused, ITEM).get("takesOver"), None, "nothing is taken from a profile");
 
-    // Approved and allowed to write over anything, both of them: still refused, and nobody writes.
+    // Both are approved and may overwrite: still refused, and nothing is written.
     apply(&platform, RIGHT, spec).await;
     platform.until_phase(RIGHT, "Failed").await;
     look_around(&platform).await;
@@ -219,14 +219,14 @@ async fn the_second_to_want_another_value_is_refused_in_words_and_goes_on_when_i
     assert_eq!(phase(&platform.config(LEFT).await), "Completed");
     assert_eq!(data(&platform).await, json!({"left": "60", "shared": "100"}));
 
-    // As the words say: the other one is ignored, and its fields are taken back.
+    // As the message says: the other profile is ignored, and its fields are removed.
     platform.configure(LEFT, json!({"action": "Ignore"})).await;
     platform.until_phase(LEFT, "Ignored").await;
     platform.apply(LEFT_MANAGER, &config_map(json!({"left": "60"})), "").await;
     platform.until_phase(RIGHT, "Completed").await;
     assert_eq!(data(&platform).await, json!({"left": "60", "right": "150", "shared": "150"}));
 
-    // And the other way round, by the options of the one that came second.
+    // The other way round, by the options of the second profile.
     apply(&platform, LEFT, json!({})).await;
     let refused = platform.until_phase(LEFT, "Failed").await;
     assert_eq!(reason(&refused, "Failed"), "ProfileConflict");
@@ -251,7 +251,7 @@ async fn two_that_may_write_over_anything_do_not_revert_each_other() {
     look_around(&platform).await;
     assert_eq!(platform.changes_since(mark).await, [""; 0]);
 
-    // What anybody else changes is reverted as before.
+    // Changes of others are reverted as before.
     platform.patch("kubectl-edit", &config_map(json!({"left": "92"}))).await;
     platform.until_phase(LEFT, "Completed").await;
     assert_eq!(data(&platform).await, json!({"left": "60", "right": "150"}));
@@ -259,7 +259,7 @@ async fn two_that_may_write_over_anything_do_not_revert_each_other() {
     operator.stop().await;
 }
 
-/// What the version before has left behind, which applied all profiles under one name and noted no name.
+/// The object and the status of the former version, which applied all profiles under one manager.
 async fn left_by_the_version_before(platform: &Platform) -> Value {
     let before = config_map(json!({"left": "60", "extra": "2"}));
     platform.apply(FIELD_MANAGER, &before, "").await;
@@ -287,20 +287,20 @@ async fn what_the_version_before_applied_goes_on_without_drift_or_write() {
     assert_eq!((phase(&after), item(&after, ITEM).get("driftedBy")), ("Completed", None), "{after:#}");
     assert_eq!(platform.changes_since(mark).await, [""; 0]);
 
-    // Another profile comes, under its own name, and takes nothing.
+    // Another profile is applied under its own manager, and takes over nothing.
     apply(&platform, RIGHT, json!({})).await;
     platform.until_phase(RIGHT, "Completed").await;
     assert_eq!(data(&platform).await, json!({"left": "60", "extra": "2", "right": "150"}));
     assert_eq!(appliers(&platform).await, [FIELD_MANAGER, RIGHT_MANAGER]);
 
-    // What the options no longer want can still be given up.
+    // A field that the options no longer want is removed.
     apply(&platform, LEFT, left(json!({"evictionLimitNode": null}))).await;
     let done = platform.until_phase(LEFT, "Completed").await;
     assert_eq!(data(&platform).await, json!({"left": "60", "right": "150"}));
     assert_eq!(item(&done, ITEM)["fieldManager"], FIELD_MANAGER);
     assert_eq!(phase(&platform.config(RIGHT).await), "Completed");
 
-    // And so can the rest.
+    // So are the other fields.
     apply(&platform, LEFT, left(json!({"enablePSIMetrics": false}))).await;
     platform.until_phase(LEFT, "Completed").await;
     assert_eq!(data(&platform).await, json!({"right": "150"}));

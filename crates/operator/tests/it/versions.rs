@@ -1,5 +1,5 @@
-//! Every version of the descheduler's operator × fresh or existing objects × both profiles: the plan fits the schema, can be
-//! carried out, and is then done.
+//! Every version of the descheduler's operator × new or existing objects × both profiles: the plan fits the schema, can be
+//! carried out, and then has no changes.
 
 use advisor::{Plan, Verb};
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ fn verbs(plan: &Plan) -> Vec<&'static str> {
     plan.items.iter().map(|planned| planned.verb.as_str()).collect()
 }
 
-/// Carries the plan out and checks that nothing is left to do.
+/// Carries out the plan and checks that the next one has no changes.
 async fn carry_out_and_settle(platform: &Platform, profile: &str, options: Value, case: &str) {
     let plan = platform.plan_with(profile, options.clone()).await;
     assert_eq!(plan.refusals().count(), 0, "{case}: {:?}", plan.refusals().collect::<Vec<_>>());
@@ -78,7 +78,7 @@ async fn every_descheduler_version_gets_a_plan_that_it_accepts_and_that_settles(
 
 #[tokio::test]
 async fn higher_density_settles_in_all_its_forms_and_can_be_taken_back() {
-    let platform = Platform::at_rest().await;
+    let platform = Platform::shared().await;
     let density = |options: Value| json!({"virtHigherDensity": options});
     for (case, options) in [
         ("no options", Value::Null),
@@ -102,7 +102,7 @@ async fn higher_density_settles_in_all_its_forms_and_can_be_taken_back() {
 
 #[tokio::test]
 async fn page_merging_that_somebody_else_turned_on_is_turned_off() {
-    let platform = Platform::at_rest().await;
+    let platform = Platform::shared().await;
     platform.apply("somebody", &hyper_converged(json!({"ksmConfiguration": {"nodeLabelSelector": {}}})), "").await;
     let options = json!({"virtHigherDensity": {"enableSwap": false}});
     let plan = platform.plan_with(DENSITY, options.clone()).await;
@@ -116,7 +116,7 @@ async fn page_merging_that_somebody_else_turned_on_is_turned_off() {
 /// W14, D3: on a real API server.
 #[tokio::test]
 async fn turning_swap_and_psi_off_removes_what_is_ours_with_its_reboots_and_nothing_else() {
-    let platform = Platform::at_rest().await;
+    let platform = Platform::shared().await;
     let off = [
         (LOAD_AWARE, json!({"loadAware": {"enablePSIMetrics": false}}), "99-worker-psi-karg"),
         (DENSITY, json!({"virtHigherDensity": {"enableSwap": false}}), "90-worker-kubelet-swap"),
@@ -133,7 +133,7 @@ async fn turning_swap_and_psi_off_removes_what_is_ours_with_its_reboots_and_noth
         let detail = planned.item.impact_detail.as_ref().unwrap();
         assert!(detail.reboot && detail.pools[0].name == "worker", "{detail:?}");
 
-        // Somebody adds an extension: the object is no longer ours alone.
+        // Somebody adds an extension: the object has two managers.
         platform.patch("kubectl-edit", &machine_config(name, json!({"extensions": ["usbguard"]}))).await;
         let plan = platform.plan_with(profile, options.clone()).await;
         assert_ne!(plan.items[0].verb, Verb::Deleted, "an object that others configure too is never deleted");

@@ -1,4 +1,4 @@
-//! An admission webhook that refuses what a test wants refused, on loopback with a certificate of its own.
+//! A validating admission webhook on loopback, with its own certificate.
 
 use std::sync::{
     Arc,
@@ -22,8 +22,8 @@ use tokio::{
 };
 use tokio_rustls::TlsAcceptor;
 
-/// Looks at an AdmissionRequest and says why it is refused, if it is.
-type Judge = Arc<dyn Fn(Value) -> BoxFuture<'static, Option<String>> + Send + Sync>;
+/// Returns the reason why an AdmissionRequest is refused, or none.
+type Handler = Arc<dyn Fn(Value) -> BoxFuture<'static, Option<String>> + Send + Sync>;
 
 pub(crate) struct Webhook {
     port: u16,
@@ -34,12 +34,12 @@ pub(crate) struct Webhook {
 impl Webhook {
     /// Refuses everything.
     pub(crate) async fn start(reason: &'static str) -> Webhook {
-        Webhook::judging(move |_| async move { Some(reason.to_owned()) }.boxed()).await
+        Webhook::handled_by(move |_| async move { Some(reason.to_owned()) }.boxed()).await
     }
 
-    /// Refuses what the operator really wants to write. Previews pass.
+    /// Refuses the writes of the operator. Dry runs pass.
     pub(crate) async fn against_writes(reason: &'static str) -> Webhook {
-        Webhook::judging(move |request| {
+        Webhook::handled_by(move |request| {
             let refused = is_write_of_operator(&request);
             async move { refused.then(|| reason.to_owned()) }.boxed()
         })
@@ -47,8 +47,8 @@ impl Webhook {
     }
 
     /// Serves until the runtime of the test ends.
-    pub(crate) async fn judging(
-        judge: impl Fn(Value) -> BoxFuture<'static, Option<String>> + Send + Sync + 'static,
+    pub(crate) async fn handled_by(
+        handler: impl Fn(Value) -> BoxFuture<'static, Option<String>> + Send + Sync + 'static,
     ) -> Webhook {
         let CertifiedKey { cert, signing_key } = generate_simple_self_signed(vec!["127.0.0.1".into()]).unwrap();
         let key = PrivateKeyDer::try_from(signing_key.serialize_der()).unwrap();
@@ -62,23 +62,22 @@ impl Webhook {
         let acceptor = TlsAcceptor::from(Arc::new(config));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
-        let (judge, asked): (Judge, _) = (Arc::new(judge), Arc::<AtomicUsize>::default());
+        let (handler, asked): (Handler, _) = (Arc::new(handler), Arc::<AtomicUsize>::default());
         let count = asked.clone();
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                let (acceptor, judge, count) = (acceptor.clone(), judge.clone(), count.clone());
+                let (acceptor, handler, count) = (acceptor.clone(), handler.clone(), count.clone());
                 tokio::spawn(async move {
                     let Ok(stream) = acceptor.accept(stream).await else { return };
                     count.fetch_add(1, Ordering::SeqCst);
-                    let _ = answer(BufReader::new(stream), &judge).await;
+                    let _ = answer(BufReader::new(stream), &handler).await;
                 });
             }
         });
         Webhook { port, certificate: cert.pem(), asked }
     }
 
-    /// Installs it for the kind of an object, and returns when the API server asks it: that is a moment after it was
-    /// told to.
+    /// Installs the webhook for the kind of an object, and waits until the API server calls it.
     pub(crate) async fn protect(&self, platform: &Platform, object: &Value) {
         let group = object["apiVersion"].as_str().unwrap().split('/').next().unwrap();
         let plural = format!("{}s", object["kind"].as_str().unwrap().to_lowercase());
@@ -86,7 +85,7 @@ impl Webhook {
         eventually("the webhook is asked", async || self.is_asked(platform, object).await.then_some(())).await;
     }
 
-    /// Takes it away again, and returns when the API server no longer asks it.
+    /// Removes the webhook, and waits until the API server no longer calls it.
     pub(crate) async fn lift(&self, platform: &Platform, object: &Value) {
         platform.delete(&self.configuration("", "")).await;
         let probe = async || (!self.is_asked(platform, object).await).then_some(());
@@ -132,7 +131,7 @@ impl Webhook {
     }
 }
 
-/// Lets previews pass, and holds what the operator wants to write until it is opened.
+/// Lets dry runs pass, and holds the writes of the operator until it is opened.
 pub(crate) struct Gate {
     pub(crate) webhook: Webhook,
     held: Arc<AtomicUsize>,
@@ -143,7 +142,7 @@ impl Gate {
     pub(crate) async fn closed() -> Gate {
         let (held, open) = (Arc::<AtomicUsize>::default(), Arc::new(Semaphore::new(0)));
         let (count, entrance) = (held.clone(), open.clone());
-        let webhook = Webhook::judging(move |request| {
+        let webhook = Webhook::handled_by(move |request| {
             let (count, entrance) = (count.clone(), entrance.clone());
             async move {
                 if is_write_of_operator(&request) {
@@ -158,7 +157,7 @@ impl Gate {
         Gate { webhook, held, open }
     }
 
-    /// Waits until the operator stands before it.
+    /// Waits until a write of the operator is held.
     pub(crate) async fn reached(&self) {
         let probe = async || (self.held.load(Ordering::SeqCst) > 0).then_some(());
         eventually("the operator writes", probe).await;
@@ -174,7 +173,7 @@ fn is_write_of_operator(request: &Value) -> bool {
 }
 
 /// Reads one HTTP request and answers it.
-async fn answer<S>(mut stream: BufReader<S>, judge: &Judge) -> std::io::Result<()>
+async fn answer<S>(mut stream: BufReader<S>, handler: &Handler) -> std::io::Result<()>
 where
     S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
 {
@@ -194,7 +193,7 @@ where
     let mut review: Value = serde_json::from_slice(&body)?;
     let request = review["request"].take();
     let uid = request["uid"].clone();
-    let reason = judge(request).await;
+    let reason = handler(request).await;
     let response = json!({
         "apiVersion": "admission.k8s.io/v1",
         "kind": "AdmissionReview",

@@ -1,4 +1,4 @@
-//! Writing an item: never over a change that the plan did not see, and never twice.
+//! Writing an item: never over a change that the plan does not know, and never twice.
 
 use advisor::{Plan, PlannedItem};
 use operator::{Lock, NotWritten, WriteError, Written};
@@ -21,11 +21,11 @@ async fn status(platform: &Platform, method: &str, uri: &str, content: &str, bod
     }
 }
 
-/// What the API server does with the preconditions of server-side apply; everything here stands on it.
+/// The preconditions of server-side apply, which all other tests here rely on.
 /// W24 is beaten by these alone: between our comparison and the write, only the API server can tell.
 #[tokio::test]
 async fn the_preconditions_that_writes_rely_on_hold_on_this_api_server() {
-    let platform = Platform::at_rest().await;
+    let platform = Platform::shared().await;
     let apply = "application/apply-patch+yaml";
     let uri = "/apis/machineconfiguration.openshift.io/v1/machineconfigs/pinned?fieldManager=test&force=true";
     let config = |metadata: Value| {
@@ -55,7 +55,7 @@ async fn the_preconditions_that_writes_rely_on_hold_on_this_api_server() {
 /// W21: the answer, and not what is there later.
 #[tokio::test]
 async fn an_item_is_created_or_configured_and_the_answer_is_the_baseline() {
-    let platform = Platform::at_rest().await;
+    let platform = Platform::shared().await;
     let kubernetes = platform.kubernetes().await;
     let plan = platform.plan(LOAD_AWARE).await;
     for planned in &plan.items {
@@ -69,7 +69,7 @@ async fn an_item_is_created_or_configured_and_the_answer_is_the_baseline() {
 
 #[tokio::test]
 async fn a_write_whose_answer_was_lost_is_found_and_not_repeated() {
-    let platform = Platform::at_rest().await;
+    let platform = Platform::shared().await;
     let kubernetes = platform.kubernetes().await;
     let plan = platform.plan(LOAD_AWARE).await;
     for planned in &plan.items {
@@ -91,7 +91,7 @@ async fn a_write_whose_answer_was_lost_is_found_and_not_repeated() {
 /// W24: compared right before the write, every time.
 #[tokio::test]
 async fn nothing_is_written_over_a_change_that_the_plan_did_not_see() {
-    let platform = Platform::at_rest().await;
+    let platform = Platform::shared().await;
     let kubernetes = platform.kubernetes().await;
     let spec = json!({"deschedulingIntervalSeconds": 3600, "profiles": ["AffinityAndTaints"]});
     platform.apply("admin", &descheduler(spec), "").await;
@@ -111,7 +111,7 @@ async fn nothing_is_written_over_a_change_that_the_plan_did_not_see() {
 
 #[tokio::test]
 async fn a_change_beside_the_managed_fields_is_none_of_our_business() {
-    let platform = Platform::at_rest().await;
+    let platform = Platform::shared().await;
     let kubernetes = platform.kubernetes().await;
     platform.apply("admin", &descheduler(json!({"profiles": ["AffinityAndTaints"]})), "").await;
     let plan = platform.plan(LOAD_AWARE).await;
@@ -128,7 +128,7 @@ async fn a_change_beside_the_managed_fields_is_none_of_our_business() {
 /// W24: those too.
 #[tokio::test]
 async fn objects_that_appear_or_vanish_meanwhile_are_stale() {
-    let platform = Platform::at_rest().await;
+    let platform = Platform::shared().await;
     let kubernetes = platform.kubernetes().await;
     let plan = platform.plan(LOAD_AWARE).await;
     platform.apply("admin", &machine_config("99-worker-psi-karg", json!({"kernelArguments": ["quiet"]})), "").await;
@@ -143,7 +143,7 @@ async fn objects_that_appear_or_vanish_meanwhile_are_stale() {
 
 #[tokio::test]
 async fn fields_that_somebody_else_set_are_taken_out() {
-    let platform = Platform::at_rest().await;
+    let platform = Platform::shared().await;
     let kubernetes = platform.kubernetes().await;
     platform.apply("somebody", &hyper_converged(json!({"ksmConfiguration": {"nodeLabelSelector": {}}})), "").await;
     let plan = platform.plan_with(DENSITY, json!({"virtHigherDensity": {"enableSwap": false}})).await;
@@ -156,7 +156,7 @@ async fn fields_that_somebody_else_set_are_taken_out() {
 
 #[tokio::test]
 async fn a_write_that_ended_between_setting_and_taking_out_is_finished() {
-    let platform = Platform::at_rest().await;
+    let platform = Platform::shared().await;
     let kubernetes = platform.kubernetes().await;
     platform.apply("somebody", &hyper_converged(json!({"ksmConfiguration": {"nodeLabelSelector": {}}})), "").await;
     let plan = platform.plan_with(DENSITY, json!({"virtHigherDensity": {"enableSwap": false}})).await;

@@ -1,4 +1,4 @@
-//! Objects that today's definition would not accept: each is told what is wrong with it, and stops nobody else.
+//! Stored objects that the definition would refuse: each gets a status that says why, and does not affect others.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ use testkit::{
     running_operator::RunningOperator,
 };
 
-/// Stores a configuration as an older API server might have, without a look at it.
+/// Writes a configuration to etcd without validation, as an older definition might have accepted it.
 async fn store(platform: &Platform, profile: &str, number: u32, spec: Value) {
     let mut object = config(profile, spec);
     object["metadata"]["uid"] = format!("00000000-0000-0000-0000-{number:012}").into();
@@ -38,27 +38,27 @@ async fn a_malformed_object_is_told_what_is_wrong_with_it_and_stops_nobody_else(
     store(&platform, LOAD_AWARE, 3, timeout).await;
     let operator = RunningOperator::start(&platform).await;
 
-    // One that can be read, up to its timeout.
+    // Everything but the timeout can be parsed.
     platform.until_phase(LOAD_AWARE, "Completed").await;
-    // One whose options make no sense.
+    // Options that are invalid.
     let refused = platform.until_phase(DENSITY, "PrerequisiteFailed").await;
     assert_eq!(reason(&refused, "PrerequisiteFailed"), "InvalidOptions");
     let message = condition(&refused, "PrerequisiteFailed")["message"].as_str().unwrap();
     assert!(message.starts_with("Invalid profile options: ") && message.contains("500"), "{message}");
-    // One that cannot be read at all, and of which the API server refuses even the status.
+    // Nothing can be parsed, and the API server refuses even a status update.
     let told = eventually("an event tells", async || {
         let notes = notes(&platform, "example-profile").await;
         notes.into_iter().find(|note| note.starts_with("Malformed: "))
     })
     .await;
     assert!(told.contains("Expected a string") && told.ends_with("Correct it or delete it."), "{told}");
-    // One that appears later, of a profile that nobody knows.
+    // Created later, with an unknown profile.
     store(&platform, "memory-magic", 4, json!({"action": "Apply"})).await;
     let unknown = platform.until("memory-magic", "failed", |config| phase(config) == "Failed").await;
     let message = condition(&unknown, "Failed")["message"].as_str().unwrap();
     assert!(message.contains("memory-magic"), "{message}");
 
-    // The others have gone on; the malformed ones go on when they are corrected.
+    // The others were not affected; the malformed ones continue when they are corrected.
     platform.configure(LOAD_AWARE, json!({"action": "DryRun", "waitTimeout": "1h"})).await;
     platform.until_phase(LOAD_AWARE, "Completed").await;
     platform.configure("example-profile", json!({"waitTimeout": "30m"})).await;
@@ -80,7 +80,7 @@ async fn invalid_options_are_not_looked_at_again_until_they_are_edited() {
     platform.complete(LOAD_AWARE, json!({"options": no_psi()}), &[]).await;
     platform.until_phase(DENSITY, "PrerequisiteFailed").await;
     let mark = platform.mark().await;
-    // The other plan is looked after meanwhile, several times.
+    // The other plan is rechecked meanwhile, several times.
     let requests = eventually("rechecks of the other plan", async || {
         let requests = platform.requests_since(mark).await;
         (requests.iter().filter(|request| request.resource == "kubedeschedulers").count() > 4).then_some(requests)

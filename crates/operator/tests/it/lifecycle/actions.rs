@@ -1,4 +1,4 @@
-//! The action changes its mind: DryRun in the middle of an apply, Ignore from everywhere, and back.
+//! Changes of the action: DryRun during an apply, Ignore in every phase, and back.
 
 use devcluster::Mark;
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ use testkit::{
     running_operator::RunningOperator,
 };
 
-/// An operator that applies a plan and has got as far as asking for its first write.
+/// An operator that is held at its first write.
 async fn held_at_its_first_write() -> (Platform, RunningOperator, Gate, Mark) {
     let platform = Platform::shared().await;
     let gate = Gate::closed().await;
@@ -81,7 +81,7 @@ async fn a_rollout_that_is_under_way_is_followed_under_dry_run_too_and_nothing_i
     operator.stop().await;
 }
 
-/// Ignores the plan and takes it up again. What was planned and done stays as it is meanwhile.
+/// Ignores the plan and continues it. Plan and targets stay as they are meanwhile.
 async fn ignored_and_resumed(platform: &Platform, from: &str, action: &str) {
     let before = platform.until_phase(LOAD_AWARE, from).await;
     let mark = platform.mark().await;
@@ -116,7 +116,7 @@ async fn ignoring_is_possible_in_every_phase_rolls_nothing_back_and_can_be_ended
     ignored_and_resumed(&platform, "Drifted", "DryRun").await;
     platform.until_phase(LOAD_AWARE, "ReviewRequired").await;
 
-    // A plan that went stale is a failed one.
+    // A stale plan has failed.
     platform.patch("kubectl-edit", &interval(240)).await;
     let stale = |config: &Value| reason(config, "ReviewRequired") == "PlanStale";
     platform.until(LOAD_AWARE, "out of date", stale).await;
@@ -139,7 +139,7 @@ async fn what_is_ignored_takes_part_in_nothing() {
 
     platform.patch("kubectl-edit", &interval(180)).await;
     platform.delete(&descheduler(Value::Null)).await;
-    // The other plan hears of this, and so it has heard of what came before.
+    // The other plan gets this event, and so it has got all events before.
     platform.patch("kubectl-edit", &machine_config(SWAP, json!({"extensions": ["usbguard"]}))).await;
     let requests = eventually("the other plan looks", async || {
         let requests = platform.requests_since(mark).await;
@@ -154,7 +154,7 @@ async fn what_is_ignored_takes_part_in_nothing() {
     operator.stop().await;
 }
 
-/// An edit of the spec that has no consequences for the plan. The operator takes note of it all the same.
+/// An edit of the spec that does not change the plan. The observed generation changes all the same.
 async fn takes_note(platform: &Platform, profile: &str, timeout: &str, arrives_in: &str) {
     let before = platform.config(profile).await;
     let from = phase(&before).to_owned();

@@ -1,5 +1,5 @@
-//! The plans of the workflow guide, on a real API server. The guide's texts are the reference; what differs on purpose is
-//! listed in [`DIFFERENCES`] and put into the reference before the comparison, so that nothing else can differ.
+//! The plans of the workflow guide, on a real API server. Intended differences are listed in [`DIFFERENCES`] and put into
+//! the texts of the guide before the comparison.
 
 use advisor::PlannedItem;
 use api::virt_platform_config::Severity;
@@ -9,7 +9,7 @@ use testkit::{
     platform::{DENSITY, LOAD_AWARE, Platform, hyper_converged, machine_config},
 };
 
-/// What the guide shows, what we show, and why.
+/// The text of the guide, our text, and the reason.
 const DIFFERENCES: &[(&str, &str, &str)] = &[
     ("@@ -0,0 +1,10 @@\n+apiVersion: machine", "@@ -0,0 +1,9 @@\n+apiVersion: machine", "nine lines are nine lines"),
     (
@@ -141,7 +141,7 @@ const ENABLE_PSI: &str = "MachineConfig '99-worker-psi-karg' will be configured 
 
 #[tokio::test]
 async fn section_6_a_plan_for_a_cluster_without_a_descheduler() {
-    let platform = Platform::at_rest().await;
+    let platform = Platform::shared().await;
     let plan = platform.plan(LOAD_AWARE).await;
     assert_eq!(plan.severity, Severity::High);
     assert_item(&plan.items[0], &psi(Severity::High, ENABLE_PSI, PSI_DIFF));
@@ -153,14 +153,14 @@ async fn section_6_a_plan_for_a_cluster_without_a_descheduler() {
 
 #[tokio::test]
 async fn section_8_an_administrators_profile_is_kept_and_nothing_is_left_to_do_once_applied() {
-    let platform = Platform::at_rest().await;
+    let platform = Platform::shared().await;
     platform.apply("admin", &sample_documents("kubedescheduler")[0], "").await;
     let plan = platform.plan(LOAD_AWARE).await;
     assert_eq!(plan.items[1].item.impact_severity, Some(Severity::Low), "an update of the descheduler is Low");
     platform.carry_out(&plan).await;
 
     let plan = platform.plan(LOAD_AWARE).await;
-    // The pool has not rolled yet, so the argument is not in force.
+    // The pool has not rolled out the argument yet.
     assert_item(&plan.items[0], &psi(Severity::Low, ENABLE_PSI, NO_PSI_CHANGES));
     let desired = desired_descheduler(json!(["AffinityAndTaints", "KubeVirtRelieveAndMigrate"]), 5, 2);
     assert_item(&plan.items[1], &load_aware(Severity::Low, desired, NO_DESCHEDULER_CHANGES));
@@ -196,10 +196,10 @@ const EDITED_DIFF: &str = "\
 
 #[tokio::test]
 async fn section_10_new_migration_limits_and_a_manual_edit_show_in_one_plan() {
-    let platform = Platform::at_rest().await;
+    let platform = Platform::shared().await;
     platform.apply("admin", &sample_documents("kubedescheduler")[0], "").await;
     platform.carry_out(&platform.plan(LOAD_AWARE).await).await;
-    // The pool has rolled: its nodes run a config with the argument.
+    // The pool has rolled out: its nodes run a config with the argument.
     let pool = json!({"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfigPool", "metadata": {"name": "worker"}});
     let pool = platform.get(&pool).await;
     let rendered = pool.pointer("/status/configuration/name").and_then(Value::as_str).unwrap();
@@ -225,7 +225,7 @@ async fn section_10_new_migration_limits_and_a_manual_edit_show_in_one_plan() {
     );
 }
 
-/// As the guide's appendix prints it, with the line numbers of its cluster and the last line of context that it cuts off.
+/// As in the appendix of the guide, with the line numbers of this cluster and one more line of context.
 const DENSITY_DIFF: &str = "\
      enableMultiArchBootImageImport: false
      persistentReservation: false
@@ -241,7 +241,7 @@ const DENSITY_DIFF: &str = "\
 
 #[tokio::test]
 async fn appendix_higher_density_with_its_defaults() {
-    let platform = Platform::at_rest().await;
+    let platform = Platform::shared().await;
     let plan = platform.plan(DENSITY).await;
     assert_eq!(plan.severity, Severity::High);
 

@@ -1,5 +1,5 @@
-//! Every version of the descheduler's operator × fresh or existing objects × both profiles: each comes into force,
-//! stays there without a request more than it needs, and notices who changes something.
+//! Every version of the descheduler's operator × new or existing objects × both profiles: each is completed, stays so with
+//! the requests of its rechecks only, and reports drift.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ async fn configured_by_hand(platform: &Platform) {
     platform.apply("admin", &hyper_converged(density), "").await;
 }
 
-/// Changes something by hand, which is noticed and told, and changes it back.
+/// Edits a target, which is reported as drift, and reverts the edit.
 async fn drifts_and_recovers(platform: &Platform, profile: &str, name: &str, there: Value, back: Value, case: &str) {
     platform.patch("kubectl-edit", &there).await;
     let drifted = platform.until_phase(profile, "Drifted").await;
@@ -48,7 +48,7 @@ async fn drifts_and_recovers(platform: &Platform, profile: &str, name: &str, the
     assert_eq!(condition(&completed, "Drifted")["status"], "False", "{case}");
 }
 
-/// In force and left alone: only rechecks, as many as the time allows, and nothing written.
+/// Completed: only rechecks, as many as the time allows, and no writes.
 async fn stays_quiet(platform: &Platform, case: &str) {
     let (mark, before) = (platform.mark().await, platform.config(LOAD_AWARE).await);
     let requests = eventually("two rechecks", async || {
@@ -87,7 +87,7 @@ async fn every_descheduler_version_comes_into_force_and_is_watched_without_a_loo
             }
             let operator = RunningOperator::rechecking_every(&platform, RECHECK).await;
             platform.complete(LOAD_AWARE, json!({}), &[PSI]).await;
-            // What the options fix drifts the ordinary way.
+            // An edit of what the options fix is ordinary drift.
             let options = json!({"virtHigherDensity": {"memoryToRequestRatio": 150, "ksmConfiguration": {}}});
             let density = platform.complete(DENSITY, json!({"options": options}), &[PSI, SWAP]).await;
             let load_aware = platform.until_phase(LOAD_AWARE, "Completed").await;

@@ -1,4 +1,4 @@
-//! The process ends, anywhere, and another one goes on; or the API server does.
+//! Restarts of the operator and of the API server.
 
 use serde_json::{Value, json};
 
@@ -101,6 +101,6 @@ async fn watches_survive_an_api_server_that_forgets_everything_they_know() {
     platform.until_phase(LOAD_AWARE, "Completed").await;
     platform.configure(LOAD_AWARE, json!({"action": "Ignore"})).await;
     platform.until_phase(LOAD_AWARE, "Ignored").await;
-    // A server that is just starting knows no roles yet, and refuses everything for a moment.
+    // An API server that has just started knows no roles yet and forbids everything.
     operator.end().await;
 }

@@ -1,4 +1,4 @@
-//! Options that are edited: before the approval, after it, and long after.
+//! Edits of the options before the approval, after it, and after completion.
 
 use serde_json::{Value, json};
 
@@ -35,7 +35,7 @@ async fn options_edited_during_the_review_lead_to_another_plan_and_the_old_one_i
     assert_eq!((seconds(&first), seconds(&second)), (json!(60), json!(120)));
     assert_eq!(second.pointer("/status/appliedOptions/loadAware/deschedulingIntervalSeconds"), Some(&json!(120)));
 
-    // Edited and approved at once, and the approval is that of the plan before: that is a mistake.
+    // Edited and approved in one write, with the digest of the former plan: a mistake.
     let mark = platform.mark().await;
     let mut edit = load_aware(json!({"deschedulingIntervalSeconds": 240}));
     edit["action"] = "Apply".into();
@@ -128,7 +128,7 @@ async fn after_completion_a_dry_run_plans_and_writes_nothing() {
     platform.configure(LOAD_AWARE, load_aware(json!({"mode": "Automatic"}))).await;
     platform.until_phase(LOAD_AWARE, "Completed").await;
 
-    // Drift that is looked at with a dry run, while the action is DryRun already: any edit of the spec does.
+    // Drift under DryRun: any edit of the spec leads to a new plan.
     platform.patch("kubectl-edit", &interval(180)).await;
     platform.until_phase(LOAD_AWARE, "Drifted").await;
     platform.configure(LOAD_AWARE, json!({"waitTimeout": "1h"})).await;

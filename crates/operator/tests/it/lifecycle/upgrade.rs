@@ -1,4 +1,4 @@
-//! A new version of the operator: nobody notices when it changes nothing, and a person decides when it would.
+//! A new version of the operator: adopted silently if it changes nothing, and offered to a person otherwise.
 
 use operator::Settings;
 use serde_json::{Value, json};
@@ -16,8 +16,8 @@ async fn version(platform: &Platform, version: &str) -> RunningOperator {
     RunningOperator::start_with(platform, Settings { version: version.into(), ..Settings::default() }).await
 }
 
-/// Leaves behind what an operator of version v0.0.1 would that ran the descheduler every two minutes where this one
-/// runs it every minute: its plan, applied and in force, and a spec that says nothing about it.
+/// The applied plan of version v0.0.1, which runs the descheduler every two minutes, where this version runs it every
+/// minute; the spec does not fix the interval.
 async fn left_by_an_older_version(platform: &Platform) {
     let older = version(platform, "v0.0.1").await;
     let options =
@@ -84,7 +84,7 @@ async fn a_version_that_would_do_it_differently_says_how_and_waits() {
     assert!(diff.contains("-  deschedulingIntervalSeconds: 120\n+  deschedulingIntervalSeconds: 60\n"), "{diff}");
     assert_eq!(offered["status"]["operatorVersion"], "v0.0.1", "the plan in force is that of the older one");
 
-    // What is in force is watched all the same.
+    // Drift of the applied plan is reported all the same.
     platform.patch("kubectl-edit", &descheduler(json!({"mode": "Predictive"}))).await;
     let drifted = platform.until_phase(LOAD_AWARE, "Drifted").await;
     assert_eq!(item(&drifted, DESCHEDULER)["driftedBy"]["manager"], "kubectl-edit");
@@ -92,7 +92,7 @@ async fn a_version_that_would_do_it_differently_says_how_and_waits() {
     platform.until_phase(LOAD_AWARE, "CompletedWithUpgrade").await;
     assert_eq!(platform.changes_since(mark).await, [""; 0]);
 
-    // A person looks at the new plan, and approves it.
+    // A person reviews the new plan and approves it.
     platform.configure(LOAD_AWARE, json!({"action": "DryRun"})).await;
     let planned = platform.until_phase(LOAD_AWARE, "ReviewRequired").await;
     assert_eq!(planned["status"]["operatorVersion"], "v0.0.2");
@@ -122,7 +122,7 @@ async fn an_upgrade_that_is_done_by_hand_is_no_longer_offered() {
     assert_eq!(done["status"]["operatorVersion"], "v0.0.2");
     assert_eq!(platform.changes_since(mark).await, [""; 0]);
 
-    // From here on, this is what is watched.
+    // From now on, the new plan is rechecked.
     platform.patch("kubectl-edit", &interval(120)).await;
     platform.until_phase(LOAD_AWARE, "Drifted").await;
     newer.stop().await;
@@ -136,7 +136,7 @@ async fn no_version_is_adopted_without_a_person_even_where_drift_is_reverted() {
     platform.until_phase(LOAD_AWARE, "CompletedWithUpgrade").await;
     let mark = platform.mark().await;
     newer.stop().await;
-    // As if it had been so from the start: an edit of the spec would count as the person's answer.
+    // In the status from the beginning: an edit of the spec would count as the answer of the person.
     let uri = format!("/apis/advisor.kubevirt.io/v1alpha1/virtplatformconfigs/{LOAD_AWARE}");
     let merge = Some("application/merge-patch+json");
     let edited = platform.request("PATCH", &uri, merge, json!({"spec": {"bypassOptimisticLock": true}})).await;
@@ -153,7 +153,7 @@ async fn no_version_is_adopted_without_a_person_even_where_drift_is_reverted() {
     newer.stop().await;
 }
 
-/// The second version may do it differently from the first: what is shown is what would be done now.
+/// A second new version may differ from the first: the status shows what would be done now.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_version_after_the_one_that_was_offered_is_told_too() {
     let platform = Platform::shared().await;

@@ -1,4 +1,4 @@
-//! Who says yes to which plan, and what becomes of a plan that is no longer what was read.
+//! Approvals of a plan, and plans that are stale.
 
 use serde_json::{Value, json};
 
@@ -38,7 +38,7 @@ async fn only_the_plan_that_the_approval_names_is_applied() {
     assert!(message.contains(&another) && message.contains(digest(&planned)), "{message}");
     assert_eq!(digest(&refused), digest(&planned), "the plan is the same");
 
-    // The same when it was approved before there was any plan.
+    // The same for an approval before there was a plan.
     let approval = json!({"action": "Apply", "approval": {"planDigest": another}, "options": no_swap()});
     platform.configure(DENSITY, approval).await;
     let refused = platform.until(DENSITY, "refused", is_mismatched).await;

@@ -1,4 +1,4 @@
-//! What the API server's audit log says of who made a request: which program, of which version.
+//! The user agent in the audit log: the program and its version.
 
 use std::collections::BTreeSet;
 

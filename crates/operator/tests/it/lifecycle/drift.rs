@@ -1,4 +1,4 @@
-//! Somebody changes what was applied: it is told at once, with who did it, and nobody is fought.
+//! Drift: it is reported at once, with the manager who caused it, and not reverted by default.
 
 use serde_json::{Value, json};
 
@@ -37,7 +37,7 @@ async fn whatever_we_manage_is_watched_and_recovers_when_it_is_set_back() {
             customized("devEnableSoftTainter", json!(true)),
             "kubectl-edit",
         ),
-        // What is removed belongs to nobody afterwards.
+        // A removed field has no manager.
         (
             "no value",
             DESCHEDULER,
@@ -84,7 +84,7 @@ async fn a_deleted_target_is_drift_and_a_new_one_like_it_is_not() {
     operator.stop().await;
 }
 
-/// A map of which we set all members stays half ours when somebody else sets one of them, to whatever value.
+/// A map of which we set all members has two managers when somebody else sets one of them.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_last_field_of_a_map_that_is_set_back_by_hand_is_no_longer_drift() {
     let platform = Platform::shared().await;
@@ -145,7 +145,7 @@ async fn a_pool_that_rolls_for_other_reasons_concerns_nobody_and_reverts_nothing
         platform.roll(&[PSI], 3).await;
     }
 
-    // Somebody edits our config, and so the pool rolls: that is told, and not undone.
+    // Somebody edits our config, and the pool rolls out: that is reported, and not reverted.
     platform.configure(LOAD_AWARE, json!({"action": "Apply"})).await;
     platform.until_phase(LOAD_AWARE, "Completed").await;
     platform.roll(&[PSI], 1).await;

@@ -1,4 +1,4 @@
-//! Components that come, go and change their version while the operator runs.
+//! Definitions that are installed, removed and upgraded while the operator runs.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ async fn namespace(platform: &Platform, name: &str) {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_missing_is_named_and_the_plan_goes_on_as_soon_as_it_appears() {
     let platform = Platform::with(&[]).await;
-    // Even our own definition may come later than we.
+    // Our own definition may be installed after the start, too.
     let operator = RunningOperator::start(&platform).await;
     platform.install().await;
     platform.until_phase(LOAD_AWARE, "Ignored").await;
@@ -44,7 +44,7 @@ async fn what_is_missing_is_named_and_the_plan_goes_on_as_soon_as_it_appears() {
     assert_eq!(condition(&waiting, "Drafting")["reason"], "PrerequisitesFailed");
     assert_eq!(waiting["status"]["impactSeverity"], "High", "what the profile may do, as long as there is no plan");
 
-    // The seed's case: only the descheduler is missing. Nobody waits for the next look, two minutes later.
+    // The case of the reference: only the descheduler is missing. The plan does not wait for the next recheck.
     platform.define("machineconfig.yaml").await;
     platform.define("machineconfigpool.yaml").await;
     let shorter = format!("{list}{descheduler_missing}");
@@ -56,13 +56,13 @@ async fn what_is_missing_is_named_and_the_plan_goes_on_as_soon_as_it_appears() {
     assert!(missing(&waiting).contains("namespace openshift-kube-descheduler-operator does not exist"));
     operator.stop().await;
 
-    // Nothing tells of namespaces, so this takes until the next look.
+    // Namespaces are not watched: this takes until the next recheck.
     let operator = RunningOperator::rechecking_every(&platform, Duration::from_millis(300)).await;
     namespace(&platform, "openshift-kube-descheduler-operator").await;
     platform.until_phase(LOAD_AWARE, "ReviewRequired").await;
     operator.stop().await;
 
-    // Without HyperConverged its defaults hold. When it is installed later, the plan follows.
+    // Without HyperConverged its defaults count. When it is installed later, there is a new plan.
     let operator = RunningOperator::start(&platform).await;
     platform.complete(LOAD_AWARE, json!({"options": no_psi()}), &[]).await;
     namespace(&platform, "openshift-cnv").await;
@@ -147,7 +147,7 @@ async fn hyper_converged_is_followed_into_its_new_version() {
     platform.complete(DENSITY, json!({"options": no_swap()}), &[]).await;
     let mark = platform.mark().await;
 
-    // Both are served for a while, and the old one is used.
+    // Both versions are served for a while, and the old one is used.
     platform.define("hyperconverged-v1beta1-v1.yaml").await;
     platform.patch("admin", &limits(6, 2)).await;
     let review = platform.until_phase(LOAD_AWARE, "ReviewRequired").await;
@@ -158,12 +158,12 @@ async fn hyper_converged_is_followed_into_its_new_version() {
     assert_eq!(phase(&platform.config(DENSITY).await), "Completed");
 
     only_v1(&platform).await;
-    // The limits are the same, so that this plan only has to know where they are now.
+    // The limits are the same: only their path in the plan changes.
     let path = "spec.virtualization.liveMigrationConfig.parallelMigrationsPerCluster";
     let followed = |config: &Value| config.pointer("/status/inputs/0/path") == Some(&json!(path));
     let config = platform.until(LOAD_AWARE, "followed", followed).await;
     assert_eq!(phase(&config), "Completed");
-    // And this one would be written another way, to the same effect.
+    // This plan would write another path with the same effect.
     let followed = |config: &Value| item(config, DENSITY_ITEM)["targetRef"]["apiVersion"] == "hco.kubevirt.io/v1";
     platform.until(DENSITY, "followed", followed).await;
     let config = platform.until_phase(DENSITY, "Completed").await;
@@ -186,7 +186,7 @@ async fn hyper_converged_is_followed_into_its_new_version() {
     operator.stop().await;
 }
 
-/// Takes the cluster to a HyperConverged that is served as v1 only, with the object converted as a webhook would do it.
+/// Changes HyperConverged to v1 only, and converts the object as a conversion webhook would.
 async fn only_v1(platform: &Platform) {
     let crd = format!("{CRDS}/hyperconvergeds.hco.kubevirt.io");
     let storage = json!([

@@ -1,4 +1,4 @@
-//! The usual way: offered, planned, approved, rolled out, watched.
+//! The usual life cycle: offer, plan, approval, rollout, recheck.
 
 use serde_json::json;
 use testkit::{

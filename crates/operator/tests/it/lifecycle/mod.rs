@@ -1,8 +1,9 @@
-//! The life of a configuration, from creation to drift and back.
+//! The life cycle of a configuration, from creation to drift and back.
 
 mod actions;
 mod approval;
 mod basic;
+mod definitions;
 mod density;
 mod drift;
 mod events;
@@ -17,7 +18,6 @@ mod steady;
 mod upgrade;
 mod user_agent;
 mod versions;
-mod world;
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -34,22 +34,22 @@ const DESCHEDULER: &str = "enable-load-aware-descheduling";
 const SWAP_ITEM: &str = "enable-kubelet-swap";
 const DENSITY_ITEM: &str = "configure-higher-density";
 
-/// Options for load-aware rebalancing that leave the nodes alone.
+/// Options for load-aware rebalancing without machine configs.
 pub(crate) fn no_psi() -> Value {
     json!({"loadAware": {"enablePSIMetrics": false}})
 }
 
-/// Options for higher density that leave the nodes alone.
+/// Options for higher density without machine configs.
 pub(crate) fn no_swap() -> Value {
     json!({"virtHigherDensity": {"enableSwap": false}})
 }
 
-/// The descheduler with another interval, to patch it with.
+/// A patch of the interval of the descheduler.
 fn interval(seconds: i32) -> Value {
     descheduler(json!({"deschedulingIntervalSeconds": seconds}))
 }
 
-/// HyperConverged with other migration limits, to patch it with.
+/// A patch of the migration limits of HyperConverged.
 fn limits(cluster: i32, node: i32) -> Value {
     hyper_converged(json!({"liveMigrationConfig": {
         "parallelMigrationsPerCluster": cluster,
@@ -57,8 +57,8 @@ fn limits(cluster: i32, node: i32) -> Value {
     }}))
 }
 
-/// Labels the descheduler, which must be looked at since labels may matter, and waits until it was. Whatever happened
-/// before has then been heard of too. Returns what was asked for that.
+/// Labels the descheduler and waits until the operator has read it: it has got all earlier events then, too.
+/// Returns the requests of that.
 async fn catch_up(platform: &Platform) -> Vec<Request> {
     static LABEL: AtomicU32 = AtomicU32::new(0);
     let mark = platform.mark().await;

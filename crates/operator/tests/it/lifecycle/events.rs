@@ -1,4 +1,4 @@
-//! What people see with `kubectl describe`: every phase, what became of every item, and who changed what.
+//! Events for `kubectl describe`: every phase, the end of every item, and who changed what.
 
 use serde_json::{Value, json};
 
@@ -28,7 +28,7 @@ fn line(event: &Value) -> String {
     format!("{} {}: {}", text("type"), text("reason"), text("note"))
 }
 
-/// Waits for an event about the configuration: they are sent behind the work.
+/// Waits for an event about the configuration. Events are sent asynchronously.
 pub(super) async fn until_event(platform: &Platform, expected: &str) {
     let is_told = async || events(platform).await.iter().any(|event| line(event) == expected).then_some(());
     eventually(expected, is_told).await;
@@ -67,7 +67,7 @@ async fn events_tell_every_phase_every_item_and_who_changed_what() {
         format!("Normal ItemCompleted: {PSI_ITEM}: {psi}: MachineConfigPool 'worker' is ready (all 3 nodes updated)"),
         format!("Warning ItemDrifted: {descheduler} was changed by kubectl-edit at "),
     ];
-    // They are sent behind the work.
+    // Events are sent asynchronously.
     let last = phases[phases.len() - 1];
     let events = eventually("the last event", async || {
         let events = events(&platform).await;

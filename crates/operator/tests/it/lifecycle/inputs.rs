@@ -1,4 +1,4 @@
-//! Settings that a plan of load-aware rebalancing was derived from, and that change later: the migration limits.
+//! Inputs of a plan for load-aware rebalancing that change later: the migration limits.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ use testkit::{
 
 const DRIFT: &str = "InputDependencyDrift";
 
-/// Waits for a plan that nobody asked for, with this mark.
+/// Waits for a forced review with this reason.
 async fn forced_review(platform: &Platform, why: &str) -> Value {
     let message = format!("Input dependency changed: {why}");
     let forced = |config: &Value| {
@@ -85,14 +85,14 @@ async fn changed_migration_limits_lead_to_a_new_plan_that_waits_for_a_person() {
 async fn any_new_generation_acknowledges_a_forced_review_and_nothing_else_does() {
     let platform = Platform::shared().await;
     let operator = RunningOperator::start(&platform).await;
-    // Not even the will to overwrite what others do.
+    // `bypassOptimisticLock` does not acknowledge it either.
     let spec = json!({"options": no_psi(), "bypassOptimisticLock": true});
     platform.complete(LOAD_AWARE, spec, &[]).await;
     let mark = platform.mark().await;
     platform.patch("admin", &limits(10, 4)).await;
     forced_review(&platform, "HCO parallelMigrationsPerCluster changed (scaled 5 -> 10)").await;
 
-    // Other options lead to another plan, which nobody has read either.
+    // Other options lead to another plan, which was not reviewed either.
     platform.configure(LOAD_AWARE, json!({"options": {"loadAware": {"mode": "Predictive"}}})).await;
     let again = platform.until_phase(LOAD_AWARE, "ReviewRequired").await;
     assert_eq!(reason(&again, DRIFT), "InputChanged", "still forced");
@@ -116,7 +116,7 @@ async fn limits_that_are_set_back_resolve_the_review_by_themselves() {
     let mark = platform.mark().await;
     platform.patch("admin", &limits(10, 2)).await;
     forced_review(&platform, "HCO parallelMigrationsPerCluster changed (scaled 5 -> 10)").await;
-    // Another change during the review: the plan follows.
+    // Another change during the review leads to another plan.
     platform.patch("admin", &limits(20, 2)).await;
     forced_review(&platform, "HCO parallelMigrationsPerCluster changed (scaled 10 -> 18)").await;
     platform.patch("admin", &limits(5, 2)).await;

@@ -1,4 +1,4 @@
-//! Reverting drift without a person, for those who asked for it, and giving up against somebody who does the same.
+//! Automatic revert of drift on request, and its end if somebody repeats the edit.
 
 use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use testkit::{
     running_operator::RunningOperator,
 };
 
-/// Writes down reverts that happened so many seconds ago.
+/// Records reverts of so many seconds ago in the status.
 async fn reverted(platform: &Platform, seconds_ago: &[i64]) {
     let now = Timestamp::now().as_second();
     let times = seconds_ago.iter().map(|ago| Timestamp::from_second(now - ago).unwrap().to_string());
@@ -46,7 +46,7 @@ async fn drift_is_reverted_on_request_and_every_revert_is_counted() {
     assert_eq!(item(&back, DESCHEDULER)["driftedBy"], Value::Null);
     assert_eq!(platform.changes_since(mark).await, ["patch kubedeschedulers cluster"]);
 
-    // The second follows half a minute after the first, and no event is needed for that.
+    // The second revert follows half a minute after the first, without an event.
     reverted(&platform, &[28]).await;
     platform.patch("kubectl-edit", &interval(240)).await;
     let waiting = platform.until_phase(LOAD_AWARE, "Drifted").await;
@@ -55,7 +55,7 @@ async fn drift_is_reverted_on_request_and_every_revert_is_counted() {
     let back = platform.until_phase(LOAD_AWARE, "Completed").await;
     assert_eq!(reverts(&back), 2);
 
-    // What is longer ago than ten minutes no longer counts.
+    // Reverts of more than ten minutes ago no longer count.
     reverted(&platform, &[1200, 1100, 1000]).await;
     platform.patch("kubectl-edit", &interval(300)).await;
     until_interval(&platform, 60).await;
@@ -78,7 +78,7 @@ async fn after_three_reverts_in_ten_minutes_the_operator_gives_up_until_the_spec
     let message = condition(&given_up, "Drifted")["message"].as_str().unwrap();
     assert!(message.contains("3 times") && message.contains("gitops"), "{message}");
 
-    // More of the same changes nothing about it, and time passing neither.
+    // More edits change nothing, and rechecks neither.
     reverted(&platform, &[1200, 1100, 1000]).await;
     platform.patch("gitops", &interval(240)).await;
     let shown = |config: &Value| {

@@ -1,4 +1,4 @@
-//! What goes wrong with an item: refused, too slow, stuck. And what becomes of the others, and of the plan.
+//! Items that fail: refused, too slow, stuck; and what happens to the other items and to the plan.
 
 use std::time::{Duration, Instant};
 
@@ -36,13 +36,13 @@ async fn a_refused_item_ends_the_plan_or_only_itself_as_the_failure_policy_says(
     assert_eq!(item(&failed, DESCHEDULER)["state"], "Pending", "Abort: nothing after it");
     assert_eq!(platform.find(&descheduler(Value::Null)).await, None);
 
-    // A new generation tries again, with another policy.
+    // A new generation is tried again, with another policy.
     platform.configure(LOAD_AWARE, json!({"failurePolicy": "Continue"})).await;
     let partly = platform.until_phase(LOAD_AWARE, "CompletedWithErrors").await;
     assert_eq!(item(&partly, PSI_ITEM)["state"], "Failed");
     assert_eq!(item(&partly, DESCHEDULER)["state"], "Completed", "Continue: the others are applied");
 
-    // It stays what it is when it is looked at again, and again.
+    // Rechecks do not change it.
     let mark = platform.mark().await;
     eventually("rechecks", async || {
         let requests = platform.requests_since(mark).await;
@@ -105,7 +105,7 @@ async fn a_wait_that_takes_too_long_fails_its_item_although_nothing_is_heard() {
     assert_eq!(item(&partly, PSI_ITEM)["message"], timeout);
     assert_eq!(status(&partly, "Completed"), "False");
 
-    // The clock is that of the wait and not of the process.
+    // The time counts from the beginning of the wait, not of the process.
     platform.configure(LOAD_AWARE, json!({"failurePolicy": "Abort", "waitTimeout": "2s"})).await;
     let waiting = platform.until(LOAD_AWARE, "waiting for nodes", is_waiting_for_nodes).await;
     operator.stop().await;
@@ -124,7 +124,7 @@ async fn every_wait_has_a_clock_of_its_own() {
     let start = Instant::now();
     let limit = Duration::from_secs(2);
     platform.complete(LOAD_AWARE, json!({"waitTimeout": "2s"}), &[PSI]).await;
-    // By now, or soon, whatever was waited for then is longer ago than the limit.
+    // The limit of the first wait is over by now, or soon.
     eventually("the limit has passed", async || (start.elapsed() > limit).then_some(())).await;
     platform.roll(&[PSI], 1).await;
     platform.configure(LOAD_AWARE, json!({"failurePolicy": "Continue"})).await;

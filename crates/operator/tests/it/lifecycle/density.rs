@@ -1,5 +1,5 @@
-//! HyperConverged is the target of higher density and its input too: what we set at our own defaults may be changed
-//! elsewhere for a reason, and what the user fixed may not.
+//! HyperConverged is both target and input of higher density: a change of our defaults leads to a review, a change of what
+//! the options fix is drift.
 
 use serde_json::{Value, json};
 
@@ -62,7 +62,7 @@ async fn what_we_set_by_default_and_others_change_is_reviewed_and_resolves_itsel
     }
     assert_eq!(platform.changes_since(mark).await, [""; 0], "all the time the action was Apply");
 
-    // Approved, it is set again; and what we set ourselves is no change from outside.
+    // After approval it is set again; our own write is no change of an input.
     platform.patch("admin", &ratio(200)).await;
     platform.until_phase(DENSITY, "ReviewRequired").await;
     platform.configure(DENSITY, json!({"waitTimeout": "1h"})).await;
@@ -104,7 +104,7 @@ async fn page_merging_that_the_options_turn_off_and_others_turn_on_is_told() {
     let merging = hyper_converged(json!({"ksmConfiguration": {"nodeLabelSelector": {}}}));
     for (ksm, told) in [
         (json!({"enabled": false}), "Drifted"),
-        // Off because nothing was said about it: our default, and so it is an input.
+        // Off by default, not by the options: it is an input.
         (Value::Null, "ReviewRequired"),
     ] {
         let options = json!({"virtHigherDensity": {"enableSwap": false, "ksmConfiguration": ksm}});

@@ -1,4 +1,4 @@
-//! Nothing happens: what does the operator ask, and what does it write?
+//! The requests of an operator when nothing happens.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -40,7 +40,7 @@ async fn two_plans_in_force_cost_one_read_per_named_object_and_recheck_and_no_wr
     let before = versions().await;
     let mark = platform.mark().await;
 
-    // Each of these is read by one of the two plans only, so that they count the rechecks.
+    // Each of these is read by only one of the two plans: their reads are the number of rechecks.
     let (of_load_aware, of_density) = ("get kubedeschedulers cluster", "get machineconfigs 90-worker-kubelet-swap");
     let count = |reads: &BTreeMap<String, usize>, name: &str| reads.get(name).copied().unwrap_or_default();
     let requests = eventually("several rechecks", async || {
@@ -75,7 +75,7 @@ async fn two_plans_in_force_cost_one_read_per_named_object_and_recheck_and_no_wr
     operator.stop().await;
 }
 
-/// HyperConverged's own operator reports all day long; that is not worth a single request.
+/// The operator of HyperConverged updates its status often; that causes no request.
 /// W38: generations tell what matters.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_status_that_others_report_causes_no_request_at_all() {
@@ -102,7 +102,7 @@ async fn a_status_that_others_report_causes_no_request_at_all() {
     operator.stop().await;
 }
 
-/// Offered, planned, approved, rolled out in steps, in force.
+/// Offer, plan, approval, rollout in steps, Completed.
 #[tokio::test(flavor = "multi_thread")]
 async fn one_life_of_a_plan_costs_at_most_thirty_requests() {
     let platform = Platform::shared().await;
@@ -128,7 +128,7 @@ async fn one_life_of_a_plan_costs_at_most_thirty_requests() {
     operator.stop().await;
 }
 
-/// The pools are watched for one plan already when another begins to wait for them.
+/// The pools are already watched for one plan when another begins to wait for them.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_happens_while_a_plan_joins_a_watch_is_not_missed() {
     let platform = Platform::shared().await;
@@ -138,7 +138,7 @@ async fn what_happens_while_a_plan_joins_a_watch_is_not_missed() {
     platform.complete(LOAD_AWARE, json!({}), &[PSI]).await;
     platform.configure(DENSITY, json!({"action": "Apply"})).await;
     gate.reached().await;
-    // Swap is configured by now, and the other item is on its way.
+    // Swap is written, and the other item is in progress.
     platform.roll(&[PSI, SWAP], 3).await;
     gate.open();
     platform.until_phase(DENSITY, "Completed").await;

@@ -1,4 +1,4 @@
-//! Profiles offer themselves: one object each, which does nothing until somebody wants it.
+//! Offers: one ignored configuration for each advertised profile.
 
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ const IMPACT: &str = "advisor.kubevirt.io/impact-summary";
 const AUTO_CREATED: &str = "advisor.kubevirt.io/auto-created";
 const CATEGORY: &str = "advisor.kubevirt.io/category";
 
-/// What a profile says about itself: annotations and labels.
+/// The annotations and labels of an offer.
 fn texts(profile: &str) -> (Value, Value) {
     let (description, impact, category) = match profile {
         LOAD_AWARE => (
@@ -59,7 +59,7 @@ async fn every_advertised_profile_is_offered_and_offered_again_when_it_is_delete
     }
     assert_eq!(names(&platform).await, [LOAD_AWARE, DENSITY], "an example is not for everybody");
 
-    // Also one that was in use, and then as new. One that somebody made on their own stays away.
+    // Also one that was in use, and then as new. A configuration of an administrator is not offered again.
     platform.complete(LOAD_AWARE, json!({"options": no_psi()}), &[]).await;
     platform.configure("example-profile", json!({"action": "DryRun"})).await;
     let used = platform.until_phase("example-profile", "ReviewRequired").await;
@@ -80,7 +80,7 @@ async fn every_advertised_profile_is_offered_and_offered_again_when_it_is_delete
 #[tokio::test(flavor = "multi_thread")]
 async fn older_words_of_ours_are_refreshed_and_those_of_others_are_not() {
     let platform = Platform::shared().await;
-    // As an older version offered it; since then somebody has edited one text and removed another.
+    // An offer of an older version, of which somebody has edited one text and removed another.
     let mut older = config(LOAD_AWARE, json!({"action": "Ignore"}));
     older["metadata"]["annotations"] = json!({AUTO_CREATED: "true", DESCRIPTION: "older words", IMPACT: "older words"});
     older["metadata"]["labels"] = json!({CATEGORY: "older-word", "team": "platform"});
@@ -89,7 +89,7 @@ async fn older_words_of_ours_are_refreshed_and_those_of_others_are_not() {
     let mut edit = testkit::configs::config(LOAD_AWARE, json!({}));
     edit["metadata"]["annotations"] = json!({IMPACT: "ask the platform team first"});
     platform.patch("kubectl-edit", &edit).await;
-    // And one that somebody made on their own, in words of their own.
+    // A configuration of an administrator with texts of their own.
     let mut own = config(DENSITY, json!({"action": "Ignore"}));
     own["metadata"]["annotations"] = json!({DESCRIPTION: "words of their own"});
     platform.apply("admin", &own, "").await;
@@ -105,7 +105,7 @@ async fn older_words_of_ours_are_refreshed_and_those_of_others_are_not() {
     assert_eq!(config["metadata"]["annotations"], json!({DESCRIPTION: "words of their own"}));
     operator.stop().await;
 
-    // Edited while nobody runs, and removed while somebody does: neither is undone.
+    // Edited while the operator is stopped, and removed while it runs: neither is reverted.
     let mut edit = testkit::configs::config(LOAD_AWARE, json!({}));
     edit["metadata"]["annotations"] = json!({DESCRIPTION: "words of the platform team"});
     platform.patch("kubectl-edit", &edit).await;
