@@ -6,7 +6,7 @@ use advisor::machine::Rhythm;
 use anyhow::{Context, ensure};
 use api::virt_platform_config::WaitTimeout;
 use clap::ValueEnum;
-use operator::{LeaseSettings, Settings, election::Times};
+use operator::{LeaseSettings, OperatorSettings, election::Times};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
@@ -82,7 +82,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
          --leader-elect-lease-duration"
     );
     let lease = args.leader_elect.then(|| LeaseSettings { times, ..LeaseSettings::new(namespace) });
-    let settings = Settings { rhythm, lease, ..Settings::default() };
+    let settings = OperatorSettings { rhythm, lease, ..OperatorSettings::default() };
     let probes = probes::serve(args.health_probe_bind_address, settings.readiness.clone()).await?;
     tokio::select! {
         ended = operator::run(config, settings, shutdown) => Ok(ended?),

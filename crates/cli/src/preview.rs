@@ -10,7 +10,7 @@ use advisor::{Profile, profiles};
 use anyhow::{Context, bail};
 use api::virt_platform_config::Options;
 use clap::{ValueEnum, builder::PossibleValuesParser};
-use operator::{Kubernetes, draw_up};
+use operator::{ApiServer, make_plan};
 
 use crate::{cluster, options, report::Report, text};
 
@@ -46,11 +46,11 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     if let Some(options) = &options {
         check_members(profile, options)?;
     }
-    let mut kubernetes = Kubernetes::new(cluster::config(args.context.as_deref()).await?, "preview")?;
+    let mut kubernetes = ApiServer::new(cluster::config(args.context.as_deref()).await?, "preview")?;
     if let Some(seconds) = args.request_timeout {
         kubernetes = kubernetes.with_deadline(Duration::from_secs(seconds));
     }
-    let plan = draw_up(&kubernetes, profile, options.as_ref()).await?;
+    let plan = make_plan(&kubernetes, profile, options.as_ref()).await?;
     let text = match args.output {
         Output::Text => text::render(&plan),
         Output::Yaml => serde_saphyr::to_string(&Report::new(&plan))?,

@@ -6,13 +6,13 @@ use http::Method;
 use serde_json::json;
 use tracing::info;
 
-use crate::{Class, Kubernetes, RequestError, root};
+use crate::{ApiServer, Class, RequestError, configs};
 
 /// Creates the object of a profile, unless somebody was faster.
-pub(crate) async fn offer(kubernetes: &Kubernetes, about: &About) -> Result<(), RequestError> {
-    let uri = root::collection("?fieldManager=virt-advisor-operator&fieldValidation=Strict");
+pub(crate) async fn offer(api_server: &ApiServer, about: &About) -> Result<(), RequestError> {
+    let uri = configs::collection("?fieldManager=virt-advisor-operator&fieldValidation=Strict");
     let doing = format!("offering VirtPlatformConfig {}", about.name);
-    match kubernetes.call(Method::POST, uri, Some("application/json"), &advertise::offer(about), doing).await {
+    match api_server.send_body(Method::POST, uri, "application/json", &advertise::offer(about), doing).await {
         Ok(_) => info!(config = about.name, "offered the profile"),
         Err(error) if error.class == Class::Conflict => {}
         Err(error) => return Err(error),
@@ -22,14 +22,14 @@ pub(crate) async fn offer(kubernetes: &Kubernetes, about: &About) -> Result<(), 
 
 /// Brings the texts of an offered object up to date.
 pub(crate) async fn refresh(
-    kubernetes: &Kubernetes,
+    api_server: &ApiServer,
     about: &About,
     config: &VirtPlatformConfig,
 ) -> Result<(), RequestError> {
     let Some(patch) = advertise::refresh(&json!(config), about) else { return Ok(()) };
-    let uri = root::object(about.name, "?fieldManager=virt-advisor-operator");
+    let uri = configs::object(about.name, "?fieldManager=virt-advisor-operator");
     let doing = format!("describing VirtPlatformConfig {}", about.name);
-    match kubernetes.call(Method::PATCH, uri, Some("application/merge-patch+json"), &patch, doing).await {
+    match api_server.send_body(Method::PATCH, uri, "application/merge-patch+json", &patch, doing).await {
         // Somebody edits it right now; there will be another time.
         Err(error) if error.class != Class::Conflict => Err(error),
         _ => Ok(()),

@@ -1,7 +1,7 @@
-//! Kubernetes Events about configurations. They are for people who look; losing one must never stop the work.
+//! Kubernetes Events about configurations. A lost Event never stops a reconciler.
 //!
-//! Own code and not kube's recorder: that one folds events of one reason into a series and keeps only the first text, and
-//! the texts are what people look for.
+//! kube's own recorder is not used: it merges Events of one reason into a series that keeps only the first text, and people
+//! look for the texts.
 
 use advisor::machine::Happening;
 use api::VirtPlatformConfig;
@@ -11,34 +11,35 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tracing::{debug, warn};
 
-use crate::{Class, Kubernetes, Surroundings};
+use crate::{ApiServer, Class, Clock};
 
 const COMPONENT: &str = "virt-advisor-operator";
 
-/// Events about cluster-scoped objects are kept there.
+/// The namespace of Events about cluster-scoped objects.
 const NAMESPACE: &str = "default";
 
-/// What may wait to be sent; beyond that, events are dropped.
-const WAITING: usize = 256;
+/// More Events than this are dropped while they wait to be sent.
+const QUEUE_LENGTH: usize = 256;
 
-const NOTE: usize = 1024;
+/// The API server refuses longer notes.
+const NOTE_LENGTH: usize = 1024;
 
 /// Sends events in the background, one after the other.
 #[derive(Debug, Clone)]
 pub(crate) struct Events {
     queue: mpsc::Sender<Value>,
-    surroundings: Surroundings,
+    clock: Clock,
 }
 
 impl Events {
-    /// Where to put events, and what sends them.
-    pub(crate) fn new(kubernetes: Kubernetes, surroundings: Surroundings) -> (Self, impl Future<Output = ()>) {
-        let (queue, mut waiting) = mpsc::channel::<Value>(WAITING);
+    /// Returns the queue, and the task that sends what is in it.
+    pub(crate) fn new(api_server: ApiServer, clock: Clock) -> (Self, impl Future<Output = ()>) {
+        let (queue, mut waiting) = mpsc::channel::<Value>(QUEUE_LENGTH);
         let sender = async move {
             let uri = format!("/apis/events.k8s.io/v1/namespaces/{NAMESPACE}/events");
             while let Some(event) = waiting.recv().await {
                 let doing = "publishing an event".to_owned();
-                let sent = kubernetes.call(Method::POST, uri.clone(), Some("application/json"), &event, doing).await;
+                let sent = api_server.send_body(Method::POST, uri.clone(), "application/json", &event, doing).await;
                 if let Err(error) = sent {
                     match error.class {
                         Class::Forbidden => warn!(%error, "an event was lost"),
@@ -47,7 +48,7 @@ impl Events {
                 }
             }
         };
-        (Events { queue, surroundings }, sender)
+        (Events { queue, clock }, sender)
     }
 
     pub(crate) fn publish(&self, config: &VirtPlatformConfig, happening: &Happening) {
@@ -56,9 +57,9 @@ impl Events {
     }
 
     pub(crate) fn publish_about(&self, name: &str, uid: &str, happening: &Happening) {
-        let now = self.surroundings.now();
+        let now = self.clock.now();
         let mut note = happening.note.clone();
-        note.truncate(note.floor_char_boundary(NOTE));
+        note.truncate(note.floor_char_boundary(NOTE_LENGTH));
         let event = json!({
             "apiVersion": "events.k8s.io/v1",
             "kind": "Event",

@@ -3,14 +3,14 @@
 use advisor::{Answer, Facts, Kind, ObjectRef, Planner, Query};
 use futures::future::try_join_all;
 
-use crate::{Class, Kubernetes, RequestError};
+use crate::{ApiServer, Class, RequestError, request};
 
 /// Profiles ask in rounds (pools, then what their nodes run). None needs more than this.
 const ROUNDS: usize = 5;
 
 /// Fetches what is not known yet, until the planner wants nothing more.
 pub(crate) async fn fetch(
-    kubernetes: &Kubernetes,
+    api_server: &ApiServer,
     planner: &dyn Planner,
     mut facts: Facts,
 ) -> Result<Facts, RequestError> {
@@ -19,7 +19,7 @@ pub(crate) async fn fetch(
         if queries.is_empty() {
             return Ok(facts);
         }
-        let answers = try_join_all(queries.iter().map(|query| answer(kubernetes, query))).await?;
+        let answers = try_join_all(queries.iter().map(|query| answer(api_server, query))).await?;
         for (query, answer) in queries.into_iter().zip(answers) {
             facts.insert(query, answer);
         }
@@ -28,20 +28,20 @@ pub(crate) async fn fetch(
     Err(RequestError::other("fetching what the profile wants to know".into(), message, Class::Other))
 }
 
-async fn answer(kubernetes: &Kubernetes, query: &Query) -> Result<Answer, RequestError> {
+async fn answer(api_server: &ApiServer, query: &Query) -> Result<Answer, RequestError> {
     match query {
-        Query::Object(reference) => object(kubernetes, reference).await,
-        Query::Evidence(reference) => match object(kubernetes, reference).await {
+        Query::Object(reference) => object(api_server, reference).await,
+        Query::Evidence(reference) => match object(api_server, reference).await {
             Err(error) if error.class == Class::Forbidden => Ok(Answer::Denied),
             answer => answer,
         },
-        Query::List(kind) => list(kubernetes, kind).await,
+        Query::List(kind) => list(api_server, kind).await,
     }
 }
 
-async fn object(kubernetes: &Kubernetes, reference: &ObjectRef) -> Result<Answer, RequestError> {
+async fn object(api_server: &ApiServer, reference: &ObjectRef) -> Result<Answer, RequestError> {
     for version in reference.kind.versions {
-        match kubernetes.get(reference, version).await {
+        match request::get(api_server, reference, version).await {
             Ok(object) => return Ok(Answer::Object { version, object }),
             Err(error) if error.class == Class::NotFound => return Ok(Answer::Absent { version }),
             Err(error) if error.class == Class::KindMissing => {}
@@ -51,9 +51,9 @@ async fn object(kubernetes: &Kubernetes, reference: &ObjectRef) -> Result<Answer
     Ok(Answer::KindMissing)
 }
 
-async fn list(kubernetes: &Kubernetes, kind: &'static Kind) -> Result<Answer, RequestError> {
+async fn list(api_server: &ApiServer, kind: &'static Kind) -> Result<Answer, RequestError> {
     for version in kind.versions {
-        match kubernetes.list(kind, version).await {
+        match request::list(api_server, kind, version).await {
             Ok(items) => return Ok(Answer::List { version, items }),
             Err(error) if error.class == Class::KindMissing => {}
             Err(error) => return Err(error),

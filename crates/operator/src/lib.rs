@@ -1,35 +1,31 @@
-//! The shell around the advisor: it fetches the facts that a profile wants, asks the API server what would come of a plan,
-//! and carries out what was decided. It decides nothing.
+//! The operator: it sends the requests that the core asks for, watches, and holds the lease. Decisions are made in `advisor`.
 
 mod advertise;
-mod answer;
-pub mod connect;
-mod draw_up;
+mod configs;
 mod events;
+mod fact_cache;
 mod fetch;
-mod inbox;
-mod knowledge;
+mod known_state;
 mod lease;
+mod make_plan;
 mod malformed;
-mod patience;
-mod persistent;
+mod plan_ahead;
 mod preview;
+mod reconciler;
+mod refusal;
+mod reporter;
 mod request;
-mod root;
 mod run;
-mod steward;
-mod surroundings;
 mod watches;
+mod work_queue;
 mod write;
 
 pub use advisor::{
     machine::{NotWritten, Written},
     writing::Lock,
 };
-pub use answer::{Class, RequestError};
-pub use draw_up::{DrawUpError, draw_up};
+pub use kube_io::{ApiServer, Class, Clock, RequestError};
 pub use lease::{LeaseSettings, election};
-pub use request::Kubernetes;
-pub use run::{Readiness, RunError, Settings, run, run_on};
-pub use surroundings::Surroundings;
-pub use write::WriteError;
+pub use make_plan::{PlanError, make_plan};
+pub use run::{OperatorSettings, Readiness, RunError, run, run_on};
+pub use write::{WriteError, write};

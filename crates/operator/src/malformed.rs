@@ -1,8 +1,8 @@
-//! Objects that nobody can read: stored before the API checked them, or by other means. Each is told what is wrong with it,
-//! beside the work, so that one of them stops nobody else.
+//! Configurations that cannot be parsed: they were stored under an older schema, or past the API server. Their error is
+//! reported beside the reconcilers, so that a malformed object stops no other one.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -15,9 +15,11 @@ use serde_json::json;
 use tokio::sync::Notify;
 use tracing::{debug, warn};
 
-use crate::{Class, Kubernetes, RequestError, Surroundings, events::Events, patience::Patience, root};
+use kube_io::{Backoff, BackoffPolicy};
 
-/// The malformed objects that there are, by name.
+use crate::{ApiServer, Class, Clock, RequestError, configs, events::Events};
+
+/// The malformed objects, by name.
 #[derive(Debug, Default)]
 pub(crate) struct Malformed {
     found: Mutex<BTreeMap<String, Found>>,
@@ -26,24 +28,24 @@ pub(crate) struct Malformed {
 
 #[derive(Debug, Clone)]
 struct Found {
-    what: What,
+    problem: Problem,
     version: Option<String>,
-    told: Told,
+    reported: Reported,
 }
 
-/// Of which object there is to tell what.
+/// The object and its error.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct What {
+struct Problem {
     uid: String,
     generation: Option<i64>,
     error: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Told {
+enum Reported {
     Nothing,
     Event,
-    /// Its status says so, too, or cannot.
+    /// Its status says so, too, or cannot be written.
     All,
 }
 
@@ -52,30 +54,26 @@ impl Malformed {
         self.found.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One was seen. Our own report comes back as a new version of the same, of which nothing is left to tell.
+    /// Adds one. The operator's own report comes back as a new version of the same object, and is not reported again.
     pub(crate) fn put(&self, InvalidObject { error, metadata }: InvalidObject) {
         let name = metadata.name.unwrap_or_default();
-        let what = What { uid: metadata.uid.unwrap_or_default(), generation: metadata.generation, error };
+        let problem = Problem { uid: metadata.uid.unwrap_or_default(), generation: metadata.generation, error };
         let mut found = self.found();
-        let told = found.get(&name).filter(|known| known.what == what).map_or(Told::Nothing, |known| known.told);
-        found.insert(name, Found { what, version: metadata.resource_version, told });
+        let reported =
+            found.get(&name).filter(|known| known.problem == problem).map_or(Reported::Nothing, |known| known.reported);
+        found.insert(name, Found { problem, version: metadata.resource_version, reported });
         drop(found);
         self.arrived.notify_one();
     }
 
-    /// This one can be read, or is gone.
+    /// Removes one that can be parsed now, or was deleted.
     pub(crate) fn forget(&self, name: &str) {
         self.found().remove(name);
     }
 
-    /// There are no others than these.
-    pub(crate) fn retain(&self, names: &BTreeSet<String>) {
-        self.found().retain(|name, _| names.contains(name));
-    }
-
-    /// Tells each of them what is wrong with it, for ever.
-    pub(crate) async fn report(&self, kubernetes: Kubernetes, events: Events, surroundings: Surroundings) {
-        let mut patience = Patience::new(surroundings.clone());
+    /// Reports each of them in its status and as an Event.
+    pub(crate) async fn report(&self, api_server: ApiServer, events: Events, clock: Clock) {
+        let mut backoff = Backoff::new(BackoffPolicy::REQUESTS, clock.clone());
         let mut again: Option<Duration> = None;
         loop {
             let timer = async {
@@ -90,33 +88,27 @@ impl Malformed {
                 () = timer => {}
             }
             let mut open = self.found().clone();
-            open.retain(|_, found| found.told != Told::All);
+            open.retain(|_, found| found.reported != Reported::All);
             let mut is_done = true;
             for (name, found) in open {
-                let told = tell(&kubernetes, &events, &surroundings, &name, &found).await;
-                is_done &= told == Told::All;
-                if let Some(now) = self.found().get_mut(&name).filter(|now| now.what == found.what) {
-                    now.told = told;
+                let reported = report(&api_server, &events, &clock, &name, &found).await;
+                is_done &= reported == Reported::All;
+                if let Some(now) = self.found().get_mut(&name).filter(|now| now.problem == found.problem) {
+                    now.reported = reported;
                 }
             }
-            again = (!is_done).then(|| patience.next());
+            again = (!is_done).then(|| backoff.failed());
             if is_done {
-                patience.reset();
+                backoff.reset();
             }
         }
     }
 }
 
-async fn tell(
-    kubernetes: &Kubernetes,
-    events: &Events,
-    surroundings: &Surroundings,
-    name: &str,
-    found: &Found,
-) -> Told {
-    let What { uid, error, .. } = &found.what;
+async fn report(api_server: &ApiServer, events: &Events, clock: &Clock, name: &str, found: &Found) -> Reported {
+    let Problem { uid, error, .. } = &found.problem;
     let message = format!("The object cannot be read: {error}. Correct it or delete it.");
-    if found.told == Told::Nothing {
+    if found.reported == Reported::Nothing {
         warn!(config = name, error, "a malformed object is left alone");
         let happening = Happening { warning: true, reason: "Malformed".into(), note: message.clone() };
         events.publish_about(name, uid, &happening);
@@ -126,27 +118,27 @@ async fn tell(
         "status": "True",
         "reason": "Malformed",
         "message": message,
-        "lastTransitionTime": Time(surroundings.now()),
+        "lastTransitionTime": Time(clock.now()),
     });
-    // Over the version that was seen: what has been corrected meanwhile is not malformed.
+    // The version makes sure that an object that was corrected meanwhile is not reported.
     let patch = json!({
         "metadata": {"resourceVersion": found.version},
         "status": {"phase": "Failed", "conditions": [condition]},
     });
     let doing = format!("reporting malformed VirtPlatformConfig {name}");
-    let uri = root::object(name, "/status");
-    match kubernetes.call(Method::PATCH, uri, Some("application/merge-patch+json"), &patch, doing).await {
-        Ok(_) => Told::All,
+    let uri = configs::object(name, "/status");
+    match api_server.send_body(Method::PATCH, uri, "application/merge-patch+json", &patch, doing).await {
+        Ok(_) => Reported::All,
         Err(error) => not_written(name, &error),
     }
 }
 
-fn not_written(name: &str, error: &RequestError) -> Told {
+fn not_written(name: &str, error: &RequestError) -> Reported {
     match error.class {
-        Class::Forbidden => warn!(config = name, %error, "a malformed object cannot be told so"),
+        Class::Forbidden => warn!(config = name, %error, "a malformed object cannot be reported so"),
         _ => debug!(config = name, %error, "the status of a malformed object could not be written"),
     }
-    // The API server may refuse this too, because of what is malformed; then the event has to do.
+    // The API server may refuse this status, too, because of what is malformed. Then the Event is all there is.
     let may_pass = error.class.is_transient() || matches!(error.class, Class::Forbidden | Class::Unauthenticated);
-    if may_pass { Told::Event } else { Told::All }
+    if may_pass { Reported::Event } else { Reported::All }
 }

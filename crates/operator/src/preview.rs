@@ -11,34 +11,34 @@ use api::virt_platform_config::TakeOver;
 use serde_json::Value;
 
 use crate::{
-    Class, Kubernetes, RequestError,
-    request::{Change as Request, Mode},
+    ApiServer, Class, RequestError, refusal,
+    request::{self, Change as Request, Mode},
 };
 
 pub(crate) async fn preview(
-    kubernetes: &Kubernetes,
+    api_server: &ApiServer,
     about: &About,
     intent: &Intent,
     facts: &Facts,
 ) -> Result<Preview, RequestError> {
     let live = facts.object(&intent.target).cloned();
     let manager = intent.field_manager(about, live.as_ref());
-    match outcome(kubernetes, &manager, intent, live.as_ref()).await {
+    match outcome(api_server, &manager, intent, live.as_ref()).await {
         Ok((outcome, takes_over)) => Ok(Preview { live, outcome, takes_over }),
         Err(error) => {
-            let refusal = error.refusal(intent.target.to_string()).ok_or(error)?;
+            let refusal = refusal::refusal(&error, intent.target.to_string()).ok_or(error)?;
             Ok(Preview { live, outcome: Outcome::Refused(refusal), takes_over: Vec::new() })
         }
     }
 }
 
 async fn outcome(
-    kubernetes: &Kubernetes,
+    api_server: &ApiServer,
     manager: &str,
     intent: &Intent,
     live: Option<&Value>,
 ) -> Result<(Outcome, Vec<TakeOver>), RequestError> {
-    let ask = |change| kubernetes.change(&intent.target, intent.version, manager, change, Mode::DryRun);
+    let ask = |change| request::change(api_server, &intent.target, intent.version, manager, change, Mode::DryRun);
     let (fields, remove) = match &intent.change {
         Change::Delete => {
             let Some(live) = live else { return Ok((Outcome::Gone, Vec::new())) };

@@ -1,4 +1,4 @@
-//! The operator as a whole: the lease, the watches, and a steward for every profile.
+//! The operator as a whole: the lease, the watches, and one reconciler per profile.
 
 use std::{
     collections::BTreeMap,
@@ -15,46 +15,47 @@ use tokio::{sync::watch, task::JoinSet};
 use tracing::info;
 
 use crate::{
-    Kubernetes, RequestError, Surroundings,
+    ApiServer, Clock, RequestError, configs,
     events::Events,
-    inbox::Inbox,
+    known_state::KnownState,
     lease::{Lease, LeaseSettings},
     malformed::Malformed,
-    root,
-    steward::{State, Steward},
+    reconciler::Reconciler,
+    reporter::Reporter,
     watches::{self, Watches},
+    work_queue::WorkQueue,
 };
 
 /// What the API server's audit log calls the operator.
 const COMPONENT: &str = "operator";
 
 #[derive(Debug, Clone)]
-pub struct Settings {
-    /// The profiles that it stands for.
+pub struct OperatorSettings {
+    /// The profiles that it reconciles.
     pub profiles: &'static [&'static dyn Profile],
     /// The version of this operator, as recorded with every plan.
     pub version: String,
     pub rhythm: Rhythm,
-    /// Leaders are elected; otherwise there must be only one of us.
+    /// With a lease, leaders are elected. Without one, no other operator may run.
     pub lease: Option<LeaseSettings>,
     pub readiness: Readiness,
-    pub surroundings: Surroundings,
+    pub clock: Clock,
 }
 
-impl Default for Settings {
+impl Default for OperatorSettings {
     fn default() -> Self {
-        Settings {
+        OperatorSettings {
             profiles: PROFILES,
             version: format!("v{}", env!("CARGO_PKG_VERSION")),
             rhythm: Rhythm::default(),
             lease: None,
             readiness: Readiness::default(),
-            surroundings: Surroundings::default(),
+            clock: Clock::default(),
         }
     }
 }
 
-/// Whether the operator is of use: it leads and knows its configurations, or it waits to lead.
+/// Whether the operator is ready: it leads and has listed its configurations, or it waits to lead.
 #[derive(Debug, Clone, Default)]
 pub struct Readiness(Arc<AtomicBool>);
 
@@ -76,15 +77,19 @@ pub enum RunError {
     LeaseLost,
 }
 
-/// Runs the operator until `shutdown` is done. What was under way is then dropped; the next one takes it up.
-pub async fn run(config: Config, settings: Settings, shutdown: impl Future<Output = ()>) -> Result<(), RunError> {
-    run_on(Kubernetes::new(config, COMPONENT)?, settings, shutdown).await
+/// Runs the operator until `shutdown` is done. Unfinished work is dropped; the next operator continues it.
+pub async fn run(
+    config: Config,
+    settings: OperatorSettings,
+    shutdown: impl Future<Output = ()>,
+) -> Result<(), RunError> {
+    run_on(ApiServer::new(config, COMPONENT)?, settings, shutdown).await
 }
 
-/// The same on an API server that was connected to already.
+/// The same on an API server that is connected already.
 pub async fn run_on(
-    kubernetes: Kubernetes,
-    settings: Settings,
+    api_server: ApiServer,
+    settings: OperatorSettings,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), RunError> {
     let mut shutdown = std::pin::pin!(shutdown);
@@ -92,12 +97,12 @@ pub async fn run_on(
         tokio::select! {
             biased;
             () = &mut shutdown => {}
-            () = work(kubernetes, &settings, None) => {}
+            () = work(api_server, &settings, None) => {}
         }
         return Ok(());
     };
     settings.readiness.set(true);
-    let mut lease = Lease::new(kubernetes.clone(), lease, settings.surroundings.clone());
+    let mut lease = Lease::new(api_server.clone(), lease, settings.clock.clone());
     let epoch = tokio::select! {
         biased;
         () = &mut shutdown => return Ok(()),
@@ -107,9 +112,9 @@ pub async fn run_on(
         biased;
         () = &mut shutdown => false,
         () = lease.keep() => true,
-        () = work(kubernetes, &settings, Some(epoch)) => true,
+        () = work(api_server, &settings, Some(epoch)) => true,
     };
-    // By now nothing works any more: what was under way has been dropped.
+    // Unfinished work has been dropped by now.
     match lost {
         true => Err(RunError::LeaseLost),
         false => {
@@ -119,43 +124,42 @@ pub async fn run_on(
     }
 }
 
-/// Works for ever. Everything that it started ends when it is dropped.
-async fn work(kubernetes: Kubernetes, settings: &Settings, epoch: Option<i64>) {
-    let client = kubernetes.client().clone();
-    let (profiles, surroundings) = (settings.profiles, &settings.surroundings);
+/// Runs all tasks. They end when this future is dropped.
+async fn work(api_server: ApiServer, settings: &OperatorSettings, epoch: Option<i64>) {
+    let client = api_server.client().clone();
+    let (profiles, clock) = (settings.profiles, &settings.clock);
     let mut tasks = JoinSet::new();
-    let (events, sender) = Events::new(kubernetes.clone(), surroundings.clone());
+    let (events, sender) = Events::new(api_server.clone(), clock.clone());
     tasks.spawn(sender);
-    let inboxes: Vec<Arc<Inbox>> = profiles.iter().map(|_| Arc::default()).collect();
+    let queues: Vec<Arc<WorkQueue>> = profiles.iter().map(|_| Arc::default()).collect();
     let (definitions, known) = watch::channel(BTreeMap::new());
-    let watches = Arc::new(Watches::new(client.clone(), known, inboxes.clone(), surroundings.clone()));
-    for (position, (profile, inbox)) in profiles.iter().zip(&inboxes).enumerate() {
-        let steward = Steward {
+    let watches = Arc::new(Watches::new(client.clone(), known, queues.clone(), clock.clone()));
+    for (position, (profile, queue)) in profiles.iter().zip(&queues).enumerate() {
+        let reconciler = Reconciler {
             position,
             profile: *profile,
-            kubernetes: kubernetes.clone(),
-            events: events.clone(),
-            inbox: inbox.clone(),
+            api_server: api_server.clone(),
+            reporter: Reporter { events: events.clone() },
+            queue: queue.clone(),
             watches: watches.clone(),
             version: settings.version.clone(),
             epoch,
             rhythm: settings.rhythm,
-            surroundings: surroundings.clone(),
-            state: State::default(),
+            clock: clock.clone(),
+            known: KnownState::default(),
+            failures: 0,
         };
-        tasks.spawn(steward.work());
+        tasks.spawn(reconciler.run());
     }
     let kinds = custom_kinds(profiles);
-    let seen = watches::definitions(client.clone(), definitions, inboxes.clone(), kinds, surroundings.clone());
-    tasks.spawn(seen);
-    let by_name = profiles.iter().zip(inboxes).map(|(profile, inbox)| (profile.about().name, inbox)).collect();
+    tasks.spawn(watches::definitions(client.clone(), definitions, queues.clone(), kinds, clock.clone()));
+    let by_name = profiles.iter().zip(queues).map(|(profile, queue)| (profile.about().name, queue)).collect();
     let malformed = Arc::<Malformed>::default();
-    let seen = root::watch(client, by_name, malformed.clone(), settings.readiness.clone(), surroundings.clone());
-    tasks.spawn(seen);
-    let surroundings = surroundings.clone();
-    tasks.spawn(async move { malformed.report(kubernetes, events, surroundings).await });
+    tasks.spawn(configs::watch(client, by_name, malformed.clone(), settings.readiness.clone(), clock.clone()));
+    let clock = clock.clone();
+    tasks.spawn(async move { malformed.report(api_server, events, clock).await });
     info!(version = settings.version, "the operator is running");
-    // None of them ends; a panic in one of them ends the process, and a new one starts from what was recorded.
+    // No task ends. A panic in one of them ends the process, and the next process continues from the recorded status.
     if let Some(Err(error)) = tasks.join_next().await {
         std::panic::resume_unwind(error.into_panic());
     }

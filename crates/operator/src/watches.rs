@@ -1,7 +1,7 @@
 //! The watches on what plans depend on: one per named object, metadata only, as long as a plan needs it.
 //!
-//! A watch waits while its kind is not served and starts when the definition appears; nothing has to be restarted. What it
-//! sees goes to the stewards that asked, who compare it with what they know.
+//! A watch waits while its kind is not served, and starts when the definition appears. Observations go to the queues of the
+//! reconcilers that subscribed.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,31 +16,32 @@ use kube::{
     Api, Client, Resource, ResourceExt,
     core::{DynamicObject, PartialObjectMeta},
     discovery::ApiResource,
-    runtime::watcher::{self, Event},
+    runtime::watcher,
 };
+use kube_io::{Backoff, BackoffPolicy, Change, ResilientWatch, WatchEvent};
 use serde::de::DeserializeOwned;
 use serde_json::json;
 use tokio::{sync::watch, task::JoinHandle};
 
 use crate::{
-    Surroundings,
-    inbox::{Inbox, Mark, Sighting},
-    persistent::{Heard, Persistent},
+    Clock,
+    work_queue::{ObjectVersion, Observation, WorkQueue},
 };
 
-/// The definitions there are, by name, with their versions.
+/// The resourceVersions of the CustomResourceDefinitions that exist, by name.
 type Definitions = BTreeMap<String, String>;
 
 pub(crate) struct Watches {
     client: Client,
     definitions: watch::Receiver<Definitions>,
-    stewards: Vec<Arc<Inbox>>,
+    queues: Vec<Arc<WorkQueue>>,
     running: Mutex<BTreeMap<Query, Running>>,
-    surroundings: Surroundings,
+    clock: Clock,
 }
 
+/// A watch that is running. It ends when this is dropped.
 struct Running {
-    audience: Arc<Audience>,
+    subscribers: Arc<Subscribers>,
     task: JoinHandle<()>,
 }
 
@@ -54,104 +55,105 @@ impl Watches {
     pub(crate) fn new(
         client: Client,
         definitions: watch::Receiver<Definitions>,
-        stewards: Vec<Arc<Inbox>>,
-        surroundings: Surroundings,
+        queues: Vec<Arc<WorkQueue>>,
+        clock: Clock,
     ) -> Self {
-        Watches { client, definitions, stewards, running: Mutex::default(), surroundings }
+        Watches { client, definitions, queues, running: Mutex::default(), clock }
     }
 
-    /// Makes the watches of one steward those on these queries and no others.
-    pub(crate) fn attend(&self, steward: usize, queries: &BTreeSet<Query>) {
+    /// Subscribes one reconciler to these queries and to no others.
+    pub(crate) fn subscribe(&self, reconciler: usize, queries: &BTreeSet<Query>) {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        running.retain(|query, watch| queries.contains(query) || !watch.audience.leave(steward));
+        running.retain(|query, watch| queries.contains(query) || !watch.subscribers.remove(reconciler));
         for query in queries {
             let watch = running.entry(query.clone()).or_insert_with(|| self.start(query.clone()));
-            watch.audience.join(steward);
+            watch.subscribers.add(reconciler);
         }
     }
 
     fn start(&self, query: Query) -> Running {
-        let (stewards, surroundings) = (self.stewards.clone(), self.surroundings.clone());
-        let audience = Arc::new(Audience { query, stewards, surroundings, hall: Mutex::default() });
-        let task = tokio::spawn(follow(self.client.clone(), self.definitions.clone(), audience.clone()));
-        Running { audience, task }
+        let subscribers = Arc::new(Subscribers { query, queues: self.queues.clone(), state: Mutex::default() });
+        let task = follow(self.client.clone(), self.definitions.clone(), subscribers.clone(), self.clock.clone());
+        Running { subscribers, task: tokio::spawn(task) }
     }
 }
 
-/// Whom to tell what is seen.
-struct Audience {
+/// The reconcilers that a watch informs.
+struct Subscribers {
     query: Query,
-    stewards: Vec<Arc<Inbox>>,
-    surroundings: Surroundings,
-    hall: Mutex<Hall>,
+    queues: Vec<Arc<WorkQueue>>,
+    state: Mutex<SubscribersState>,
 }
 
 #[derive(Default)]
-struct Hall {
-    /// Positions of the stewards that want to know.
-    listeners: BTreeSet<usize>,
-    /// What was seen last.
-    last: Option<Sighting>,
-    /// Why nothing more is seen.
-    refused: Option<String>,
+struct SubscribersState {
+    /// Positions of their queues.
+    positions: BTreeSet<usize>,
+    last: Option<Observation>,
+    /// Why the API server refuses the watch.
+    forbidden: Option<String>,
 }
 
-impl Audience {
-    fn hall(&self) -> MutexGuard<'_, Hall> {
-        self.hall.lock().unwrap_or_else(PoisonError::into_inner)
+impl Subscribers {
+    fn state(&self) -> MutexGuard<'_, SubscribersState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whoever comes later is told what was seen last: it may be newer than what they know.
-    fn join(&self, steward: usize) {
-        let mut hall = self.hall();
-        if !hall.listeners.insert(steward) {
+    /// A new subscriber gets the last observation: it may be newer than what the reconciler has read.
+    fn add(&self, reconciler: usize) {
+        let mut state = self.state();
+        if !state.positions.insert(reconciler) {
             return;
         }
-        if let Some(last) = &hall.last {
-            self.tell_one(steward, last);
+        if let Some(last) = &state.last {
+            self.put_observation(reconciler, last);
         }
-        if let Some(why) = &hall.refused {
-            self.refuse_one(steward, why);
+        if let Some(message) = &state.forbidden {
+            self.put_forbidden(reconciler, message);
         }
     }
 
-    /// Whether nobody is left.
-    fn leave(&self, steward: usize) -> bool {
-        let mut hall = self.hall();
-        hall.listeners.remove(&steward);
-        hall.listeners.is_empty()
+    /// Returns whether no subscriber is left.
+    fn remove(&self, reconciler: usize) -> bool {
+        let mut state = self.state();
+        state.positions.remove(&reconciler);
+        state.positions.is_empty()
     }
 
-    fn tell(&self, sighting: Sighting) {
-        let mut hall = self.hall();
-        hall.listeners.iter().for_each(|listener| self.tell_one(*listener, &sighting));
-        hall.last = Some(sighting);
-        hall.refused = None;
+    fn observed(&self, observation: Observation) {
+        let mut state = self.state();
+        state.positions.iter().for_each(|position| self.put_observation(*position, &observation));
+        state.last = Some(observation);
+        state.forbidden = None;
     }
 
-    /// The watch is not allowed.
-    fn refuse(&self, why: &str) {
-        let mut hall = self.hall();
-        hall.listeners.iter().for_each(|listener| self.refuse_one(*listener, why));
-        hall.refused = Some(why.to_owned());
+    fn forbidden(&self, message: &str) {
+        let mut state = self.state();
+        state.positions.iter().for_each(|position| self.put_forbidden(*position, message));
+        state.forbidden = Some(message.to_owned());
     }
 
-    fn refuse_one(&self, steward: usize, why: &str) {
-        self.stewards[steward].put(|mail| {
-            mail.refused.insert(self.query.clone(), why.to_owned());
+    fn put_observation(&self, reconciler: usize, observation: &Observation) {
+        self.queues[reconciler].put(|pending| {
+            pending.observations.insert(self.query.clone(), observation.clone());
         });
     }
 
-    fn tell_one(&self, steward: usize, sighting: &Sighting) {
-        self.stewards[steward].put(|mail| {
-            mail.sightings.insert(self.query.clone(), sighting.clone());
+    fn put_forbidden(&self, reconciler: usize, message: &str) {
+        self.queues[reconciler].put(|pending| {
+            pending.forbidden.insert(self.query.clone(), message.to_owned());
         });
     }
 }
 
-/// Watches one query for ever, through the coming and going of its kind.
-async fn follow(client: Client, mut definitions: watch::Receiver<Definitions>, audience: Arc<Audience>) {
-    let kind = audience.query.kind();
+/// Watches one query. The watch pauses while its kind is not served.
+async fn follow(
+    client: Client,
+    mut definitions: watch::Receiver<Definitions>,
+    subscribers: Arc<Subscribers>,
+    clock: Clock,
+) {
+    let kind = subscribers.query.kind();
     let definition = ObjectRef::definition(kind).name;
     let version_of = |definitions: &Definitions| definitions.get(&definition).cloned();
     // Kinds that are not custom have no definition and are always served.
@@ -163,12 +165,12 @@ async fn follow(client: Client, mut definitions: watch::Receiver<Definitions>, a
             for version in kind.versions {
                 tokio::select! {
                     biased;
-                    () = stream(&client, kind, version, &audience) => {}
-                    // The definition went or changed: what is served may be something else now.
+                    () = stream(&client, kind, version, (&subscribers, &clock)) => {}
+                    // The definition was deleted or changed, so another version may be served now.
                     () = changed(&mut definitions, |now| version_of(now) != defined) => break,
                 }
             }
-            // Served in no version that we know, or not yet.
+            // The kind is served in no known version, or not yet.
             tokio::select! {
                 biased;
                 () = tokio::time::sleep(pause) => pause = (pause * 2).min(Duration::from_secs(30)),
@@ -187,9 +189,14 @@ async fn changed(definitions: &mut watch::Receiver<Definitions>, until: impl Fn(
     }
 }
 
-/// One watch, until it turns out that nothing is served there. Of named objects the metadata tell whether they changed; of
-/// lists, which are short, the objects themselves come with the watch.
-async fn stream(client: &Client, kind: &'static Kind, version: &'static str, audience: &Audience) {
+/// Watches until the kind is not served. The metadata of named objects tell whether they changed; lists are short, and
+/// are watched in full.
+async fn stream(
+    client: &Client,
+    kind: &'static Kind,
+    version: &'static str,
+    (subscribers, clock): (&Subscribers, &Clock),
+) {
     let resource = ApiResource {
         group: kind.group.to_owned(),
         version: version.to_owned(),
@@ -197,15 +204,15 @@ async fn stream(client: &Client, kind: &'static Kind, version: &'static str, aud
         kind: kind.kind.to_owned(),
         plural: kind.plural.to_owned(),
     };
-    match &audience.query {
+    match &subscribers.query {
         Query::Object(reference) | Query::Evidence(reference) => {
             let config = watcher::Config::default().fields(&format!("metadata.name={}", reference.name));
             let api: Api<PartialObjectMeta<DynamicObject>> = match reference.namespace {
                 Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
                 None => Api::all_with(client.clone(), &resource),
             };
-            observe(api, config, audience, mark, |members| {
-                members.get(&reference.name).map_or(Sighting::Absent, |mark| Sighting::Object(mark.clone()))
+            observe(api, config, (subscribers, clock), object_version, |objects| {
+                objects.get(&reference.name).map_or(Observation::Absent, |version| Observation::Object(version.clone()))
             })
             .await;
         }
@@ -214,9 +221,9 @@ async fn stream(client: &Client, kind: &'static Kind, version: &'static str, aud
             observe(
                 api,
                 watcher::Config::default(),
-                audience,
+                (subscribers, clock),
                 |object| json!(object),
-                |members| Sighting::Members { version, items: members.values().cloned().collect() },
+                |objects| Observation::List { version, items: objects.values().cloned().collect() },
             )
             .await;
         }
@@ -226,45 +233,41 @@ async fn stream(client: &Client, kind: &'static Kind, version: &'static str, aud
 async fn observe<K, T>(
     api: Api<K>,
     config: watcher::Config,
-    audience: &Audience,
+    (subscribers, clock): (&Subscribers, &Clock),
     keep: impl Fn(&K) -> T,
-    sighting: impl Fn(&BTreeMap<String, T>) -> Sighting,
+    observation: impl Fn(&BTreeMap<String, T>) -> Observation,
 ) where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {
-    let mut members: BTreeMap<String, T> = BTreeMap::new();
-    let mut is_complete = false;
-    let mut watch = Persistent::new(api, config, audience.surroundings.clone());
+    let mut objects: BTreeMap<String, T> = BTreeMap::new();
+    let mut is_synced = false;
+    let mut watch = ResilientWatch::new(api, config, Backoff::new(BackoffPolicy::WATCHES, clock.clone()));
     loop {
         match watch.next().await {
-            Heard::Event(Event::Init) => {
-                is_complete = false;
-                members.clear();
+            WatchEvent::Change(Change::Applied(object)) => {
+                objects.insert(object.name_any(), keep(&object));
             }
-            Heard::Event(Event::InitApply(object) | Event::Apply(object)) => {
-                members.insert(object.name_any(), keep(&object));
+            WatchEvent::Change(Change::Deleted(key)) => {
+                objects.remove(&key.name);
             }
-            Heard::Event(Event::Delete(object)) => {
-                members.remove(&object.name_any());
-            }
-            Heard::Event(Event::InitDone) => is_complete = true,
-            Heard::NotServed => {
-                audience.tell(Sighting::Absent);
+            WatchEvent::Change(Change::Synced) => is_synced = true,
+            WatchEvent::NotServed => {
+                subscribers.observed(Observation::Absent);
                 return;
             }
-            Heard::Forbidden(why) => {
-                audience.refuse(&why);
+            WatchEvent::Forbidden(message) => {
+                subscribers.forbidden(&message);
                 continue;
             }
         }
-        if is_complete {
-            audience.tell(sighting(&members));
+        if is_synced {
+            subscribers.observed(observation(&objects));
         }
     }
 }
 
-fn mark(object: &PartialObjectMeta<DynamicObject>) -> Mark {
-    Mark {
+fn object_version(object: &PartialObjectMeta<DynamicObject>) -> ObjectVersion {
+    ObjectVersion {
         uid: object.uid().unwrap_or_default(),
         version: object.resource_version().unwrap_or_default(),
         generation: object.metadata.generation.unwrap_or_default(),
@@ -272,46 +275,42 @@ fn mark(object: &PartialObjectMeta<DynamicObject>) -> Mark {
     }
 }
 
-/// Watches the definitions of custom kinds, metadata only, and tells the stewards which kinds changed.
+/// Watches the definitions of custom kinds, metadata only, and tells the reconcilers which kinds changed.
 pub(crate) async fn definitions(
     client: Client,
     known: watch::Sender<Definitions>,
-    stewards: Vec<Arc<Inbox>>,
+    queues: Vec<Arc<WorkQueue>>,
     kinds: Vec<&'static Kind>,
-    surroundings: Surroundings,
+    clock: Clock,
 ) {
     let api: Api<PartialObjectMeta<CustomResourceDefinition>> = Api::all(client);
-    // Pages keep what is in memory at a time small; clusters have hundreds of definitions.
+    // Pages keep memory small: clusters have hundreds of definitions.
     let config = watcher::Config::default().page_size(50);
-    let mut watch = Persistent::new(api, config, surroundings);
+    let mut watch = ResilientWatch::new(api, config, Backoff::new(BackoffPolicy::WATCHES, clock));
     let by_name: BTreeMap<String, &'static Kind> =
         kinds.into_iter().map(|kind| (ObjectRef::definition(kind).name, kind)).collect();
     let mut now = Definitions::new();
-    let mut is_complete = false;
+    let mut is_synced = false;
     loop {
         match watch.next().await {
-            Heard::Event(Event::Init) => {
-                is_complete = false;
-                now.clear();
-            }
-            Heard::Event(Event::InitApply(object) | Event::Apply(object))
-                if by_name.contains_key(&object.name_any()) =>
-            {
-                now.insert(object.name_any(), object.resource_version().unwrap_or_default());
-            }
-            Heard::Event(Event::Delete(object)) => {
-                now.remove(&object.name_any());
-            }
-            Heard::Event(Event::InitDone) => is_complete = true,
-            Heard::Forbidden(why) => {
-                let all = Query::List(&CUSTOM_RESOURCE_DEFINITION);
-                for steward in &stewards {
-                    steward.put(|mail| drop(mail.refused.insert(all.clone(), why.clone())));
+            WatchEvent::Change(Change::Applied(object)) => {
+                if by_name.contains_key(&object.name_any()) {
+                    now.insert(object.name_any(), object.resource_version().unwrap_or_default());
                 }
             }
-            Heard::Event(Event::InitApply(_) | Event::Apply(_)) | Heard::NotServed => {}
+            WatchEvent::Change(Change::Deleted(key)) => {
+                now.remove(&key.name);
+            }
+            WatchEvent::Change(Change::Synced) => is_synced = true,
+            WatchEvent::Forbidden(message) => {
+                let all = Query::List(&CUSTOM_RESOURCE_DEFINITION);
+                for queue in &queues {
+                    queue.put(|pending| drop(pending.forbidden.insert(all.clone(), message.clone())));
+                }
+            }
+            WatchEvent::NotServed => {}
         }
-        if !is_complete {
+        if !is_synced {
             continue;
         }
         let before = known.send_replace(now.clone());
@@ -319,8 +318,8 @@ pub(crate) async fn definitions(
         let changed: Vec<&'static Kind> =
             by_name.iter().filter(|(name, _)| is_new(name)).map(|(_, kind)| *kind).collect();
         if !changed.is_empty() {
-            for steward in &stewards {
-                steward.put(|mail| mail.kinds.extend(&changed));
+            for queue in &queues {
+                queue.put(|pending| pending.kinds.extend(&changed));
             }
         }
     }

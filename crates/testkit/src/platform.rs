@@ -4,7 +4,7 @@ use advisor::{Plan, profiles};
 use api::virt_platform_config::Options;
 use devcluster::{Cluster, Identity};
 use kube::Client;
-use operator::{DrawUpError, Kubernetes, Lock, draw_up};
+use operator::{ApiServer, Lock, PlanError, make_plan, write};
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
@@ -76,12 +76,12 @@ impl Platform {
     }
 
     /// The API server with the permissions of the operator.
-    pub async fn kubernetes(&self) -> Kubernetes {
+    pub async fn kubernetes(&self) -> ApiServer {
         self.kubernetes_as(&self.operator().await).await
     }
 
-    pub async fn kubernetes_as(&self, who: &Identity) -> Kubernetes {
-        Kubernetes::new(self.cluster.access().config(who).await.unwrap(), "test").unwrap()
+    pub async fn kubernetes_as(&self, who: &Identity) -> ApiServer {
+        ApiServer::new(self.cluster.access().config(who).await.unwrap(), "test").unwrap()
     }
 
     pub async fn plan(&self, profile: &str) -> Plan {
@@ -92,16 +92,16 @@ impl Platform {
         self.try_plan(profile, options).await.unwrap_or_else(|error| panic!("{profile}: {error}"))
     }
 
-    pub async fn try_plan(&self, profile: &str, options: Value) -> Result<Plan, DrawUpError> {
+    pub async fn try_plan(&self, profile: &str, options: Value) -> Result<Plan, PlanError> {
         let options: Option<Options> = serde_json::from_value(options).unwrap();
-        draw_up(&self.kubernetes().await, profiles::find(profile).unwrap(), options.as_ref()).await
+        make_plan(&self.kubernetes().await, profiles::find(profile).unwrap(), options.as_ref()).await
     }
 
     /// Writes every item of a plan.
     pub async fn carry_out(&self, plan: &Plan) {
         let kubernetes = self.kubernetes().await;
         for planned in &plan.items {
-            let written = kubernetes.write(planned, Lock::Compare).await;
+            let written = write(&kubernetes, planned, Lock::Compare).await;
             written.unwrap_or_else(|error| panic!("{}: {error}", planned.item.name));
         }
     }

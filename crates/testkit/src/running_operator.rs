@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use advisor::machine::Rhythm;
-use operator::Settings;
+use operator::OperatorSettings;
 use tokio::{sync::oneshot, task::JoinHandle};
 
 use crate::{audit::ForbiddenRequests, platform::Platform};
@@ -20,16 +20,16 @@ pub struct RunningOperator {
 
 impl RunningOperator {
     pub async fn start(platform: &Platform) -> RunningOperator {
-        RunningOperator::start_with(platform, Settings::default()).await
+        RunningOperator::start_with(platform, OperatorSettings::default()).await
     }
 
     /// With another interval of rechecks, also for missing prerequisites.
     pub async fn rechecking_every(platform: &Platform, interval: Duration) -> RunningOperator {
         let rhythm = Rhythm { recheck: interval, prerequisites: interval };
-        RunningOperator::start_with(platform, Settings { rhythm, ..Settings::default() }).await
+        RunningOperator::start_with(platform, OperatorSettings { rhythm, ..OperatorSettings::default() }).await
     }
 
-    pub async fn start_with(platform: &Platform, settings: Settings) -> RunningOperator {
+    pub async fn start_with(platform: &Platform, settings: OperatorSettings) -> RunningOperator {
         let config = platform.cluster.access().config(&platform.operator().await).await.unwrap();
         let forbidden = platform.forbidden_requests().await;
         let (stop, stopped) = oneshot::channel();

@@ -49,7 +49,7 @@ pub(crate) async fn run() -> anyhow::Result<()> {
         .status()?;
     ensure!(built.success(), "the operator could not be built");
     let cluster = Cluster::builder().start().await?;
-    let client = operator::connect::client(cluster.access().config(&Identity::Admin).await?, "xtask")?;
+    let client = kube_io::connect::client(cluster.access().config(&Identity::Admin).await?, "xtask")?;
     for args in [
         &["apply", "--server-side", "-k", "config/crd"][..],
         &["apply", "--server-side", "-k", "config/crd/third-party"],

@@ -8,7 +8,7 @@ use devcluster::{Cluster, Identity};
 use futures::{StreamExt, TryStreamExt, future::try_join_all, stream};
 use http::Request;
 use kube::Client;
-use operator::{Kubernetes, draw_up};
+use operator::{ApiServer, make_plan};
 use serde_json::{Value, json};
 
 use crate::root;
@@ -33,7 +33,7 @@ pub(crate) async fn run() -> anyhow::Result<()> {
         let output = kubectl.args(args).current_dir(root()).output()?;
         anyhow::ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
-    let kubernetes = Kubernetes::new(cluster.access().config(&Identity::Admin).await?, "xtask")?;
+    let kubernetes = ApiServer::new(cluster.access().config(&Identity::Admin).await?, "xtask")?;
     let profile = profiles::find(PROFILE).context("the profile is registered")?;
 
     println!("\n{PROFILE}, median of {RUNS}, plan and bare calls taken in turn:\n");
@@ -54,15 +54,15 @@ pub(crate) async fn run() -> anyhow::Result<()> {
         (configs, nodes) = (want_configs, want_nodes);
 
         let mark = cluster.audit().mark(&client).await?;
-        draw_up(&kubernetes, profile, None).await?;
+        make_plan(&kubernetes, profile, None).await?;
         let seen = cluster.audit().since(mark, &client).await?;
-        let plan = draw_up(&kubernetes, profile, None).await?;
+        let plan = make_plan(&kubernetes, profile, None).await?;
         let calls = Calls::of(&seen, &plan);
 
         let (mut planned, mut bare) = (Vec::new(), Vec::new());
         for _ in 0..RUNS {
             let start = Instant::now();
-            draw_up(&kubernetes, profile, None).await?;
+            make_plan(&kubernetes, profile, None).await?;
             planned.push(start.elapsed());
             let start = Instant::now();
             calls.make(&client).await?;

@@ -258,7 +258,7 @@ impl Advisor {
         let (stop, stopped) = oneshot::channel();
         let task = tokio::spawn(async move {
             let shutdown = async { drop(stopped.await) };
-            operator::run(config, operator::Settings::default(), shutdown).await.unwrap();
+            operator::run(config, operator::OperatorSettings::default(), shutdown).await.unwrap();
         });
         Advisor { stop, task }
     }

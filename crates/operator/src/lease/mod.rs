@@ -1,4 +1,4 @@
-//! The lease by which one of several operators leads. What decides is in [`election`]; here it is sent.
+//! The lease by which one of several operators leads. [`election`] decides; this module sends its requests.
 
 pub mod election;
 
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout_at};
 use tracing::{debug, info, warn};
 
-use crate::{Class, Kubernetes, RequestError, Surroundings};
+use crate::{ApiServer, Class, Clock, RequestError};
 use election::{Candidate, Heard, Move, Record, Times};
 
 /// Where the lease is and who asks for it.
@@ -24,7 +24,7 @@ pub struct LeaseSettings {
 }
 
 impl LeaseSettings {
-    /// In a namespace, under a name that no other process has.
+    /// The lease in a namespace, with an identity that no other process has.
     pub fn new(namespace: String) -> Self {
         let host = std::env::var("HOSTNAME").unwrap_or_else(|_| "virt-advisor".into());
         let id = format!("{host}_{:016x}", RandomState::new().hash_one(std::process::id()));
@@ -33,22 +33,22 @@ impl LeaseSettings {
 }
 
 pub(crate) struct Lease {
-    kubernetes: Kubernetes,
+    api_server: ApiServer,
     settings: LeaseSettings,
     candidate: Candidate,
     start: Instant,
-    surroundings: Surroundings,
+    clock: Clock,
 }
 
 impl Lease {
-    pub(crate) fn new(kubernetes: Kubernetes, settings: LeaseSettings, surroundings: Surroundings) -> Self {
-        // A request that takes longer than a renewal may is of no use.
-        let kubernetes = kubernetes.with_deadline(settings.times.renew / 2);
+    pub(crate) fn new(api_server: ApiServer, settings: LeaseSettings, clock: Clock) -> Self {
+        // An answer that comes after the time for renewal is of no use.
+        let api_server = api_server.with_deadline(settings.times.renew / 2);
         let candidate = Candidate::new(settings.id.clone(), settings.times);
-        Lease { kubernetes, settings, candidate, start: Instant::now(), surroundings }
+        Lease { api_server, settings, candidate, start: Instant::now(), clock }
     }
 
-    /// Waits until we lead. Which leader in turn we are.
+    /// Waits until this process leads. Returns the number of leaders before it.
     pub(crate) async fn acquire(&mut self) -> i64 {
         info!(lease = self.name(), id = self.settings.id, "waiting to lead");
         loop {
@@ -63,7 +63,7 @@ impl Lease {
         }
     }
 
-    /// Renews until that fails for too long. Returns before anybody else may lead.
+    /// Renews the lease until that fails for too long. Returns before another process may lead.
     pub(crate) async fn keep(&mut self) {
         while let Some((until, _)) = self.candidate.leads_until() {
             let until = self.start + until;
@@ -78,7 +78,7 @@ impl Lease {
         warn!(lease = self.name(), "no longer leading");
     }
 
-    /// Gives the lease up.
+    /// Releases the lease, so that the next leader need not wait for its end.
     pub(crate) async fn release(self) {
         let Some(record) = self.candidate.release() else { return };
         match self.write(Method::PUT, &record).await {
@@ -95,7 +95,7 @@ impl Lease {
         self.start.elapsed()
     }
 
-    /// Asks once around.
+    /// Reads and writes the lease until the candidate waits.
     async fn round(&mut self, until: Option<Instant>) {
         let now = self.now();
         let mut next = self.candidate.begin(now);
@@ -130,7 +130,7 @@ impl Lease {
 
     async fn read(&self) -> Heard {
         let doing = format!("reading lease {}", self.name());
-        match self.kubernetes.call(Method::GET, self.object(), None, &Value::Null, doing).await {
+        match self.api_server.get(self.object(), doing).await {
             Ok(lease) => Heard::Found(parse(&lease)),
             Err(error) if error.class == Class::NotFound => Heard::Absent,
             Err(error) => trouble(&error),
@@ -138,7 +138,7 @@ impl Lease {
     }
 
     async fn write(&self, method: Method, record: &Record) -> Heard {
-        let now = format!("{:.6}", self.surroundings.now());
+        let now = format!("{:.6}", self.clock.now());
         let mut lease = json!({
             "apiVersion": "coordination.k8s.io/v1",
             "kind": "Lease",
@@ -156,7 +156,7 @@ impl Lease {
             lease["metadata"]["resourceVersion"] = record.version.clone().into();
         }
         let doing = format!("writing lease {}", self.name());
-        match self.kubernetes.call(method, uri, Some("application/json"), &lease, doing).await {
+        match self.api_server.send_body(method, uri, "application/json", &lease, doing).await {
             Ok(lease) => Heard::Written(parse(&lease)),
             Err(error) => trouble(&error),
         }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use devcluster::{Component, Mark};
-use operator::Settings;
+use operator::OperatorSettings;
 use testkit::{platform::Platform, rollout::PSI};
 use tokio::sync::Mutex;
 
@@ -49,7 +49,7 @@ async fn an_api_server_that_is_killed_in_every_phase_changes_nothing() {
     for &moment in moments {
         reset(&platform).await;
         let mark = platform.mark().await;
-        let operator = Supervised::start(&platform, Settings::default()).await;
+        let operator = Supervised::start(&platform, OperatorSettings::default()).await;
         Lifecycle::Usual
             .run(&platform, async |now, _| {
                 if now == moment {
@@ -69,7 +69,7 @@ async fn an_api_server_that_is_killed_in_every_phase_changes_nothing() {
 async fn watches_that_expire_in_every_phase_miss_nothing() {
     let (platform, baseline) = prepare(Lifecycle::Usual).await;
     let mark = platform.mark().await;
-    let operator = Supervised::start(&platform, Settings::default()).await;
+    let operator = Supervised::start(&platform, OperatorSettings::default()).await;
     Lifecycle::Usual
         .run(&platform, async |now, _| {
             if now == Moment::Busy {
@@ -86,7 +86,7 @@ async fn watches_that_expire_in_every_phase_miss_nothing() {
 async fn watches_that_are_refused_as_expired_in_every_phase_miss_nothing() {
     let (platform, baseline) = prepare(Lifecycle::Usual).await;
     let mark = platform.mark().await;
-    let operator = Supervised::start(&platform, Settings::default()).await;
+    let operator = Supervised::start(&platform, OperatorSettings::default()).await;
     Lifecycle::Usual
         .run(&platform, async |now, _| {
             if now == Moment::AtRest {
@@ -103,7 +103,7 @@ async fn watches_that_are_refused_as_expired_in_every_phase_miss_nothing() {
 async fn hang(label: &str, before: &str, towards: &str) {
     let (platform, baseline) = prepare(Lifecycle::Usual).await;
     let mark = platform.mark().await;
-    let operator = Supervised::start(&platform, Settings::default()).await;
+    let operator = Supervised::start(&platform, OperatorSettings::default()).await;
     let held = Mutex::new(None);
     Lifecycle::Usual
         .run(&platform, async |moment, phase| {
@@ -150,7 +150,7 @@ async fn a_write_that_hangs_beyond_its_deadline_is_not_made_twice() {
 async fn an_etcd_that_is_paused_for_twenty_seconds_changes_nothing() {
     let (platform, baseline) = prepare(Lifecycle::Usual).await;
     let mark = platform.mark().await;
-    let operator = Supervised::start(&platform, Settings::default()).await;
+    let operator = Supervised::start(&platform, OperatorSettings::default()).await;
     Lifecycle::Usual
         .run(&platform, async |moment, phase| {
             if (moment, phase) == (Moment::Busy, "Waiting") {

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use operator::Settings;
+use operator::OperatorSettings;
 use serde_json::json;
 use testkit::configs::config;
 
@@ -23,7 +23,7 @@ async fn malformed_objects_that_come_and_change_in_every_phase_stop_nobody_else(
         platform.cluster.store(key, object.to_string().as_bytes()).await.unwrap();
     };
     store().await;
-    let operator = Supervised::start(&platform, Settings::default()).await;
+    let operator = Supervised::start(&platform, OperatorSettings::default()).await;
     Lifecycle::Usual.run(&platform, async |_, _| store().await).await;
     let about_it = operator.proxy.record().count("PATCH virtplatformconfigs/example-profile/status");
     let stored = count.load(Ordering::Relaxed) as usize;

@@ -9,7 +9,7 @@ use std::{
 
 use advisor::machine::Rhythm;
 use futures::future::join_all;
-use operator::Settings;
+use operator::OperatorSettings;
 use serde_json::Value;
 use testkit::{
     configs::{condition, phase},
@@ -131,12 +131,12 @@ async fn run(lifecycle: Lifecycle) {
 pub(crate) async fn prepare(lifecycle: Lifecycle) -> (Platform, Baseline) {
     let platform = Platform::shared().await;
     // The first operator also offers the other profiles, which stay.
-    let first = Supervised::start(&platform, Settings::default()).await;
+    let first = Supervised::start(&platform, OperatorSettings::default()).await;
     lifecycle.run(&platform, async |_, _| {}).await;
     first.stop().await;
     reset(&platform).await;
     let mark = platform.mark().await;
-    let operator = Supervised::start(&platform, Settings::default()).await;
+    let operator = Supervised::start(&platform, OperatorSettings::default()).await;
     lifecycle.run(&platform, async |_, _| {}).await;
     let outcome = outcome(&platform).await;
     let proxy = operator.proxy.clone();
@@ -165,7 +165,8 @@ async fn disturb(platform: &Platform, baseline: &Baseline, cell: &Cell<'_>) -> C
     let mark = platform.mark().await;
     let is_stale = cell.fault.is_stale();
     let rhythm = Rhythm { recheck: RECHECK, prerequisites: RECHECK };
-    let settings = Settings { rhythm: if is_stale { rhythm } else { Rhythm::default() }, ..Settings::default() };
+    let settings =
+        OperatorSettings { rhythm: if is_stale { rhythm } else { Rhythm::default() }, ..OperatorSettings::default() };
     let proxy = proxy(platform).await;
     proxy.record().plan(cell.key.clone(), cell.fault);
     let start = Instant::now();

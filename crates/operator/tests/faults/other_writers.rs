@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
-use operator::Settings;
+use operator::OperatorSettings;
 use serde_json::{Value, json};
 use testkit::{
     configs::{condition, is_waiting_for_nodes, item},
@@ -67,7 +67,7 @@ async fn until_quiet(operator: &Supervised) -> usize {
 
 async fn prepare() -> (Platform, Supervised) {
     let platform = Platform::shared().await;
-    let operator = Supervised::start(&platform, Settings::default()).await;
+    let operator = Supervised::start(&platform, OperatorSettings::default()).await;
     platform.until_phase(LOAD_AWARE, "Ignored").await;
     (platform, operator)
 }

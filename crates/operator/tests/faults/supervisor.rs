@@ -1,7 +1,7 @@
 //! Runs the operator behind the proxy, ends it when the proxy asks for that, and starts it again.
 
 use kube::Config;
-use operator::Settings;
+use operator::OperatorSettings;
 use testkit::platform::Platform;
 use tokio::task::JoinHandle;
 
@@ -13,11 +13,11 @@ pub(crate) struct Supervised {
 }
 
 impl Supervised {
-    pub(crate) async fn start(platform: &Platform, settings: Settings) -> Supervised {
+    pub(crate) async fn start(platform: &Platform, settings: OperatorSettings) -> Supervised {
         Supervised::behind(proxy(platform).await, settings)
     }
 
-    pub(crate) fn behind(proxy: Proxy, settings: Settings) -> Supervised {
+    pub(crate) fn behind(proxy: Proxy, settings: OperatorSettings) -> Supervised {
         let task = tokio::spawn(supervise(proxy.clone(), settings));
         Supervised { proxy, task }
     }
@@ -43,7 +43,7 @@ pub(crate) async fn proxy(platform: &Platform) -> Proxy {
     Proxy::new(platform.cluster.access().client_for(&platform.operator().await).await.unwrap())
 }
 
-async fn supervise(proxy: Proxy, settings: Settings) {
+async fn supervise(proxy: Proxy, settings: OperatorSettings) {
     loop {
         let listener = proxy.listen().await;
         let config = Config::new(format!("http://{}", listener.address).parse().unwrap());

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use advisor::{Plan, Verb};
 use devcluster::Identity;
-use operator::{Class, DrawUpError, draw_up};
+use operator::{Class, PlanError, make_plan};
 use serde_json::{Value, json};
 use testkit::platform::{DENSITY, LOAD_AWARE, Platform, descheduler, hyper_converged, machine_config};
 
@@ -43,7 +43,7 @@ async fn fields_of_other_managers_are_named_before_they_are_taken_over() {
 #[tokio::test]
 async fn missing_kinds_are_listed_with_what_to_install() {
     let platform = Platform::with(&["machineconfig.yaml", "machineconfigpool.yaml"]).await;
-    let Err(DrawUpError::MissingPrerequisites(text)) = platform.try_plan(LOAD_AWARE, Value::Null).await else {
+    let Err(PlanError::MissingPrerequisites(text)) = platform.try_plan(LOAD_AWARE, Value::Null).await else {
         panic!("there is no KubeDescheduler")
     };
     assert_eq!(
@@ -51,7 +51,7 @@ async fn missing_kinds_are_listed_with_what_to_install() {
         "Missing required dependencies:\n  - KubeDescheduler (operator.openshift.io.v1): Please install the Descheduler Operator via OLM\n"
     );
 
-    let Err(DrawUpError::MissingPrerequisites(text)) = platform.try_plan(DENSITY, Value::Null).await else {
+    let Err(PlanError::MissingPrerequisites(text)) = platform.try_plan(DENSITY, Value::Null).await else {
         panic!("there is no HyperConverged")
     };
     assert_eq!(
@@ -60,7 +60,7 @@ async fn missing_kinds_are_listed_with_what_to_install() {
     );
 
     platform.define("hyperconverged-v1beta1.yaml").await;
-    let Err(DrawUpError::MissingPrerequisites(text)) = platform.try_plan(DENSITY, Value::Null).await else {
+    let Err(PlanError::MissingPrerequisites(text)) = platform.try_plan(DENSITY, Value::Null).await else {
         panic!("the kind is there, the object is not, and it is not ours to create")
     };
     assert_eq!(
@@ -115,7 +115,7 @@ async fn what_may_not_be_read_is_an_error_and_never_a_default() {
     let kubernetes = platform.kubernetes_as(&Identity::user("half", &[])).await;
     let profile = advisor::profiles::find(LOAD_AWARE).unwrap();
 
-    let Err(DrawUpError::Request(error)) = draw_up(&kubernetes, profile, None).await else {
+    let Err(PlanError::Request(error)) = make_plan(&kubernetes, profile, None).await else {
         panic!("HyperConverged is forbidden")
     };
     assert_eq!(error.class, Class::Forbidden);
@@ -142,7 +142,7 @@ async fn what_may_be_read_and_not_written_is_a_refused_item() {
     });
     platform.apply("admin", &binding, "").await;
     let kubernetes = platform.kubernetes_as(&Identity::user("reader", &[])).await;
-    let plan = draw_up(&kubernetes, advisor::profiles::find(LOAD_AWARE).unwrap(), None).await.unwrap();
+    let plan = make_plan(&kubernetes, advisor::profiles::find(LOAD_AWARE).unwrap(), None).await.unwrap();
     let reasons: Vec<_> = plan.refusals().map(advisor::Refusal::reason).collect();
     assert_eq!(reasons, ["Forbidden", "Forbidden"]);
     let message = plan.items[0].item.message.as_deref().unwrap();
@@ -289,7 +289,7 @@ async fn what_others_write_while_a_plan_is_drawn_up_is_never_shown_as_ours() {
                     assert_eq!(plan.digest, expected);
                     assert!(!plan.items[0].readable_diff.contains("+    beat: "), "{}", plan.items[0].readable_diff);
                 }
-                Err(DrawUpError::Request(error)) => assert_eq!(error.class, Class::Conflict, "{error}"),
+                Err(PlanError::Request(error)) => assert_eq!(error.class, Class::Conflict, "{error}"),
                 Err(error) => panic!("{error}"),
             }
         }
@@ -315,7 +315,7 @@ async fn arguments_that_come_while_a_plan_is_drawn_up_are_kept() {
                     let diff = plan.items[0].item.diff.as_deref().unwrap_or_default();
                     assert!(!diff.contains("\n-  - nosmt"), "derived from an object that was no longer there:\n{diff}");
                 }
-                Err(DrawUpError::Request(error)) => assert_eq!(error.class, Class::Conflict, "{error}"),
+                Err(PlanError::Request(error)) => assert_eq!(error.class, Class::Conflict, "{error}"),
                 Err(error) => panic!("{error}"),
             }
         }

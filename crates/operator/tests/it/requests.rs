@@ -9,7 +9,7 @@ use std::{
 };
 
 use advisor::profiles;
-use operator::{Class, DrawUpError, Kubernetes, draw_up};
+use operator::{ApiServer, Class, PlanError, make_plan};
 use serde_json::json;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -48,9 +48,9 @@ async fn server_that(
 }
 
 async fn fail(config: kube::Config, deadline: Duration) -> operator::RequestError {
-    let kubernetes = Kubernetes::new(config, "test").unwrap().with_deadline(deadline);
-    match draw_up(&kubernetes, profiles::find("example-profile").unwrap(), None).await {
-        Err(DrawUpError::Request(error)) => error,
+    let kubernetes = ApiServer::new(config, "test").unwrap().with_deadline(deadline);
+    match make_plan(&kubernetes, profiles::find("example-profile").unwrap(), None).await {
+        Err(PlanError::Request(error)) => error,
         other => panic!("expected an error of the request, got {other:?}"),
     }
 }
@@ -95,8 +95,8 @@ async fn a_kind_that_was_just_defined_is_asked_for_again_until_it_is_served() {
         })
     })
     .await;
-    let kubernetes = Kubernetes::new(config, "test").unwrap();
-    let plan = draw_up(&kubernetes, profiles::find("example-profile").unwrap(), None).await.unwrap();
+    let kubernetes = ApiServer::new(config, "test").unwrap();
+    let plan = make_plan(&kubernetes, profiles::find("example-profile").unwrap(), None).await.unwrap();
     assert_eq!(plan.items.len(), 1);
     assert_eq!(count.load(Ordering::SeqCst), 5, "three in vain, one to look and one to preview");
 }

@@ -7,7 +7,7 @@ use advisor::{
     world::sharing::{LEFT, LEFT_AND_RIGHT, LEFT_MANAGER, RIGHT, RIGHT_MANAGER, config_map},
 };
 use api::names::FIELD_MANAGER;
-use operator::Settings;
+use operator::OperatorSettings;
 use serde_json::{Value, json};
 use testkit::{
     configs::{condition, item, phase, reason},
@@ -33,7 +33,8 @@ async fn start(platform: &Platform) -> RunningOperator {
 async fn start_version(platform: &Platform, version: &str) -> RunningOperator {
     let interval = Duration::from_millis(300);
     let rhythm = Rhythm { recheck: interval, prerequisites: interval };
-    let settings = Settings { profiles: LEFT_AND_RIGHT, version: version.into(), rhythm, ..Settings::default() };
+    let settings =
+        OperatorSettings { profiles: LEFT_AND_RIGHT, version: version.into(), rhythm, ..OperatorSettings::default() };
     RunningOperator::start_with(platform, settings).await
 }
 

@@ -1,7 +1,7 @@
 //! Writing an item: never over a change that the plan does not know, and never twice.
 
 use advisor::{Plan, PlannedItem};
-use operator::{Lock, NotWritten, WriteError, Written};
+use operator::{Lock, NotWritten, WriteError, Written, write};
 use serde_json::{Value, json};
 use testkit::platform::{DENSITY, LOAD_AWARE, Platform, descheduler, hyper_converged, machine_config};
 
@@ -59,7 +59,7 @@ async fn an_item_is_created_or_configured_and_the_answer_is_the_baseline() {
     let kubernetes = platform.kubernetes().await;
     let plan = platform.plan(LOAD_AWARE).await;
     for planned in &plan.items {
-        let Ok(Written::Applied(object)) = kubernetes.write(planned, Lock::Compare).await else {
+        let Ok(Written::Applied(object)) = write(&kubernetes, planned, Lock::Compare).await else {
             panic!("{}", planned.item.name)
         };
         assert_eq!(*object, platform.get(&object).await, "the answer is the object as it is");
@@ -73,10 +73,10 @@ async fn a_write_whose_answer_was_lost_is_found_and_not_repeated() {
     let kubernetes = platform.kubernetes().await;
     let plan = platform.plan(LOAD_AWARE).await;
     for planned in &plan.items {
-        kubernetes.write(planned, Lock::Compare).await.unwrap();
+        write(&kubernetes, planned, Lock::Compare).await.unwrap();
         let mark = platform.cluster.audit().mark(&platform.client).await.unwrap();
         assert!(
-            matches!(kubernetes.write(planned, Lock::Compare).await, Ok(Written::Found(_))),
+            matches!(write(&kubernetes, planned, Lock::Compare).await, Ok(Written::Found(_))),
             "{}",
             planned.item.name
         );
@@ -84,8 +84,8 @@ async fn a_write_whose_answer_was_lost_is_found_and_not_repeated() {
     }
     let off = json!({"loadAware": {"enablePSIMetrics": false}});
     let plan = platform.plan_with(LOAD_AWARE, off).await;
-    assert_eq!(kubernetes.write(item(&plan, PSI), Lock::Compare).await, Ok(Written::Gone));
-    assert_eq!(kubernetes.write(item(&plan, PSI), Lock::Compare).await, Ok(Written::Gone), "gone is gone");
+    assert_eq!(write(&kubernetes, item(&plan, PSI), Lock::Compare).await, Ok(Written::Gone));
+    assert_eq!(write(&kubernetes, item(&plan, PSI), Lock::Compare).await, Ok(Written::Gone), "gone is gone");
 }
 
 /// W24: compared right before the write, every time.
@@ -100,13 +100,13 @@ async fn nothing_is_written_over_a_change_that_the_plan_did_not_see() {
 
     platform.patch("admin", &descheduler(json!({"deschedulingIntervalSeconds": 600}))).await;
     let mark = platform.cluster.audit().mark(&platform.client).await.unwrap();
-    let error = kubernetes.write(planned, Lock::Compare).await.unwrap_err();
+    let error = write(&kubernetes, planned, Lock::Compare).await.unwrap_err();
     assert_eq!(
         error.to_string(),
         "KubeDescheduler openshift-kube-descheduler-operator/cluster has been modified since the plan was drawn up"
     );
     assert_eq!(platform.cluster.audit().writes_since(mark, &platform.client).await.unwrap(), [], "not even tried");
-    assert!(matches!(kubernetes.write(planned, Lock::Bypass).await, Ok(Written::Applied(_))), "unless told to");
+    assert!(matches!(write(&kubernetes, planned, Lock::Bypass).await, Ok(Written::Applied(_))), "unless told to");
 }
 
 #[tokio::test]
@@ -118,7 +118,7 @@ async fn a_change_beside_the_managed_fields_is_none_of_our_business() {
     platform
         .patch("admin", &descheduler(json!({"logLevel": "Debug", "profileCustomizations": {"thresholdPriority": 7}})))
         .await;
-    let Ok(Written::Applied(object)) = kubernetes.write(item(&plan, DESCHEDULER), Lock::Compare).await else {
+    let Ok(Written::Applied(object)) = write(&kubernetes, item(&plan, DESCHEDULER), Lock::Compare).await else {
         panic!("not stale")
     };
     assert_eq!(object["spec"]["logLevel"], "Debug");
@@ -132,12 +132,12 @@ async fn objects_that_appear_or_vanish_meanwhile_are_stale() {
     let kubernetes = platform.kubernetes().await;
     let plan = platform.plan(LOAD_AWARE).await;
     platform.apply("admin", &machine_config("99-worker-psi-karg", json!({"kernelArguments": ["quiet"]})), "").await;
-    let stale = kubernetes.write(item(&plan, PSI), Lock::Compare).await;
+    let stale = write(&kubernetes, item(&plan, PSI), Lock::Compare).await;
     assert!(matches!(stale, Err(WriteError::NotWritten(NotWritten::Stale { .. }))), "it appeared: {stale:?}");
 
     let plan = platform.plan(LOAD_AWARE).await;
     platform.delete(&machine_config("99-worker-psi-karg", json!({}))).await;
-    let stale = kubernetes.write(item(&plan, PSI), Lock::Compare).await;
+    let stale = write(&kubernetes, item(&plan, PSI), Lock::Compare).await;
     assert!(matches!(stale, Err(WriteError::NotWritten(NotWritten::Stale { .. }))), "it vanished: {stale:?}");
 }
 
@@ -148,10 +148,10 @@ async fn fields_that_somebody_else_set_are_taken_out() {
     platform.apply("somebody", &hyper_converged(json!({"ksmConfiguration": {"nodeLabelSelector": {}}})), "").await;
     let plan = platform.plan_with(DENSITY, json!({"virtHigherDensity": {"enableSwap": false}})).await;
     let planned = item(&plan, "configure-higher-density");
-    let Ok(Written::Applied(object)) = kubernetes.write(planned, Lock::Compare).await else { panic!("written") };
+    let Ok(Written::Applied(object)) = write(&kubernetes, planned, Lock::Compare).await else { panic!("written") };
     assert_eq!(object["spec"]["ksmConfiguration"], json!({}));
     assert_eq!(object["spec"]["higherWorkloadDensity"]["memoryOvercommitPercentage"], 120);
-    assert!(matches!(kubernetes.write(planned, Lock::Compare).await, Ok(Written::Found(_))), "and only once");
+    assert!(matches!(write(&kubernetes, planned, Lock::Compare).await, Ok(Written::Found(_))), "and only once");
 }
 
 #[tokio::test]
@@ -164,6 +164,6 @@ async fn a_write_that_ended_between_setting_and_taking_out_is_finished() {
     let manager = planned.item.field_manager.as_deref().unwrap();
     platform.apply(manager, &json!(planned.item.desired_state), "").await;
 
-    let Ok(Written::Found(object)) = kubernetes.write(planned, Lock::Compare).await else { panic!("not stale") };
+    let Ok(Written::Found(object)) = write(&kubernetes, planned, Lock::Compare).await else { panic!("not stale") };
     assert_eq!(object["spec"]["ksmConfiguration"], json!({}));
 }

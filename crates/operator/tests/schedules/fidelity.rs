@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use devcluster::Cluster;
 use http::Method;
-use operator::{Kubernetes, Settings, run_on};
+use operator::{ApiServer, OperatorSettings, run_on};
 use serde_json::{Value, json};
 use testkit::{
     configs::is_waiting_for_nodes,
@@ -82,11 +82,11 @@ fn refused(exchanges: &[Exchange]) -> usize {
 /// The operator goes through a whole life cycle: offer, apply, rollout, drift, takeover, removal.
 async fn lifecycle(recorder: &Recorder) {
     let (stop, stopped) = oneshot::channel::<()>();
-    let kubernetes = Kubernetes::over(recorder.client());
+    let kubernetes = ApiServer::over(recorder.client());
     let shutdown = async {
         let _ = stopped.await;
     };
-    let operator = tokio::spawn(run_on(kubernetes, Settings::default(), shutdown));
+    let operator = tokio::spawn(run_on(kubernetes, OperatorSettings::default(), shutdown));
     until(recorder, LOAD_AWARE, "Ignored").await;
     until(recorder, DENSITY, "Ignored").await;
     configure(recorder, LOAD_AWARE, json!({"action": "DryRun"})).await;

@@ -7,7 +7,7 @@ use api::{
     VirtPlatformConfig,
     virt_platform_config::{Item, ItemState, Phase},
 };
-use operator::{DrawUpError, Kubernetes, draw_up};
+use operator::{ApiServer, PlanError, make_plan};
 use serde_json::{Value, json};
 
 use crate::{
@@ -62,7 +62,7 @@ pub(crate) fn bounded(cluster: &mut ModelCluster, schedule: &Schedule) {
 
 /// Each configuration is in a phase that fits its spec and a plan that is made now.
 pub(crate) async fn consistent(server: &Server) {
-    let kubernetes = Kubernetes::over(client::quiet(server));
+    let kubernetes = ApiServer::over(client::quiet(server));
     for profile in [LOAD_AWARE, DENSITY, EXAMPLE] {
         let config = server.cluster().config(profile).cloned();
         let Some(object) = config else {
@@ -82,7 +82,7 @@ pub(crate) async fn consistent(server: &Server) {
             }
         };
         let known = profiles::find(profile).unwrap();
-        let plan = draw_up(&kubernetes, known, config.spec.options.as_ref()).await;
+        let plan = make_plan(&kubernetes, known, config.spec.options.as_ref()).await;
         let final_checks = fits(&server.cluster(), &config, &object, &plan);
         if let Err(why) = final_checks {
             let status = &object["status"];
@@ -100,7 +100,7 @@ fn fits(
     cluster: &ModelCluster,
     config: &VirtPlatformConfig,
     object: &Value,
-    plan: &Result<Plan, DrawUpError>,
+    plan: &Result<Plan, PlanError>,
 ) -> Result<(), String> {
     let (spec, status) = (&object["spec"], &object["status"]);
     let phase = config.status.as_ref().and_then(|status| status.phase).ok_or("it has no phase")?;
@@ -117,7 +117,7 @@ fn fits(
     let reason = |kind: &str| reasons[kind].as_str().unwrap_or_default().to_owned();
     let plan = match plan {
         Ok(plan) => plan,
-        Err(DrawUpError::Request(error)) => return Err(format!("no plan could be drawn up: {error}")),
+        Err(PlanError::Request(error)) => return Err(format!("no plan could be drawn up: {error}")),
         // A failed plan waits for a person, whatever is missing.
         Err(_) if matches!(phase, Phase::PrerequisiteFailed | Phase::Failed) => return Ok(()),
         Err(error) => return Err(format!("{phase:?}, and {error}")),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
-use operator::{Kubernetes, LeaseSettings, Settings, Surroundings, election::Times, run_on};
+use operator::{ApiServer, Clock, LeaseSettings, OperatorSettings, election::Times, run_on};
 use serde_json::Value;
 use tokio::{
     task::JoinHandle,
@@ -113,10 +113,10 @@ async fn supervise(server: Server, replica: &'static str, seed: u64, elects: boo
             times: Times::default(),
         });
         let clock: Box<dyn Fn() -> Timestamp + Send + Sync> = Box::new(server.clock());
-        let surroundings = Surroundings::new(clock, random.next());
-        let settings = Settings { version: "v1.0.0".into(), lease, surroundings, ..Settings::default() };
+        let clock = Clock::new(clock, random.next());
+        let settings = OperatorSettings { version: "v1.0.0".into(), lease, clock, ..OperatorSettings::default() };
         server.log(&process.to_string(), "starts");
-        let kubernetes = Kubernetes::over(client::client(&server, process));
+        let kubernetes = ApiServer::over(client::client(&server, process));
         tokio::select! {
             biased;
             () = server.crash(replica).notified() => server.log(&process.to_string(), "dies"),

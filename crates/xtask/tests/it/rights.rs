@@ -5,7 +5,7 @@ use std::{path::Path, process::Output};
 use advisor::{Verb, profiles};
 use api::virt_platform_config::Options;
 use devcluster::{Access, Cluster, Identity};
-use operator::{Kubernetes, draw_up};
+use operator::{ApiServer, make_plan};
 use serde_json::{Value, json};
 use testkit::eventually;
 use tokio::sync::OnceCell;
@@ -142,8 +142,8 @@ async fn the_roles_are_part_of_the_clusters_own() {
 /// Applies or deletes what a plan says, as the operator, with the verbs that the operator uses.
 async fn carry_out(access: &Access, profile: &str, options: Option<Value>) -> Vec<(String, Verb)> {
     let options: Option<Options> = options.map(|options| serde_json::from_value(options).unwrap());
-    let kubernetes = Kubernetes::new(access.config(&operator_account()).await.unwrap(), "test").unwrap();
-    let plan = draw_up(&kubernetes, profiles::find(profile).unwrap(), options.as_ref()).await.unwrap();
+    let kubernetes = ApiServer::new(access.config(&operator_account()).await.unwrap(), "test").unwrap();
+    let plan = make_plan(&kubernetes, profiles::find(profile).unwrap(), options.as_ref()).await.unwrap();
     let folder = tempfile::tempdir().unwrap();
     for planned in &plan.items {
         assert_eq!(planned.refusal, None, "{}", planned.item.name);

@@ -1,6 +1,6 @@
 //! A new version of the operator: adopted silently if it changes nothing, and offered to a person otherwise.
 
-use operator::Settings;
+use operator::OperatorSettings;
 use serde_json::{Value, json};
 
 use super::{DESCHEDULER, catch_up, interval, no_psi};
@@ -13,7 +13,8 @@ use testkit::{
 const UPGRADE: &str = "UpgradeAvailable";
 
 async fn version(platform: &Platform, version: &str) -> RunningOperator {
-    RunningOperator::start_with(platform, Settings { version: version.into(), ..Settings::default() }).await
+    RunningOperator::start_with(platform, OperatorSettings { version: version.into(), ..OperatorSettings::default() })
+        .await
 }
 
 /// The applied plan of version v0.0.1, which runs the descheduler every two minutes, where this version runs it every

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use advisor::access::NAMESPACE;
-use operator::{LeaseSettings, Settings};
+use operator::{LeaseSettings, OperatorSettings};
 use serde_json::json;
 
 use super::{DESCHEDULER, interval};
@@ -19,7 +19,8 @@ async fn every_request_of_the_operator_says_that_it_is_the_operators_and_of_whic
     let platform = Platform::shared().await;
     let mark = platform.mark().await;
     let lease = Some(LeaseSettings::new(NAMESPACE.to_owned()));
-    let operator = RunningOperator::start_with(&platform, Settings { lease, ..Settings::default() }).await;
+    let operator =
+        RunningOperator::start_with(&platform, OperatorSettings { lease, ..OperatorSettings::default() }).await;
     platform.complete(LOAD_AWARE, json!({}), &[PSI]).await;
     platform.patch("kubectl-edit", &interval(180)).await;
     let drifted = platform.until_phase(LOAD_AWARE, "Drifted").await;

@@ -6,7 +6,7 @@ use advisor::{
     access::{self, NAMESPACE},
     machine::Rhythm,
 };
-use operator::{LeaseSettings, Settings, election::Times};
+use operator::{LeaseSettings, OperatorSettings, election::Times};
 use serde_json::{Value, json};
 use testkit::{
     configs::{config, is_waiting_for_nodes, phase},
@@ -26,9 +26,9 @@ use crate::webhook::Gate;
 const MAGIC: &str = "memory-magic";
 
 /// Creates what the task needs, and returns the settings of the operator.
-pub(super) async fn prepare(platform: &Platform, task: &Task) -> Settings {
+pub(super) async fn prepare(platform: &Platform, task: &Task) -> OperatorSettings {
     let rhythm = Rhythm { prerequisites: Duration::from_millis(300), ..Rhythm::default() };
-    let mut settings = Settings { rhythm, ..Settings::default() };
+    let mut settings = OperatorSettings { rhythm, ..OperatorSettings::default() };
     match task {
         Task::Describe => {
             let mut older = config(LOAD_AWARE, json!({"action": "Ignore"}));

@@ -1,7 +1,4 @@
-//! A client whose requests leave at once and say what has sent them.
-//!
-//! The client that kube builds by itself leaves Nagle's algorithm on: a request on a connection whose last bytes are not
-//! acknowledged yet waits for that, and servers acknowledge after up to 40 ms. That is longer than most requests take.
+//! Clients whose requests name the component that sends them.
 
 use api::set_user_agent;
 use hyper_timeout::TimeoutConnector;
@@ -15,8 +12,16 @@ use kube::{
 };
 use tower::{BoxError, ServiceExt, util::option_layer};
 
-/// Connects as `config` says, and retries nothing. Through a proxy it is kube's own client. `component` is the part of the
-/// program that makes the requests.
+/// A client that repeats failed requests as kube's own client does.
+pub fn retrying_client(mut config: Config, component: &str) -> Result<Client> {
+    set_user_agent(&mut config.headers, component).map_err(kube::Error::HttpError)?;
+    Client::try_from(config)
+}
+
+/// A client that repeats no request, and sends each at once.
+///
+/// kube's own client leaves Nagle's algorithm on: a request waits until the previous bytes are acknowledged, up to 40 ms,
+/// which is longer than most requests take. Through a proxy it is used all the same.
 pub fn client(mut config: Config, component: &str) -> Result<Client> {
     set_user_agent(&mut config.headers, component).map_err(kube::Error::HttpError)?;
     config.default_retry = false;

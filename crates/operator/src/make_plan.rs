@@ -10,15 +10,15 @@ use api::virt_platform_config::Options;
 use futures::future::{join, try_join_all};
 use tokio::time::{Instant, sleep};
 
-use crate::{Class, Kubernetes, RequestError, fetch::fetch, preview::preview};
+use crate::{ApiServer, Class, RequestError, fetch::fetch, preview::preview};
 
-/// How long a kind that was just defined is waited for, in all, and how long between two attempts.
+/// How long to wait for a kind that was just defined, in all and between two attempts.
 const INITIALIZING: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(250);
 
 /// Why there is no plan.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum DrawUpError {
+pub enum PlanError {
     #[error(transparent)]
     InvalidOptions(#[from] InvalidOptions),
     /// Something that the plan needs is not installed; the text names it and says what to do.
@@ -28,89 +28,89 @@ pub enum DrawUpError {
     Request(#[from] RequestError),
 }
 
-impl DrawUpError {
+impl PlanError {
     pub fn reason(&self) -> &'static str {
         match self {
-            DrawUpError::InvalidOptions(error) => error.reason(),
-            DrawUpError::MissingPrerequisites(_) => "PrerequisiteFailed",
-            DrawUpError::Request(_) => "RequestFailed",
+            PlanError::InvalidOptions(error) => error.reason(),
+            PlanError::MissingPrerequisites(_) => "PrerequisiteFailed",
+            PlanError::Request(_) => "RequestFailed",
         }
     }
 }
 
-/// Draws up the plan and has the API server preview it. Writes nothing.
-pub async fn draw_up(
-    kubernetes: &Kubernetes,
+/// Makes the plan and has the API server preview it. Writes nothing.
+pub async fn make_plan(
+    api_server: &ApiServer,
     profile: &dyn Profile,
     options: Option<&Options>,
-) -> Result<Plan, DrawUpError> {
-    draw_up_from(kubernetes, profile, options, Facts::default(), None).await.plan
+) -> Result<Plan, PlanError> {
+    make_plan_from(api_server, profile, options, Facts::default(), None).await.plan
 }
 
-/// What came of it, and what was found out on the way, as far as it went.
-pub(crate) struct Drawn {
+/// A plan or the reason for having none, and the facts that were read for it.
+pub(crate) struct MadePlan {
     pub(crate) facts: Option<Facts>,
-    pub(crate) plan: Result<Plan, DrawUpError>,
+    pub(crate) plan: Result<Plan, PlanError>,
 }
 
-/// The plan that follows from what is known and what is asked for besides. If what is guessed to come of that does, it has
-/// been previewed by then.
-pub(crate) async fn draw_up_from(
-    kubernetes: &Kubernetes,
+/// Makes a plan from `known` and from what is read besides. `guess` are the facts that this is expected to give: they are
+/// previewed meanwhile, and the previews count if the guess was right.
+pub(crate) async fn make_plan_from(
+    api_server: &ApiServer,
     profile: &dyn Profile,
     options: Option<&Options>,
     mut known: Facts,
     mut guess: Option<Facts>,
-) -> Drawn {
+) -> MadePlan {
     let planner = match profile.resolve(options) {
         Ok(planner) => planner,
-        Err(error) => return Drawn { facts: None, plan: Err(error.into()) },
+        Err(error) => return MadePlan { facts: None, plan: Err(error.into()) },
     };
     let (mut attempt, start) = (1, Instant::now());
     loop {
-        let drawn = draw_up_once(kubernetes, profile, planner.as_ref(), known, guess).await;
-        match &drawn.plan {
-            // A target moved meanwhile. What is wanted of it may follow from what it was, so everything is looked at again.
-            Err(DrawUpError::Request(error)) if error.class == Class::Conflict && attempt < ATTEMPTS => attempt += 1,
-            Err(DrawUpError::Request(error))
+        let made = make_plan_once(api_server, profile, planner.as_ref(), known, guess).await;
+        match &made.plan {
+            // A target has changed meanwhile, and what the plan wants may depend on it. So everything is read again.
+            Err(PlanError::Request(error)) if error.class == Class::Conflict && attempt < ATTEMPTS => attempt += 1,
+            Err(PlanError::Request(error))
                 if error.class == Class::Initializing && start.elapsed() + PAUSE <= INITIALIZING =>
             {
                 sleep(PAUSE).await;
             }
-            _ => return drawn,
+            _ => return made,
         }
         (known, guess) = (Facts::default(), None);
     }
 }
 
-async fn draw_up_once(
-    kubernetes: &Kubernetes,
+async fn make_plan_once(
+    api_server: &ApiServer,
     profile: &dyn Profile,
     planner: &dyn Planner,
     known: Facts,
     guess: Option<Facts>,
-) -> Drawn {
-    let ahead = preview_ahead(kubernetes, profile.about(), planner, guess.as_ref());
-    let (facts, ahead) = join(fetch(kubernetes, planner, known), ahead).await;
+) -> MadePlan {
+    let ahead = preview_ahead(api_server, profile.about(), planner, guess.as_ref());
+    let (facts, ahead) = join(fetch(api_server, planner, known), ahead).await;
     let facts = match facts {
         Ok(facts) => facts,
-        Err(error) => return Drawn { facts: None, plan: Err(error.into()) },
+        Err(error) => return MadePlan { facts: None, plan: Err(error.into()) },
     };
     if let Some(missing) = profile::missing(&planner.requirements(&facts), &facts) {
-        return Drawn { facts: Some(facts), plan: Err(DrawUpError::MissingPrerequisites(missing)) };
+        return MadePlan { facts: Some(facts), plan: Err(PlanError::MissingPrerequisites(missing)) };
     }
     let draft = planner.plan(&facts);
     let previews = match ahead.filter(|_| guess.as_ref() == Some(&facts)) {
         Some(previews) => Ok(previews),
-        None => preview_all(kubernetes, profile.about(), &draft, &facts).await,
+        None => preview_all(api_server, profile.about(), &draft, &facts).await,
     };
     let plan = previews.map(|previews| Plan::assemble(profile.about(), draft, previews, facts.clone()));
-    Drawn { facts: Some(facts), plan: plan.map_err(DrawUpError::from) }
+    MadePlan { facts: Some(facts), plan: plan.map_err(PlanError::from) }
 }
 
-/// Previews what would be planned if nothing has changed since it was last looked at. Whether it has is for others to find out.
+/// Previews the plan that follows from the guessed facts, if they are complete.
 async fn preview_ahead(
-    kubernetes: &Kubernetes,
+    api_server: &ApiServer,
     about: &About,
     planner: &dyn Planner,
     guess: Option<&Facts>,
@@ -120,14 +120,14 @@ async fn preview_ahead(
             && profile::missing(&planner.requirements(facts), facts).is_none()
     };
     let facts = guess.filter(is_complete)?;
-    preview_all(kubernetes, about, &planner.plan(facts), facts).await.ok()
+    preview_all(api_server, about, &planner.plan(facts), facts).await.ok()
 }
 
 async fn preview_all(
-    kubernetes: &Kubernetes,
+    api_server: &ApiServer,
     about: &About,
     draft: &Draft,
     facts: &Facts,
 ) -> Result<Vec<Preview>, RequestError> {
-    try_join_all(draft.intents.iter().map(|intent| preview(kubernetes, about, intent, facts))).await
+    try_join_all(draft.intents.iter().map(|intent| preview(api_server, about, intent, facts))).await
 }

@@ -1,19 +1,14 @@
-//! What an unhappy answer of the API server means. The one place where errors are told apart.
+//! Errors of the API server by class. This is the one place where they are told apart.
 //!
-//! By HTTP code first: kube's own helpers look at the reason, which proxies, webhooks and missing kinds do not set. Codes
-//! alone do not do either; the exceptions are below, each with the words it is known by.
+//! The HTTP code decides first: kube's own helpers look at the reason, which proxies, webhooks and missing kinds do not set.
+//! Where a code has several meanings, the message decides.
 
 use std::time::Duration;
 
-use advisor::Refusal;
 use api::virt_platform_config::TakeOver;
 use kube::core::Status;
 
-/// What to do when the API server says that the operator may not do something. What exactly, its message tells.
-pub(crate) const LACKS_RIGHT: &str = ". The operator lacks a right that it is installed with: apply its roles again \
-                                      (config/rbac, part of dist/install.yaml). It goes on by itself when it has the right";
-
-/// A request that did not get the answer it hoped for.
+/// A request that failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{doing}: {message}")]
 pub struct RequestError {
@@ -21,7 +16,7 @@ pub struct RequestError {
     pub doing: String,
     pub message: String,
     pub class: Class,
-    /// How long the API server asked us to wait.
+    /// How long the API server asks its clients to wait.
     pub retry_after: Option<Duration>,
 }
 
@@ -45,21 +40,33 @@ pub enum Class {
     WebhookDenied,
     /// An admission webhook cannot be asked without side effects.
     DryRunUnsupported,
-    /// We lack the right.
+    /// The sender lacks the right.
     Forbidden,
-    /// We are not known: a token that expired, a certificate of another cluster.
+    /// The sender is not known: its token has expired, or its certificate belongs to another cluster.
     Unauthenticated,
-    /// Too many requests, or a server that is going or coming. Try again later.
+    /// The server is overloaded, starting or stopping. Try again later.
     Busy,
     /// The kind was defined a moment ago, and the API server is about to serve it.
     Initializing,
-    /// No answer, or half of one. What was written may have been written.
+    /// The answer was lost or incomplete. A write may have succeeded.
     Unknown,
-    /// Anything else that will not go away by itself.
+    /// Anything else that does not pass by itself.
     Other,
 }
 
 impl Class {
+    pub fn of(error: &kube::Error) -> Self {
+        match error {
+            kube::Error::Api(status) => classify(status),
+            _ => Class::Unknown,
+        }
+    }
+
+    /// Whether there is no such object, for whatever reason.
+    pub fn is_absent(&self) -> bool {
+        matches!(self, Class::NotFound | Class::KindMissing | Class::NamespaceMissing(_))
+    }
+
     /// Whether the same request may succeed later without anybody changing anything.
     pub fn is_transient(&self) -> bool {
         matches!(self, Class::Busy | Class::Initializing | Class::Unknown | Class::Conflict)
@@ -67,7 +74,7 @@ impl Class {
 }
 
 impl RequestError {
-    pub(crate) fn new(doing: String, error: &kube::Error) -> Self {
+    pub fn new(doing: String, error: &kube::Error) -> Self {
         match error {
             kube::Error::Api(status) => {
                 let seconds = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
@@ -78,46 +85,13 @@ impl RequestError {
         }
     }
 
-    pub(crate) fn timed_out(doing: String, seconds: u64) -> Self {
+    pub fn timed_out(doing: String, seconds: u64) -> Self {
         RequestError::other(doing, format!("no answer within {seconds} s"), Class::Unknown)
     }
 
     /// An error that is not from the API server itself.
-    pub(crate) fn other(doing: String, message: String, class: Class) -> Self {
+    pub fn other(doing: String, message: String, class: Class) -> Self {
         RequestError { doing, message, class, retry_after: None }
-    }
-
-    /// What went wrong, in words, if it will not pass by itself; otherwise the error, to try again.
-    pub(crate) fn lasting(self) -> Result<String, Self> {
-        match self.class {
-            Class::Busy
-            | Class::Initializing
-            | Class::Unknown
-            | Class::Conflict
-            | Class::Unauthenticated
-            | Class::NotFound
-            | Class::KindMissing => Err(self),
-            _ => Ok(format!("{self}{}", self.advice())),
-        }
-    }
-
-    /// What to do about it, if it is clear.
-    pub(crate) fn advice(&self) -> &'static str {
-        if self.class == Class::Forbidden { LACKS_RIGHT } else { "" }
-    }
-
-    /// The error as something that a plan can show, if it is about the change itself and not about the moment.
-    pub(crate) fn refusal(&self, target: String) -> Option<Refusal> {
-        let message = self.message.clone();
-        Some(match &self.class {
-            Class::NamespaceMissing(namespace) => Refusal::NamespaceMissing { target, namespace: namespace.clone() },
-            Class::WebhookDenied => Refusal::Webhook { target, message },
-            Class::DryRunUnsupported => Refusal::NoDryRun { target, message },
-            Class::UnknownField => Refusal::UnknownField { target, message },
-            Class::Invalid => Refusal::Invalid { target, message },
-            Class::Forbidden => Refusal::Forbidden { target, message },
-            _ => return None,
-        })
     }
 }
 
@@ -136,8 +110,8 @@ fn classify(status: &Status) -> Class {
     if message.contains("does not support dry run") {
         return Class::DryRunUnsupported;
     }
-    // All that a JSON patch says when a test of its own failed: the object is another version than the one compared. What is
-    // against the rules is named.
+    // The only message of a JSON patch whose `test` operation failed: the object has another version than the one compared.
+    // Any other violation names its field.
     if status.code == 422 && message == "the server rejected our request due to an error in our request" {
         return Class::Conflict;
     }
@@ -275,28 +249,6 @@ mod tests {
         for (case, status, expected) in cases {
             assert_eq!(class(status), expected, "{case}");
         }
-    }
-
-    /// W20: only what a person has to do something about ends a plan.
-    #[test]
-    fn what_may_pass_by_itself_is_tried_again_and_never_final() {
-        let is_final = |status: Value| {
-            let error = kube::Error::Api(Box::new(serde_json::from_value(status).unwrap()));
-            RequestError::new("reading".into(), &error).lasting().is_ok()
-        };
-        for code in [401, 404, 408, 409, 429, 500, 502, 503, 504] {
-            assert!(!is_final(json!({"code": code})), "{code}");
-        }
-        for code in [400, 403, 422] {
-            assert!(is_final(json!({"code": code})), "{code}");
-        }
-        assert!(
-            !is_final(json!({"code": 429, "message": "storage is (re)initializing"})),
-            "a kind that was just defined"
-        );
-        assert!(RequestError::timed_out("reading".into(), 10).lasting().is_err(), "no answer");
-        let cut = kube::Error::Service("connection reset by peer".into());
-        assert!(RequestError::new("reading".into(), &cut).lasting().is_err(), "half an answer");
     }
 
     /// W35: who owns what would be taken over.

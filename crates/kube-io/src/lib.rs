@@ -1,0 +1,17 @@
+//! Everything that talks to the API server shares this crate: clients, requests with a deadline, errors by class, backoff,
+//! and watches that survive every fault. The crate knows nothing about plans or about the lab.
+
+mod api_server;
+mod backoff;
+mod clock;
+pub mod connect;
+mod error;
+mod relist;
+mod watch;
+
+pub use api_server::ApiServer;
+pub use backoff::{Backoff, BackoffPolicy, KeyedBackoff};
+pub use clock::Clock;
+pub use error::{Class, RequestError};
+pub use relist::{Change, ObjectKey};
+pub use watch::{ResilientWatch, WatchEvent, forward};

@@ -1,0 +1,272 @@
+//! The reconciler of one configuration: it waits for changes, and sends what a [`Session`] asks for until that is done.
+
+use std::{sync::Arc, time::Duration};
+
+use advisor::{
+    Facts, Plan, Profile, Query, Refusal,
+    machine::{NoPlan, Rhythm},
+    session::{Ask, Reply, Session, Setting},
+    writing::{Do, Said, Writing},
+};
+use api::{
+    VirtPlatformConfig,
+    virt_platform_config::{Operation, Phase},
+};
+use futures::{FutureExt, future::BoxFuture};
+use kube_io::{Backoff, BackoffPolicy};
+use tokio::time::{Instant, sleep_until};
+use tracing::{debug, warn};
+
+use crate::{
+    ApiServer, Class, Clock, PlanError, RequestError, advertise, configs,
+    fetch::fetch,
+    known_state::KnownState,
+    make_plan::{MadePlan, make_plan_from},
+    plan_ahead::PlanAhead,
+    refusal,
+    reporter::Reporter,
+    watches::Watches,
+    work_queue::WorkQueue,
+    write,
+};
+
+/// After so many failures in a row an Event reports them.
+const REPORTED_FAILURES: usize = 4;
+
+/// The wait for a kind whose definition has just changed.
+const SETTLING_RETRY: Duration = Duration::from_secs(1);
+
+pub(crate) struct Reconciler {
+    /// The position of its queue among those of all reconcilers.
+    pub(crate) position: usize,
+    pub(crate) profile: &'static dyn Profile,
+    pub(crate) api_server: ApiServer,
+    pub(crate) reporter: Reporter,
+    pub(crate) queue: Arc<WorkQueue>,
+    pub(crate) watches: Arc<Watches>,
+    pub(crate) version: String,
+    pub(crate) epoch: Option<i64>,
+    pub(crate) rhythm: Rhythm,
+    pub(crate) clock: Clock,
+    pub(crate) known: KnownState,
+    /// Failures in a row.
+    pub(crate) failures: usize,
+}
+
+impl Reconciler {
+    pub(crate) async fn run(mut self) {
+        let mut backoff = Backoff::new(BackoffPolicy::REQUESTS, self.clock.clone());
+        let mut due: Option<Instant> = None;
+        loop {
+            let timer = async {
+                match due {
+                    Some(due) => sleep_until(due).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                // Changes first: a reconciliation that is due anyway starts from the newest observations.
+                biased;
+                () = self.queue.changed() => {
+                    let has_changed = self.known.merge(self.queue.take());
+                    self.report_forbidden();
+                    if !has_changed {
+                        continue;
+                    }
+                }
+                () = timer => {
+                    if self.failures == 0 {
+                        self.known.facts.forget_all();
+                    }
+                }
+            }
+            due = match self.reconcile().await {
+                Ok(rest) => {
+                    backoff.reset();
+                    self.failures = 0;
+                    rest.map(|rest| Instant::now() + self.wait(rest))
+                }
+                Err(error) => {
+                    let wait = backoff.failed().max(error.retry_after.unwrap_or_default());
+                    self.failed(&error, wait);
+                    Some(Instant::now() + wait)
+                }
+            };
+            self.watches.subscribe(self.position, &self.known.watched_queries());
+        }
+    }
+
+    fn name(&self) -> &'static str {
+        self.profile.about().name
+    }
+
+    /// The wait until the next reconciliation, jittered if it is a regular one, and short while a kind is settling.
+    fn wait(&self, rest: Duration) -> Duration {
+        if rest == self.rhythm.prerequisites && self.known.is_settling() {
+            return SETTLING_RETRY.min(rest);
+        }
+        let is_regular = rest == self.rhythm.prerequisites || rest == self.rhythm.recheck;
+        if is_regular { self.clock.jittered(rest) } else { rest }
+    }
+
+    fn failed(&mut self, error: &RequestError, wait: Duration) {
+        warn!(config = self.name(), %error, retry_in = ?wait, "could not go on");
+        self.failures += 1;
+        if self.failures == REPORTED_FAILURES
+            && let Some(config) = &self.known.config
+        {
+            self.reporter.failing(config, error);
+        }
+        // The object went away between the read and this request, so what was read no longer holds.
+        if matches!(error.class, Class::KindMissing | Class::NotFound) {
+            self.known.facts.forget_all();
+        }
+    }
+
+    fn report_forbidden(&mut self) {
+        let Some(config) = self.known.config.clone() else { return };
+        for (query, message) in self.known.take_forbidden() {
+            self.reporter.forbidden(&config, &query, &message);
+        }
+    }
+
+    /// Returns how long to wait for the next reconciliation, if nothing changes before.
+    async fn reconcile(&mut self) -> Result<Option<Duration>, RequestError> {
+        let about = self.profile.about();
+        let Some(config) = self.known.config.clone() else {
+            self.known.facts.forget_all();
+            if about.advertised && self.known.is_synced {
+                advertise::offer(&self.api_server, about).await?;
+            }
+            return Ok(None);
+        };
+        if about.advertised {
+            advertise::refresh(&self.api_server, about, &config).await?;
+        }
+        self.run_session((*config).clone()).await
+    }
+
+    async fn run_session(&mut self, config: VirtPlatformConfig) -> Result<Option<Duration>, RequestError> {
+        let version = self.version.clone();
+        let setting = Setting { profile: self.profile, version: &version, epoch: self.epoch, rhythm: self.rhythm };
+        let mut session = Session::new(config);
+        let mut ask = session.begin(&setting, self.clock.now());
+        let mut ahead: Option<PlanAhead> = None;
+        loop {
+            let reply = match ask {
+                Ask::Rest(rest) => return Ok(rest),
+                Ask::Later(why) => return Err(self.error(why.to_owned())),
+                Ask::Record(new) => {
+                    if session.draws_up_next(&new) && ahead.is_none() {
+                        ahead = Some(PlanAhead::start(self.make_plan(Some(&new), None)));
+                    }
+                    PlanAhead::during(ahead.as_mut(), self.record(session.config(), &new)).await?
+                }
+                Ask::Reread => {
+                    ahead = None;
+                    Reply::Config(Some(Box::new(configs::read(&self.api_server, self.name()).await?)))
+                }
+                Ask::Look => Reply::Saw(self.fetch(session.config()).await?),
+                Ask::DrawUp { seen } => {
+                    let made = match ahead.take().filter(|_| seen.is_none()) {
+                        Some(ahead) => ahead.finish().await,
+                        None => None,
+                    };
+                    let made = match made {
+                        Some(made) => made,
+                        None => self.make_plan(session.config(), seen).await,
+                    };
+                    Reply::Drew(Box::new(self.made_plan(made)?))
+                }
+                Ask::Write(request) => self.write(session.writing(), request).await?,
+            };
+            ask = session.next(&setting, self.clock.now(), reply);
+            self.known.config = session.config().cloned().map(Arc::new);
+        }
+    }
+
+    fn error(&self, message: String) -> RequestError {
+        RequestError::other(format!("attending to VirtPlatformConfig {}", self.name()), message, Class::Other)
+    }
+
+    async fn record(&self, old: Option<&VirtPlatformConfig>, new: &VirtPlatformConfig) -> Result<Reply, RequestError> {
+        match configs::record(&self.api_server, self.name(), new).await {
+            Ok(stored) => {
+                self.reporter.recorded(old, new);
+                Ok(Reply::Recorded(Box::new(stored)))
+            }
+            Err(error) if matches!(error.class, Class::Conflict | Class::Unknown) => Ok(Reply::NotRecorded),
+            Err(error) if error.class == Class::NotFound => Ok(Reply::Config(None)),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn fetch(&mut self, config: Option<&VirtPlatformConfig>) -> Result<Facts, RequestError> {
+        let options = config.and_then(|config| config.spec.options.as_ref());
+        let Ok(planner) = self.profile.resolve(options) else { return Ok(Facts::default()) };
+        let facts = fetch(&self.api_server, planner.as_ref(), self.known.facts.facts().clone()).await?;
+        self.known.facts.replace(facts.clone());
+        Ok(facts)
+    }
+
+    /// Makes a plan from `facts`, or else from what the cluster says now. Only lists that a watch keeps are not read again.
+    fn make_plan(&self, config: Option<&VirtPlatformConfig>, facts: Option<Facts>) -> BoxFuture<'static, MadePlan> {
+        let (api_server, profile) = (self.api_server.clone(), self.profile);
+        let options = config.and_then(|config| config.spec.options.clone());
+        let guess = facts.is_none().then(|| self.known.facts.facts().clone());
+        let known = facts.unwrap_or_else(|| self.known.current_facts(&self.queue));
+        async move { make_plan_from(&api_server, profile, options.as_ref(), known, guess).await }.boxed()
+    }
+
+    /// Tells a plan, or a lasting reason for having none, from errors that may pass.
+    fn made_plan(&mut self, made: MadePlan) -> Result<Result<Plan, NoPlan>, RequestError> {
+        if let Some(facts) = made.facts {
+            self.known.facts.replace(facts);
+        }
+        match made.plan {
+            Ok(plan) => match forbidden(&plan).filter(|_| self.doubts_refusals()) {
+                Some(refusal) => Err(self.error(refusal)),
+                None => Ok(Ok(plan)),
+            },
+            Err(PlanError::MissingPrerequisites(missing)) => Ok(Err(NoPlan::Missing(missing))),
+            Err(PlanError::InvalidOptions(error)) => Ok(Err(error.into())),
+            Err(PlanError::Request(error)) => self.no_plan(error).map(Err),
+        }
+    }
+
+    /// An API server that is just starting does not know any roles yet, and refuses everything for a moment.
+    fn doubts_refusals(&self) -> bool {
+        let status = self.known.config.as_ref().and_then(|config| config.status.as_ref());
+        let is_waiting = status.and_then(|status| status.phase) == Some(Phase::PrerequisiteFailed);
+        !is_waiting && self.failures < REPORTED_FAILURES - 1
+    }
+
+    fn no_plan(&self, error: RequestError) -> Result<NoPlan, RequestError> {
+        let lacks_right = error.class == Class::Forbidden;
+        if lacks_right && self.doubts_refusals() {
+            return Err(error);
+        }
+        let why = refusal::lasting(error)?;
+        Ok(if lacks_right { NoPlan::Missing(why) } else { NoPlan::Impossible(why) })
+    }
+
+    async fn write(&mut self, writing: Option<&Writing>, request: Do) -> Result<Reply, RequestError> {
+        let Some(writing) = writing else { return Err(self.error("there is nothing to write".into())) };
+        let planned = writing.planned();
+        debug!(config = self.name(), item = planned.item.name, target = %planned.target, ?request, "writing");
+        let query = Query::Object(planned.target.clone());
+        self.known.facts.forget(&query);
+        let said = write::send(&self.api_server, planned, request).await?;
+        if let Said::Object(object) = &said
+            && planned.item.operation == Operation::Apply
+        {
+            self.known.facts.insert(query, planned.version, (**object).clone());
+        }
+        Ok(Reply::Target(said))
+    }
+}
+
+/// The first change of a plan that the operator has no right to make.
+fn forbidden(plan: &Plan) -> Option<String> {
+    plan.refusals().find(|refusal| matches!(refusal, Refusal::Forbidden { .. })).map(ToString::to_string)
+}
