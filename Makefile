@@ -3,10 +3,17 @@
 .DEFAULT_GOAL := help
 SHELL := /bin/bash
 CARGO ?= cargo
-XTASK := $(CARGO) run --quiet --locked --package xtask --
+# Not quiet: a first build takes minutes, and cargo says how far it is.
+XTASK := $(CARGO) run --locked --package xtask --
+# Where cargo puts programs.
+BUILT := $(or $(CARGO_TARGET_DIR),target)/debug
 
-# What the tests run. Nothing else is built for them.
-TEST_TOOLS := etcd kube-apiserver kubectl kube-scheduler kube-controller-manager kwok descheduler prometheus
+# The third-party programs that the demo and the tests run. Nothing else is built for them.
+DEMO_TOOLS := etcd kube-apiserver kubectl
+TEST_TOOLS := $(DEMO_TOOLS) kube-scheduler kube-controller-manager kwok descheduler prometheus
+
+# Says at once what is missing on this machine. Times that are announced below are of two cores.
+PREREQUISITES := @CARGO='$(CARGO)' tools/check-prerequisites
 
 .PHONY: help
 help: ## List the targets
@@ -16,12 +23,17 @@ help: ## List the targets
 
 .PHONY: demo
 demo: ## Start a control plane, show the product on it, stay up until Ctrl-C
-	@$(CARGO) build --quiet --locked --package cli --package xtask
-	@$(XTASK) demo
+	$(PREREQUISITES) --space 4 $(DEMO_TOOLS)
+	@echo "== 1 of 3: build this project (8 minutes the first time, seconds later)"
+	@$(CARGO) build --locked --package cli --package xtask
+	@echo "== 2 of 3: build the Kubernetes programs that are missing (8 minutes the first time, nothing later)"
+	@$(BUILT)/xtask tools $(DEMO_TOOLS)
+	@echo "== 3 of 3: the demo"
+	@$(BUILT)/xtask demo
 
 .PHONY: run
 run: ## Run the operator here, against the cluster of your kubeconfig (ARGS="--help": its options)
-	@$(CARGO) run --quiet --locked --package cli --bin virt-advisor -- operator $(ARGS)
+	@$(CARGO) run --locked --package cli --bin virt-advisor -- operator $(ARGS)
 
 .PHONY: cluster
 cluster: ## Start a control plane to play with (FULL=1: with scheduler, controllers, KWOK, Prometheus, descheduler)
@@ -64,17 +76,31 @@ kind-delete: ## End what dev-setup started (OWN=1: just our own control plane)
 	@$(XTASK) dev-teardown $(if $(OWN),--own) $(if $(DEV_FOLDER),--folder '$(DEV_FOLDER)')
 dev-teardown: kind-delete ## The same under another name
 
-.PHONY: test
-test: ## Run everything: format, lints, unit and API-server tests
-	@echo "== format"
+.PHONY: check
+check: ## Run what needs no API server, between edits: format, lints, unit tests (two minutes once built)
+	$(PREREQUISITES) --lints --space 8
+	@echo "== 1 of 3: format"
 	@$(CARGO) fmt --all --check
-	@echo "== lints"
+	@echo "== 2 of 3: lints"
 	@$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
-	@echo "== third-party programs"
-	@$(XTASK) tools $(TEST_TOOLS)
-	@echo "== examples in the documentation"
+	@echo "== 3 of 3: tests without an API server"
+	@$(CARGO) test --workspace --locked --lib --bins
+	@$(CARGO) test --locked --package advisor --package sim --test it
+
+.PHONY: test
+test: ## Run everything: format, lints, unit and API-server tests (half an hour once built)
+	$(PREREQUISITES) --lints --space 12 $(TEST_TOOLS)
+	@echo "== 1 of 6: format"
+	@$(CARGO) fmt --all --check
+	@echo "== 2 of 6: lints (6 minutes the first time)"
+	@$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	@echo "== 3 of 6: build the tests (15 minutes the first time)"
+	@$(CARGO) test --workspace --locked --lib --bins --tests --no-run
+	@echo "== 4 of 6: build the third-party programs that are missing (16 minutes the first time, nothing later)"
+	@$(BUILT)/xtask tools $(TEST_TOOLS)
+	@echo "== 5 of 6: examples in the documentation (1 minute)"
 	@$(CARGO) test --workspace --locked --doc
-	@echo "== unit and API-server tests"
+	@echo "== 6 of 6: unit and API-server tests (half an hour)"
 	@$(CARGO) test --workspace --locked --lib --bins --tests
 
 .PHONY: test-e2e
@@ -136,11 +162,11 @@ bench-cluster: ## Measure start-up time and memory of the control plane
 
 .PHONY: bench-operator
 bench-operator: ## Measure what the operator costs: waiting time, requests, memory (optimized build)
-	@$(CARGO) run --quiet --locked --release --package xtask -- bench-operator
+	@$(CARGO) run --locked --release --package xtask -- bench-operator
 
 .PHONY: bench-plan
 bench-plan: ## Measure what a plan costs, as a ratio to the API calls it cannot avoid (optimized build)
-	@$(CARGO) run --quiet --locked --release --package xtask -- bench-plan
+	@$(CARGO) run --locked --release --package xtask -- bench-plan
 
 .PHONY: bench-lab
 bench-lab: ## Measure the lab's parts: VM controller, exporter, rules in Prometheus (optimized build)

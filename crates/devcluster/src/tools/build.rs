@@ -10,16 +10,17 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Program, say};
+use super::{Program, estimate, say};
 use crate::{
     error::{Context, Error, Result},
     leash,
 };
 
 const PROGRESS_EVERY: Duration = Duration::from_secs(15);
+const LOCK_POLL: Duration = Duration::from_millis(100);
 
-/// Builds `program` unless somebody else has done so by the time we hold the family's lock.
-pub(super) fn build(program: Program, path: &Path, position: &str) -> Result<PathBuf> {
+/// Builds `program`, the `number`th of the `missing` ones, unless another process has built it before we hold the lock.
+pub(super) fn build(program: Program, path: &Path, number: usize, missing: &[Program]) -> Result<PathBuf> {
     let go = find_go(program)?;
     let folder = path.parent().unwrap_or(path);
     fs::create_dir_all(folder).context(|| format!("creating the cache folder {}", folder.display()))?;
@@ -40,27 +41,38 @@ pub(super) fn build(program: Program, path: &Path, position: &str) -> Result<Pat
     prepare().context(|| format!("preparing the build in {}", aside.display()))?;
 
     let (name, version) = (program.name(), program.version());
-    say(format_args!("building {name} {version} ({position})"));
+    let position = format!("{number} of {}", missing.len());
+    say(format_args!("building {name} {version} ({position}): about {}", duration(program.build_time())));
     let start = Instant::now();
-    go_build(program, &go, &aside)?;
+    go_build(program, &go, &aside, &position)?;
     fs::rename(aside.join(name), path).context(|| format!("moving {name} to {}", path.display()))?;
     let _ = fs::remove_dir_all(&aside);
-    say(format_args!("built {name} {version} in {}", duration(start.elapsed())));
+    let left = match missing.get(number..).unwrap_or_default() {
+        [] => String::new(),
+        left => format!("; about {} for the other {}", duration(estimate(left)), left.len()),
+    };
+    say(format_args!("built {name} {version} ({position}) in {}{left}", duration(start.elapsed())));
     Ok(path.to_owned())
 }
 
 fn lock(path: &Path, program: Program) -> Result<File> {
-    let lock = || -> io::Result<File> {
+    let start = Instant::now();
+    let mut last_said = None;
+    let mut lock = || -> io::Result<File> {
         let file = File::create(path)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                say(format_args!("waiting for another build of {}", program.family().name()));
-                file.lock()?;
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(file),
+                Err(TryLockError::WouldBlock) => {}
+                Err(TryLockError::Error(error)) => return Err(error),
             }
-            Err(TryLockError::Error(error)) => return Err(error),
+            if last_said.is_none_or(|said: Instant| said.elapsed() >= PROGRESS_EVERY) {
+                last_said = Some(Instant::now());
+                let family = program.family().name();
+                say(format_args!("waiting for another build of {family}, {}", duration(start.elapsed())));
+            }
+            thread::sleep(LOCK_POLL);
         }
-        Ok(file)
     };
     lock().context(|| format!("locking {}", path.display()))
 }
@@ -78,7 +90,7 @@ fn find_go(program: Program) -> Result<PathBuf> {
 }
 
 /// Runs the compiler. With `-v` it names each package that it compiles: the count is our progress, the rest its errors.
-fn go_build(program: Program, go: &Path, folder: &Path) -> Result<()> {
+fn go_build(program: Program, go: &Path, folder: &Path, position: &str) -> Result<()> {
     let mut args = vec!["build".to_owned(), "-v".into(), "-o".into(), program.name().into()];
     args.extend(program.family().build_flags());
     args.push(program.package());
@@ -103,10 +115,10 @@ fn go_build(program: Program, go: &Path, folder: &Path) -> Result<()> {
 
     let start = Instant::now();
     let mut last_said = start;
-    let (mut packages, mut output) = (0, Vec::new());
+    let (mut downloads, mut packages, mut output) = (0, 0, Vec::new());
     loop {
         match lines.recv_timeout(PROGRESS_EVERY) {
-            Ok(line) if line.starts_with("go: downloading") => {}
+            Ok(line) if line.starts_with("go: downloading") => downloads += 1,
             Ok(line) if is_package(&line) => packages += 1,
             Ok(line) => output.push(line),
             Err(RecvTimeoutError::Timeout) => {}
@@ -114,8 +126,12 @@ fn go_build(program: Program, go: &Path, folder: &Path) -> Result<()> {
         }
         if last_said.elapsed() >= PROGRESS_EVERY {
             last_said = Instant::now();
-            let elapsed = duration(start.elapsed());
-            say(format_args!("  {}: {packages} packages compiled, {elapsed}", program.name()));
+            let done = match packages {
+                0 => format!("{downloads} modules downloaded"),
+                _ => format!("{packages} packages compiled"),
+            };
+            let (elapsed, whole) = (duration(start.elapsed()), duration(program.build_time()));
+            say(format_args!("  {} ({position}): {done}, {elapsed} of about {whole}", program.name()));
         }
     }
     if let Some(reader) = reader {
@@ -133,9 +149,10 @@ fn is_package(line: &str) -> bool {
     !line.is_empty() && !line.starts_with('#') && !line.contains([' ', ':', '\t'])
 }
 
-fn duration(duration: Duration) -> String {
+pub(super) fn duration(duration: Duration) -> String {
     match duration.as_secs() {
         seconds @ 0..60 => format!("{seconds} s"),
+        seconds if seconds % 60 == 0 => format!("{} min", seconds / 60),
         seconds => format!("{} min {} s", seconds / 60, seconds % 60),
     }
 }

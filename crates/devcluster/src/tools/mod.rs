@@ -10,6 +10,7 @@ use std::{
     env, io,
     io::Write,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 pub use program::Program;
@@ -24,22 +25,32 @@ pub fn ensure(program: Program) -> Result<PathBuf> {
 /// The paths of `programs`, in their order. What is missing is built, with progress on standard error.
 pub fn ensure_all(programs: &[Program]) -> Result<Vec<PathBuf>> {
     let found = programs.iter().map(|&program| find(program)).collect::<Result<Vec<_>>>()?;
-    let missing = found.iter().filter(|path| path.is_none()).count();
-    if missing > 0 {
+    let missing: Vec<Program> =
+        programs.iter().zip(&found).filter(|(_, path)| path.is_none()).map(|(&program, _)| program).collect();
+    if !missing.is_empty() {
+        let names: Vec<_> = missing.iter().map(|program| program.name()).collect();
         say(format_args!(
-            "{missing} of {} programs are not built yet; this happens once and takes minutes",
-            programs.len()
+            "{} of {} programs are not built yet: {}; this happens once and takes about {} on two cores",
+            missing.len(),
+            programs.len(),
+            names.join(", "),
+            build::duration(estimate(&missing))
         ));
     }
-    let mut position = 0;
+    let mut number = 0;
     let build = |(&program, found): (&Program, Option<PathBuf>)| match found {
         Some(path) => Ok(path),
         None => {
-            position += 1;
-            build::build(program, &cache_path(program), &format!("{position} of {missing}"))
+            number += 1;
+            build::build(program, &cache_path(program), number, &missing)
         }
     };
     programs.iter().zip(found).map(build).collect()
+}
+
+/// How long it takes to build `programs` one after the other.
+fn estimate(programs: &[Program]) -> Duration {
+    programs.iter().map(|program| program.build_time()).sum()
 }
 
 /// Where `program` is, if it need not be built.

@@ -2,6 +2,8 @@
 //!
 //! The module files are part of this crate, so a binary built from it can build the programs anywhere Go is.
 
+use std::time::Duration;
+
 use sha2::{Digest, Sha256};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -55,6 +57,18 @@ impl Program {
 
     pub fn version(self) -> &'static str {
         self.family().version()
+    }
+
+    /// How long a build takes on two cores, if the programs before it in `ALL` are built already.
+    pub(super) fn build_time(self) -> Duration {
+        Duration::from_secs(match self {
+            Program::Etcd | Program::KubeControllerManager | Program::Promtool => 60,
+            Program::KubeApiserver => 360,
+            Program::Kubectl | Program::KubeScheduler => 30,
+            Program::Kwok => 90,
+            Program::Descheduler => 150,
+            Program::Prometheus => 180,
+        })
     }
 
     pub(super) fn package(self) -> String {

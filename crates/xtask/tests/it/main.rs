@@ -8,5 +8,6 @@ mod demo;
 mod dev;
 mod image;
 mod installation;
+mod prerequisites;
 mod rights;
 mod tools;

@@ -95,6 +95,29 @@ fn builds_that_race_build_once_and_a_later_call_builds_nothing() {
 }
 
 #[test]
+fn a_build_says_which_of_how_many_it_is_and_about_how_long_it_takes() {
+    let (cache, go) = (tempfile::tempdir().unwrap(), folder_with("go", SLOW_GO));
+    let builds = cache.path().join("builds");
+    let path = format!("{}:{}", go.path().display(), std::env::var("PATH").unwrap());
+    let environment = [("VIRT_ADVISOR_CACHE", cache.path()), ("BUILDS", &builds), ("PATH", Path::new(&path))];
+    let said = text(&tools(&["etcd", "kube-apiserver", "kubectl"], &environment).stderr);
+    let told: Vec<&str> = said.lines().map(|line| line.trim_start_matches("tools: ")).collect();
+    let parts = [
+        ["3 of 3 programs are not built yet: etcd, kube-apiserver, kubectl;", "takes about 7 min 30 s on two cores"],
+        ["building etcd v", "(1 of 3): about 1 min"],
+        ["built etcd v", "; about 6 min 30 s for the other 2"],
+        ["building kube-apiserver v", "(2 of 3): about 6 min"],
+        ["built kube-apiserver v", "; about 30 s for the other 1"],
+        ["building kubectl v", "(3 of 3): about 30 s"],
+        ["built kubectl v", "(3 of 3) in "],
+    ];
+    assert_eq!(told.len(), parts.len(), "{said}");
+    for (line, [beginning, rest]) in told.iter().zip(parts) {
+        assert!(line.starts_with(beginning) && line.contains(rest), "{beginning:?} and {rest:?} are not in {line:?}");
+    }
+}
+
+#[test]
 fn a_failed_build_shows_what_the_compiler_said() {
     let (cache, go) = (
         tempfile::tempdir().unwrap(),
