@@ -2,12 +2,13 @@
 
 use anyhow::Context;
 
-use crate::weaknesses;
+use crate::{picture, weaknesses};
 
 pub(crate) fn run() -> anyhow::Result<()> {
     let lessons = weaknesses::pages(&crate::root())?;
     let files = api::crd::files().into_iter().chain([advisor::machine::table::page()]).chain(lessons);
     let files = files.chain(advisor::access::files()).chain(lab::manifests::files());
+    let files = files.chain([picture::file(&crate::root())?]);
     for (path, text) in files {
         let file = crate::root().join(path);
         let verb = match std::fs::read_to_string(&file) {

@@ -12,6 +12,7 @@ mod image;
 mod install;
 mod kubectl;
 mod nodes;
+mod picture;
 mod tools;
 mod weaknesses;
 
@@ -24,6 +25,8 @@ use clap::Parser;
 enum Command {
     /// Write the generated files of this repository
     Generate,
+    /// Draw the picture of the README
+    Picture,
     /// Build the third-party programs that are missing from the cache
     Tools(tools::Args),
     /// Run a control plane until Ctrl-C
@@ -64,6 +67,7 @@ fn main() -> ExitCode {
         let runtime = tokio::runtime::Runtime::new()?;
         match Command::parse() {
             Command::Generate => generate::run(),
+            Command::Picture => picture::run(),
             Command::Tools(args) => tools::run(&args),
             Command::Cluster(args) => runtime.block_on(cluster::run(&args)),
             Command::Demo => runtime.block_on(demo::run()),
