@@ -1,4 +1,4 @@
-//! The commands of the original guide on a running lab, as `docs/lab/seed-commands.md` lists them, and the test script of
+//! The commands of the original guide on a running lab, as `docs/lab/reference-commands.md` lists them, and the test script of
 //! `config/lab`.
 
 use std::{
@@ -20,13 +20,13 @@ const SCALE: f64 = 20.0;
 
 /// The lines of the tables that say that a command works as it is.
 fn as_they_are() -> Vec<String> {
-    let page = fs::read_to_string(root().join("docs/lab/seed-commands.md")).unwrap();
+    let page = fs::read_to_string(root().join("docs/lab/reference-commands.md")).unwrap();
     let rows = page.lines().filter_map(|line| line.strip_prefix("| `")?.split_once("` | = |"));
     rows.map(|(command, _)| command.to_owned()).collect()
 }
 
 fn queries() -> Vec<String> {
-    let page = fs::read_to_string(root().join("docs/lab/seed-commands.md")).unwrap();
+    let page = fs::read_to_string(root().join("docs/lab/reference-commands.md")).unwrap();
     let (_, block) = page.split_once("```promql\n").unwrap();
     block.split_once("```").unwrap().0.lines().map(str::to_owned).collect()
 }
