@@ -85,7 +85,7 @@ check: ## Run what needs no API server, between edits: format, lints, unit tests
 	@$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	@echo "== 3 of 3: tests without an API server"
 	@$(CARGO) test --workspace --locked --lib --bins
-	@$(CARGO) test --locked --package advisor --package sim --test it
+	@$(CARGO) test --locked --package advisor --package balance --package sim --test it -- --skip prometheus::
 
 .PHONY: test
 test: ## Run everything: format, lints, unit and API-server tests (half an hour once built)
