@@ -20,7 +20,7 @@ pub struct Pod {
     pub priority: i32,
     pub qos: Qos,
     /// `descheduler.alpha.kubernetes.io/prefer-no-eviction`: taken last of its priority and class.
-    pub prefers_to_stay: bool,
+    pub prefer_no_eviction: bool,
     /// Whether the filter of DefaultEvictor lets it through.
     pub evictable: bool,
     /// Whether it tolerates the taints of at least one destination.
@@ -36,7 +36,7 @@ impl Pod {
             id,
             priority: 0,
             qos: Qos::default(),
-            prefers_to_stay: false,
+            prefer_no_eviction: false,
             evictable: true,
             tolerates_a_destination: true,
             in_flight: false,
@@ -57,22 +57,22 @@ pub struct Limits {
 
 impl Limits {
     /// Five in total and two of each node, as the seed says. It takes the plugin's own limit too: see there.
-    pub const SEED: Limits = Limits { total: Some(5), per_node: Some(2), plugin_per_node: Some(2) };
+    pub const DEFAULT: Limits = Limits { total: Some(5), per_node: Some(2), plugin_per_node: Some(2) };
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits::SEED
+        Limits::DEFAULT
     }
 }
 
 /// What became of a request to evict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Answer {
+pub enum EvictionResponse {
     /// Evicted, or its evacuation has begun.
     Accepted,
     /// Refused for a reason of its own (not migratable, a disruption budget): the next pod is tried.
-    Refused,
+    Rejected,
 }
 
 /// A pod to evict from a node.
@@ -83,7 +83,7 @@ pub struct Eviction {
 }
 
 /// What the descheduler sees of the cluster, and whom it asks.
-pub trait World {
+pub trait ClusterView {
     /// The pods of a node, in an order that is always the same. The real one's order among equals is undefined; here it
     /// is this one.
     fn pods(&self, node: usize, into: &mut Vec<Pod>);
@@ -95,7 +95,7 @@ pub trait World {
     fn in_flight_total(&self) -> usize;
 
     /// Asks for an eviction.
-    fn evict(&mut self, eviction: Eviction) -> Answer;
+    fn evict(&mut self, eviction: Eviction) -> EvictionResponse;
 }
 
 /// Whether the plugin does anything: with `numberOfNodes` unset it needs an over-utilized node, an under-utilized one,
@@ -124,14 +124,14 @@ impl Cycle {
     /// Goes through the over-utilized nodes `sources`, which are in order ([`crate::Buckets::sources`]).
     ///
     /// An accepted eviction is assumed to be in flight from then on: it counts against the limits here, and
-    /// [`World::in_flight`] shall not count it within this run.
-    pub fn run(&mut self, sources: &[usize], limits: &Limits, world: &mut impl World) -> &[Eviction] {
+    /// [`ClusterView::in_flight`] shall not count it within this run.
+    pub fn run(&mut self, sources: &[usize], limits: &Limits, cluster: &mut impl ClusterView) -> &[Eviction] {
         self.evictions.clear();
-        let before = world.in_flight_total();
+        let before = cluster.in_flight_total();
         for &node in sources {
-            let on_node = world.in_flight(node);
+            let on_node = cluster.in_flight(node);
             self.pods.clear();
-            world.pods(node, &mut self.pods);
+            cluster.pods(node, &mut self.pods);
             self.pods.retain(|pod| pod.evictable);
             in_order_of_eviction(&mut self.pods);
             let (mut counted, mut done) = (0, 0);
@@ -150,7 +150,7 @@ impl Cycle {
                         break;
                     }
                     let eviction = Eviction { node, pod: pod.id };
-                    if world.evict(eviction) == Answer::Refused {
+                    if cluster.evict(eviction) == EvictionResponse::Rejected {
                         continue;
                     }
                     self.evictions.push(eviction);
@@ -168,5 +168,5 @@ impl Cycle {
 
 /// Lowest priority first, then by quality of service, then those that do not mind; equals stay in their order.
 pub fn in_order_of_eviction(pods: &mut [Pod]) {
-    pods.sort_by_key(|pod| (pod.priority, pod.qos, pod.prefers_to_stay));
+    pods.sort_by_key(|pod| (pod.priority, pod.qos, pod.prefer_no_eviction));
 }

@@ -2,7 +2,7 @@
 
 use crate::{
     algorithm::{Algorithm, Visitor},
-    expression::{Cluster, Op, TOLERANCE, excess},
+    expression::{Aggregates, Op, TOLERANCE, excess},
     pareto::Ranking,
     signals::{Signal, Signals},
     sum::{BLOCK, BlockSum},
@@ -97,8 +97,8 @@ impl Algorithm {
     }
 
     /// What the definition refers to beyond the node itself, and the value that a normalized score is divided by.
-    pub(crate) fn aggregates(&self, signals: &Signals) -> (Cluster, f64) {
-        self.define(Aggregates { signals, means: Means::of(signals).values() })
+    pub(crate) fn aggregates(&self, signals: &Signals) -> (Aggregates, f64) {
+        self.define(AggregatesVisitor { signals, means: Means::of(signals).values() })
     }
 }
 
@@ -112,19 +112,19 @@ impl Visitor for Fill<'_> {
     type Output = ();
 
     fn plain(self, expression: impl Op) {
-        let cluster = cluster(&expression, self.signals, self.means);
+        let aggregates = aggregates(&expression, self.signals, self.means);
         let Scores { values, sum, .. } = self.scores;
         sum.begin();
         for (block, values) in values.chunks_mut(BLOCK).enumerate() {
-            fill(expression, self.signals, &cluster, block * BLOCK, values);
+            fill(expression, self.signals, &aggregates, block * BLOCK, values);
             sum.add_block(values);
         }
     }
 
     fn normalized(self, expression: impl Op) {
-        let cluster = cluster(&expression, self.signals, self.means);
+        let aggregates = aggregates(&expression, self.signals, self.means);
         let Scores { values, sum, .. } = self.scores;
-        fill(expression, self.signals, &cluster, 0, values);
+        fill(expression, self.signals, &aggregates, 0, values);
         let greatest = greatest(values);
         if greatest > 0.0 {
             values.iter_mut().for_each(|value| *value /= greatest);
@@ -139,43 +139,43 @@ impl Visitor for Fill<'_> {
     }
 }
 
-struct Aggregates<'a> {
+struct AggregatesVisitor<'a> {
     signals: &'a Signals,
     means: [f64; 4],
 }
 
-impl Visitor for Aggregates<'_> {
-    type Output = (Cluster, f64);
+impl Visitor for AggregatesVisitor<'_> {
+    type Output = (Aggregates, f64);
 
     fn plain(self, expression: impl Op) -> Self::Output {
-        (cluster(&expression, self.signals, self.means), 0.0)
+        (aggregates(&expression, self.signals, self.means), 0.0)
     }
 
     fn normalized(self, expression: impl Op) -> Self::Output {
-        let cluster = cluster(&expression, self.signals, self.means);
+        let aggregates = aggregates(&expression, self.signals, self.means);
         let mut values = vec![0.0; self.signals.len()];
-        fill(expression, self.signals, &cluster, 0, &mut values);
-        (cluster, greatest(&values))
+        fill(expression, self.signals, &aggregates, 0, &mut values);
+        (aggregates, greatest(&values))
     }
 
     fn pareto_front(self) -> Self::Output {
-        (Cluster { means: self.means, critical: Signal::CpuUsage }, 0.0)
+        (Aggregates { means: self.means, critical: Signal::CpuUsage }, 0.0)
     }
 }
 
 /// The values of the nodes from `start` on.
 #[inline]
-fn fill<E: Op>(expression: E, signals: &Signals, cluster: &Cluster, start: usize, values: &mut [f64]) {
+fn fill<E: Op>(expression: E, signals: &Signals, aggregates: &Aggregates, start: usize, values: &mut [f64]) {
     let end = start + values.len();
     let [a, b, c, d] = signals.columns().map(|column| &column[start..end]);
     for ((((value, &a), &b), &c), &d) in values.iter_mut().zip(a).zip(b).zip(c).zip(d) {
-        *value = expression.at(&[a, b, c, d], cluster);
+        *value = expression.at(&[a, b, c, d], aggregates);
     }
 }
 
-fn cluster<E: Op>(_: &E, signals: &Signals, means: [f64; 4]) -> Cluster {
+fn aggregates<E: Op>(_: &E, signals: &Signals, means: [f64; 4]) -> Aggregates {
     let critical = if E::CRITICAL { critical(signals, &means) } else { Signal::CpuUsage };
-    Cluster { means, critical }
+    Aggregates { means, critical }
 }
 
 /// The first dimension whose mean excess is within the tolerance of the greatest.

@@ -5,7 +5,7 @@ use std::fmt;
 use crate::{
     algorithm::Algorithm,
     evaluate::Scores,
-    expression::{Cluster, Formula},
+    expression::{Aggregates, Formula},
     signals::Signals,
 };
 
@@ -24,8 +24,8 @@ impl Algorithm {
         if formula == Formula::ParetoFront {
             return self.explain_pareto(signals, node);
         }
-        let (cluster, greatest) = self.aggregates(signals);
-        let explained = Explained { signals: signals.node(node), cluster, greatest };
+        let (aggregates, greatest) = self.aggregates(signals);
+        let explained = Explained { signals: signals.node(node), aggregates, greatest };
         let mut score = explained.term(&formula);
         score.what = format!("{} = {}", self.name(), score.what);
         score
@@ -52,19 +52,19 @@ impl Algorithm {
 
 struct Explained {
     signals: [f64; 4],
-    cluster: Cluster,
+    aggregates: Aggregates,
     greatest: f64,
 }
 
 impl Explained {
     fn term(&self, formula: &Formula) -> Term {
-        let value = formula.value(&self.signals, &self.cluster, self.greatest);
+        let value = formula.value(&self.signals, &self.aggregates, self.greatest);
         let parts = match formula {
             Formula::Deviation(signal) | Formula::Excess(signal) => vec![
                 self.term(&Formula::Signal(*signal)),
-                leaf(format!("mean of {signal} over the nodes"), self.cluster.means[signal.index()]),
+                leaf(format!("mean of {signal} over the nodes"), self.aggregates.means[signal.index()]),
             ],
-            Formula::Critical => vec![self.term(&Formula::Excess(self.cluster.critical))],
+            Formula::Critical => vec![self.term(&Formula::Excess(self.aggregates.critical))],
             Formula::Normalized(inner) => {
                 vec![self.term(inner), leaf("greatest of all nodes".to_owned(), self.greatest)]
             }

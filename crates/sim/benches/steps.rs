@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use sim::{Run, Scenario, Settings, World, scenario::generate::generate};
+use sim::{ClusterModel, Run, RunSettings, Scenario, scenario::generate::generate};
 
 const SIZES: [(u32, u32); 4] = [(12, 648), (100, 5_000), (1_000, 50_000), (5_000, 250_000)];
 /// What the reference does, in steps per second.
@@ -46,10 +46,10 @@ fn main() -> ExitCode {
     }
 }
 
-fn world(load: Load, nodes: u32, vms: u32) -> (World, Settings) {
+fn model(load: Load, nodes: u32, vms: u32) -> (ClusterModel, RunSettings) {
     let scenario: Scenario = generate(nodes, vms, 1, load == Load::Changing).expect("a scenario");
-    let settings = Settings { measure: false, ..Settings::new(&scenario).expect("settings") };
-    (World::new(&scenario).expect("a world"), settings)
+    let settings = RunSettings { measure: false, ..RunSettings::new(&scenario).expect("settings") };
+    (ClusterModel::new(&scenario).expect("a model"), settings)
 }
 
 /// A batch ends with the step that makes it as long as this: short enough to be left alone now and then.
@@ -66,11 +66,11 @@ struct Cost {
     bytes: usize,
 }
 
-fn steps(world: &World, settings: Settings, load: Load, most: u32, at_least: Duration) -> Cost {
+fn steps(model: &ClusterModel, settings: RunSettings, load: Load, most: u32, at_least: Duration) -> Cost {
     let mut cost = Cost { best: f64::INFINITY, ..Cost::default() };
     let mut seed = 0;
     while cost.done < most && cost.spent < at_least {
-        let mut run = Run::new(world, settings, seed);
+        let mut run = Run::new(model, settings, seed);
         seed += 1;
         run.step();
         let mut moves_on = true;
@@ -105,11 +105,11 @@ fn times() {
     );
     for ((nodes, vms), reference) in SIZES.into_iter().zip(REFERENCE) {
         for (load, name) in LOADS {
-            let (world, settings) = world(load, nodes, vms);
+            let (model, settings) = model(load, nodes, vms);
             let second = Duration::from_secs(1);
-            steps(&world, settings, load, u32::MAX, second / 4);
-            let cost = steps(&world, settings, load, u32::MAX, second);
-            let measured = steps(&world, Settings { measure: true, ..settings }, load, u32::MAX, second / 2);
+            steps(&model, settings, load, u32::MAX, second / 4);
+            let cost = steps(&model, settings, load, u32::MAX, second);
+            let measured = steps(&model, RunSettings { measure: true, ..settings }, load, u32::MAX, second / 2);
             println!(
                 "{:>12}  {name:<9} {:>10.0} {:>10.0} {:>9.2} {:>8.2} {:>14.0} {:>11} {:>9.0}",
                 format!("{nodes}/{vms}"),
@@ -126,8 +126,8 @@ fn times() {
 }
 
 fn count(load: Load, nodes: u32, vms: u32, most: u32) {
-    let (world, settings) = world(load, nodes, vms);
-    assert_eq!(steps(&world, settings, load, most, Duration::from_secs(3600)).done, most);
+    let (model, settings) = model(load, nodes, vms);
+    assert_eq!(steps(&model, settings, load, most, Duration::from_secs(3600)).done, most);
 }
 
 /// Instructions per step: the difference of two runs, divided by the difference of their steps.

@@ -10,10 +10,10 @@ use clap::ValueEnum;
 use serde::Serialize;
 
 use crate::{
+    model::ClusterModel,
     result::{Outcome, simulate},
-    settings::Settings,
+    settings::RunSettings,
     stats::{Estimate, differ},
-    world::World,
 };
 
 /// The level of all intervals.
@@ -116,8 +116,8 @@ pub type Progress<'a> = dyn Fn(usize, usize) + Sync + 'a;
 
 /// Runs every algorithm with every seed, on `threads` threads; the result does not depend on how many.
 pub fn compare(
-    world: &World,
-    settings: &Settings,
+    model: &ClusterModel,
+    settings: &RunSettings,
     algorithms: &[Algorithm],
     seeds: std::ops::Range<u64>,
     criterion: Criterion,
@@ -128,7 +128,7 @@ pub fn compare(
         algorithms.iter().flat_map(|algorithm| seeds.clone().map(move |seed| (*algorithm, seed))).collect();
     let results = in_parallel(jobs.len(), threads, progress, |job| {
         let (algorithm, seed) = jobs[job];
-        let (outcome, run) = simulate(world, &Settings { algorithm, ..*settings }, seed);
+        let (outcome, run) = simulate(model, &RunSettings { algorithm, ..*settings }, seed);
         (outcome, curve(run.history().samples().iter().map(|sample| sample.cpu.sigma).collect()))
     });
     let count = (seeds.end - seeds.start) as usize;
@@ -139,7 +139,7 @@ pub fn compare(
         .collect();
     entries.sort_by(|(one, _), (other, _)| one.score.mean.total_cmp(&other.score.mean));
     Comparison {
-        scenario: world.name().to_owned(),
+        scenario: model.name().to_owned(),
         mode: settings.classifier.mode.slug(),
         semantics: settings.classifier.semantics.slug(),
         pressure_model: settings.pressure.slug(),

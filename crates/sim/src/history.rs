@@ -1,6 +1,6 @@
 //! What happened in a run: who moved when, and a few numbers per step. Nothing in it grows with the cluster.
 //!
-//! Any state of a run can be had again from the world, the seed and the moves: see [`crate::Run::replay`].
+//! Any state of a run can be had again from the model, the seed and the moves: see [`crate::Run::replay`].
 
 use serde::Serialize;
 use sha2::{Digest, Sha256};

@@ -6,7 +6,7 @@
 use balance::{Bucket, Buckets};
 use serde::Serialize;
 
-use crate::engine::cluster::Cluster;
+use crate::engine::state::ClusterState;
 
 /// From this pressure on a node's VMs count as under pressure. It is that of 90 % use in both models.
 pub const UNDER_PRESSURE: f64 = 0.2;
@@ -55,17 +55,17 @@ impl Sample {
     }
 }
 
-pub(crate) fn sample(step: u64, cluster: &Cluster<'_>, buckets: &Buckets) -> Sample {
-    let signals = cluster.signals();
+pub(crate) fn sample(step: u64, state: &ClusterState<'_>, buckets: &Buckets) -> Sample {
+    let signals = state.signals();
     let open: Option<Vec<bool>> =
-        (cluster.cordons() > 0).then(|| cluster.slots().iter().map(|node| cluster.is_open(*node)).collect());
+        (state.cordons() > 0).then(|| state.slots().iter().map(|node| state.is_open(*node)).collect());
     let [cpu, cpu_pressure, memory, memory_pressure] = signals.columns().map(|column| spread(column, open.as_deref()));
-    let heaviest = most(cluster.heaviest(), open.as_deref());
+    let heaviest = most(state.heaviest(), open.as_deref());
     let mut vms_under_pressure = 0;
     if cpu_pressure.max >= UNDER_PRESSURE || memory_pressure.max >= UNDER_PRESSURE || open.is_some() {
-        for (slot, node) in cluster.slots().iter().enumerate() {
+        for (slot, node) in state.slots().iter().enumerate() {
             if signals.cpu_pressure[slot] >= UNDER_PRESSURE || signals.memory_pressure[slot] >= UNDER_PRESSURE {
-                vms_under_pressure += cluster.vms(*node).len() as u32;
+                vms_under_pressure += state.vms(*node).len() as u32;
             }
         }
     }
@@ -76,7 +76,7 @@ pub(crate) fn sample(step: u64, cluster: &Cluster<'_>, buckets: &Buckets) -> Sam
         cpu_pressure,
         memory,
         memory_pressure,
-        nodes: cluster.slots().len() as u32,
+        nodes: state.slots().len() as u32,
         under: buckets.count(Bucket::Under) as u32,
         over: buckets.count(Bucket::Over) as u32,
         heaviest,

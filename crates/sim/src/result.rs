@@ -5,8 +5,8 @@ use serde::Serialize;
 use crate::{
     engine::{Blocked, Run},
     measure::{Sample, UNDER_PRESSURE},
-    settings::Settings,
-    world::World,
+    model::ClusterModel,
+    settings::RunSettings,
 };
 
 /// The outcome of a run.
@@ -64,11 +64,11 @@ pub struct Migrations {
 
 impl Outcome {
     /// Of a run that has finished.
-    pub fn of(run: &Run<'_>, world: &World, settings: &Settings, seed: u64) -> Self {
+    pub fn of(run: &Run<'_>, model: &ClusterModel, settings: &RunSettings, seed: u64) -> Self {
         let samples = run.history().samples();
         let before_the_end = &samples[..samples.len().saturating_sub(1)];
         let (first, last) = (samples.first().copied().unwrap_or_default(), samples.last().copied().unwrap_or_default());
-        let seconds = world.step as f64;
+        let seconds = model.step as f64;
         let per_step = |of: fn(&Sample) -> f64| before_the_end.iter().map(of).sum::<f64>();
         let count = before_the_end.len().max(1) as f64;
         let balanced_at_step = samples.iter().find(|sample| sample.balanced).map(|sample| sample.step);
@@ -76,18 +76,18 @@ impl Outcome {
         let totals = run.totals();
         let moves = run.moves_per_vm();
         Self {
-            scenario: world.name().to_owned(),
+            scenario: model.name().to_owned(),
             seed,
             algorithm: settings.algorithm.slug(),
             mode: settings.classifier.mode.slug(),
             semantics: settings.classifier.semantics.slug(),
             pressure_model: settings.pressure.slug(),
             steps: before_the_end.len() as u64,
-            step_seconds: world.step,
+            step_seconds: model.step,
             nodes: first.nodes as usize,
-            vms: world.vm_count(),
+            vms: model.vm_count(),
             balanced_at_step,
-            balanced_at_seconds: balanced_at_step.map(|step| step * world.step),
+            balanced_at_seconds: balanced_at_step.map(|step| step * model.step),
             balanced_since_step: match unbalanced {
                 None => samples.first().map(|sample| sample.step),
                 Some(at) => samples.get(at + 1).map(|sample| sample.step),
@@ -119,9 +119,9 @@ impl Outcome {
     pub const UNDER_PRESSURE: f64 = UNDER_PRESSURE;
 }
 
-/// Runs a world to its end.
-pub fn simulate<'w>(world: &'w World, settings: &Settings, seed: u64) -> (Outcome, Run<'w>) {
-    let mut run = Run::new(world, *settings, seed);
+/// Runs a model to its end.
+pub fn simulate<'m>(model: &'m ClusterModel, settings: &RunSettings, seed: u64) -> (Outcome, Run<'m>) {
+    let mut run = Run::new(model, *settings, seed);
     run.finish();
-    (Outcome::of(&run, world, settings, seed), run)
+    (Outcome::of(&run, model, settings, seed), run)
 }

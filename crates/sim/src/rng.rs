@@ -7,7 +7,7 @@
 #[derive(Debug, Clone, Copy)]
 #[repr(u64)]
 pub(crate) enum Purpose {
-    World = 1,
+    Model = 1,
     Noise = 2,
     Task = 3,
     Decision = 4,

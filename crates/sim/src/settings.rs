@@ -8,7 +8,7 @@ use crate::scenario::{
 
 /// What a run does about load.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Settings {
+pub struct RunSettings {
     pub algorithm: Algorithm,
     pub classifier: Classifier,
     pub pressure: PressureModel,
@@ -37,14 +37,14 @@ impl From<Semantics> for balance::Semantics {
     }
 }
 
-impl Settings {
+impl RunSettings {
     /// What the scenario says.
     pub fn new(scenario: &Scenario) -> Result<Self, ScenarioError> {
         Self::of(&scenario.rebalancing, scenario.step.0)
     }
 
     fn of(given: &Rebalancing, step: u64) -> Result<Self, ScenarioError> {
-        let refuse = |field: &str, message: String| Err(ScenarioError::new(format!("rebalancing.{field}"), message));
+        let invalid = |field: &str, message: String| Err(ScenarioError::new(format!("rebalancing.{field}"), message));
         let named = |field: &str, error: balance::Unknown| {
             ScenarioError::new(format!("rebalancing.{field}"), error.to_string())
         };
@@ -52,21 +52,21 @@ impl Settings {
         let mode: Mode = given.mode.parse().map_err(|error| named("mode", error))?;
         let pressure: PressureModel = given.pressure.parse().map_err(|error| named("pressure", error))?;
         if !(given.cpu_overcommit >= 1.0 && given.cpu_overcommit <= 1000.0) {
-            return refuse("cpuOvercommit", format!("{} is not a number from 1 to 1000", given.cpu_overcommit));
+            return invalid("cpuOvercommit", format!("{} is not a number from 1 to 1000", given.cpu_overcommit));
         }
         let Migration { bandwidth, per_node, cluster, timeout_per_gib, failure_rate, .. } = given.migration;
         if bandwidth.0 == 0 {
-            return refuse("migration.bandwidth", "0 is not a data rate above 0".to_owned());
+            return invalid("migration.bandwidth", "0 is not a data rate above 0".to_owned());
         }
         for (field, value) in [("perNode", per_node), ("cluster", cluster), ("timeoutPerGib", timeout_per_gib)] {
             if !(1..=100_000).contains(&value) {
-                return refuse(&format!("migration.{field}"), format!("{value} is not a number from 1 to 100000"));
+                return invalid(&format!("migration.{field}"), format!("{value} is not a number from 1 to 100000"));
             }
         }
         for (field, value) in [("migration.failureRate", failure_rate), ("guards.hysteresis", given.guards.hysteresis)]
         {
             if !(0.0..=1.0).contains(&value) {
-                return refuse(field, format!("{value} is not a share from 0 to 1"));
+                return invalid(field, format!("{value} is not a share from 0 to 1"));
             }
         }
         Ok(Self {

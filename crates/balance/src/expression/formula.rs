@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Cluster, deviation, excess};
+use super::{Aggregates, deviation, excess};
 use crate::signals::Signal;
 
 /// What a definition says, in the order in which it is computed.
@@ -30,13 +30,13 @@ pub enum Formula {
 
 impl Formula {
     /// The value for one node. `greatest` is what [`Formula::Normalized`] divides by.
-    pub(crate) fn value(&self, signals: &[f64; 4], cluster: &Cluster, greatest: f64) -> f64 {
-        let of = |formula: &Formula| formula.value(signals, cluster, greatest);
+    pub(crate) fn value(&self, signals: &[f64; 4], aggregates: &Aggregates, greatest: f64) -> f64 {
+        let of = |formula: &Formula| formula.value(signals, aggregates, greatest);
         match self {
             Formula::Signal(signal) => signals[signal.index()],
-            Formula::Deviation(signal) => deviation(signals[signal.index()], cluster.means[signal.index()]),
-            Formula::Excess(signal) => excess(signals[signal.index()], cluster.means[signal.index()]),
-            Formula::Critical => of(&Formula::Excess(cluster.critical)),
+            Formula::Deviation(signal) => deviation(signals[signal.index()], aggregates.means[signal.index()]),
+            Formula::Excess(signal) => excess(signals[signal.index()], aggregates.means[signal.index()]),
+            Formula::Critical => of(&Formula::Excess(aggregates.critical)),
             Formula::Sum(terms) => terms.iter().map(of).reduce(|sum, term| sum + term).unwrap_or(0.0),
             Formula::Greatest(terms) => terms.iter().map(of).reduce(|a, b| if a > b { a } else { b }).unwrap_or(0.0),
             Formula::Times(factor, inner) => factor * of(inner),

@@ -17,7 +17,7 @@ pub const TOLERANCE: f64 = 1e-9;
 
 /// What an expression may know beyond the node itself.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Cluster {
+pub(crate) struct Aggregates {
     pub(crate) means: [f64; 4],
     /// Which positive deviation is greatest on average.
     pub(crate) critical: Signal,
@@ -25,10 +25,10 @@ pub(crate) struct Cluster {
 
 /// A value of each node, computed from its four signals and the cluster's aggregates.
 pub(crate) trait Op: Copy {
-    /// Whether [`Cluster::critical`] is looked at: finding it takes a pass of its own.
+    /// Whether [`Aggregates::critical`] is looked at: finding it takes a pass of its own.
     const CRITICAL: bool = false;
 
-    fn at(self, signals: &[f64; 4], cluster: &Cluster) -> f64;
+    fn at(self, signals: &[f64; 4], aggregates: &Aggregates) -> f64;
 
     fn formula(self) -> Formula;
 }
@@ -89,8 +89,8 @@ impl<T: Op> Op for Expr<T> {
     const CRITICAL: bool = T::CRITICAL;
 
     #[inline(always)]
-    fn at(self, signals: &[f64; 4], cluster: &Cluster) -> f64 {
-        self.0.at(signals, cluster)
+    fn at(self, signals: &[f64; 4], aggregates: &Aggregates) -> f64 {
+        self.0.at(signals, aggregates)
     }
 
     fn formula(self) -> Formula {
@@ -123,7 +123,7 @@ pub(crate) struct Raw<const S: usize>;
 
 impl<const S: usize> Op for Raw<S> {
     #[inline(always)]
-    fn at(self, signals: &[f64; 4], _: &Cluster) -> f64 {
+    fn at(self, signals: &[f64; 4], _: &Aggregates) -> f64 {
         signals[S]
     }
 
@@ -137,8 +137,8 @@ pub(crate) struct Deviation<const S: usize>;
 
 impl<const S: usize> Op for Deviation<S> {
     #[inline(always)]
-    fn at(self, signals: &[f64; 4], cluster: &Cluster) -> f64 {
-        deviation(signals[S], cluster.means[S])
+    fn at(self, signals: &[f64; 4], aggregates: &Aggregates) -> f64 {
+        deviation(signals[S], aggregates.means[S])
     }
 
     fn formula(self) -> Formula {
@@ -151,8 +151,8 @@ pub(crate) struct Excess<const S: usize>;
 
 impl<const S: usize> Op for Excess<S> {
     #[inline(always)]
-    fn at(self, signals: &[f64; 4], cluster: &Cluster) -> f64 {
-        excess(signals[S], cluster.means[S])
+    fn at(self, signals: &[f64; 4], aggregates: &Aggregates) -> f64 {
+        excess(signals[S], aggregates.means[S])
     }
 
     fn formula(self) -> Formula {
@@ -167,9 +167,9 @@ impl Op for Critical {
     const CRITICAL: bool = true;
 
     #[inline(always)]
-    fn at(self, signals: &[f64; 4], cluster: &Cluster) -> f64 {
-        let at = cluster.critical.index();
-        excess(signals[at], cluster.means[at])
+    fn at(self, signals: &[f64; 4], aggregates: &Aggregates) -> f64 {
+        let at = aggregates.critical.index();
+        excess(signals[at], aggregates.means[at])
     }
 
     fn formula(self) -> Formula {
@@ -184,8 +184,8 @@ impl<T: Op> Op for Square<T> {
     const CRITICAL: bool = T::CRITICAL;
 
     #[inline(always)]
-    fn at(self, signals: &[f64; 4], cluster: &Cluster) -> f64 {
-        let value = self.0.at(signals, cluster);
+    fn at(self, signals: &[f64; 4], aggregates: &Aggregates) -> f64 {
+        let value = self.0.at(signals, aggregates);
         value * value
     }
 
@@ -201,8 +201,8 @@ impl<T: Op> Op for Root<T> {
     const CRITICAL: bool = T::CRITICAL;
 
     #[inline(always)]
-    fn at(self, signals: &[f64; 4], cluster: &Cluster) -> f64 {
-        self.0.at(signals, cluster).sqrt()
+    fn at(self, signals: &[f64; 4], aggregates: &Aggregates) -> f64 {
+        self.0.at(signals, aggregates).sqrt()
     }
 
     fn formula(self) -> Formula {
@@ -217,8 +217,8 @@ impl<T: Op> Op for Times<T> {
     const CRITICAL: bool = T::CRITICAL;
 
     #[inline(always)]
-    fn at(self, signals: &[f64; 4], cluster: &Cluster) -> f64 {
-        self.1 * self.0.at(signals, cluster)
+    fn at(self, signals: &[f64; 4], aggregates: &Aggregates) -> f64 {
+        self.1 * self.0.at(signals, aggregates)
     }
 
     fn formula(self) -> Formula {
@@ -233,8 +233,8 @@ impl<T: Op> Op for Over<T> {
     const CRITICAL: bool = T::CRITICAL;
 
     #[inline(always)]
-    fn at(self, signals: &[f64; 4], cluster: &Cluster) -> f64 {
-        self.0.at(signals, cluster) / self.1
+    fn at(self, signals: &[f64; 4], aggregates: &Aggregates) -> f64 {
+        self.0.at(signals, aggregates) / self.1
     }
 
     fn formula(self) -> Formula {
@@ -249,8 +249,8 @@ impl<T: Op> Op for AtMostOne<T> {
     const CRITICAL: bool = T::CRITICAL;
 
     #[inline(always)]
-    fn at(self, signals: &[f64; 4], cluster: &Cluster) -> f64 {
-        let value = self.0.at(signals, cluster);
+    fn at(self, signals: &[f64; 4], aggregates: &Aggregates) -> f64 {
+        let value = self.0.at(signals, aggregates);
         if value < 1.0 { value } else { 1.0 }
     }
 
@@ -266,8 +266,8 @@ impl<T: Op, U: Op> Op for Plus<T, U> {
     const CRITICAL: bool = T::CRITICAL || U::CRITICAL;
 
     #[inline(always)]
-    fn at(self, signals: &[f64; 4], cluster: &Cluster) -> f64 {
-        self.0.at(signals, cluster) + self.1.at(signals, cluster)
+    fn at(self, signals: &[f64; 4], aggregates: &Aggregates) -> f64 {
+        self.0.at(signals, aggregates) + self.1.at(signals, aggregates)
     }
 
     /// Sums lean to the left, so `a + b + c` is one sum of three in the order in which it is computed.
@@ -289,8 +289,8 @@ impl<T: Op, U: Op> Op for Greater<T, U> {
     const CRITICAL: bool = T::CRITICAL || U::CRITICAL;
 
     #[inline(always)]
-    fn at(self, signals: &[f64; 4], cluster: &Cluster) -> f64 {
-        let (left, right) = (self.0.at(signals, cluster), self.1.at(signals, cluster));
+    fn at(self, signals: &[f64; 4], aggregates: &Aggregates) -> f64 {
+        let (left, right) = (self.0.at(signals, aggregates), self.1.at(signals, aggregates));
         if left > right { left } else { right }
     }
 

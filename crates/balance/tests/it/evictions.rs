@@ -1,6 +1,8 @@
 //! Which pods the descheduler would evict: order, limits and evictions in flight.
 
-use balance::descheduler::{Answer, Cycle, Eviction, Limits, Pod, Qos, World, acts, in_order_of_eviction};
+use balance::descheduler::{
+    ClusterView, Cycle, Eviction, EvictionResponse, Limits, Pod, Qos, acts, in_order_of_eviction,
+};
 
 /// Pods by node; those whose number is in `stubborn` refuse.
 #[derive(Default)]
@@ -10,7 +12,7 @@ struct Cluster {
     asked: Vec<usize>,
 }
 
-impl World for Cluster {
+impl ClusterView for Cluster {
     fn pods(&self, node: usize, into: &mut Vec<Pod>) {
         into.extend(&self.nodes[node]);
     }
@@ -23,9 +25,9 @@ impl World for Cluster {
         (0..self.nodes.len()).map(|node| self.in_flight(node)).sum()
     }
 
-    fn evict(&mut self, eviction: Eviction) -> Answer {
+    fn evict(&mut self, eviction: Eviction) -> EvictionResponse {
         self.asked.push(eviction.pod);
-        if self.stubborn.contains(&eviction.pod) { Answer::Refused } else { Answer::Accepted }
+        if self.stubborn.contains(&eviction.pod) { EvictionResponse::Rejected } else { EvictionResponse::Accepted }
     }
 }
 
@@ -41,12 +43,12 @@ fn evicted(cluster: &mut Cluster, sources: &[usize], limits: Limits) -> Vec<usiz
 
 #[test]
 fn two_of_each_node_and_five_in_all() {
-    assert_eq!(evicted(&mut cluster(4), &[2, 0, 3, 1], Limits::SEED), [20, 21, 0, 1, 30]);
+    assert_eq!(evicted(&mut cluster(4), &[2, 0, 3, 1], Limits::DEFAULT), [20, 21, 0, 1, 30]);
 }
 
 #[test]
 fn without_the_plugins_own_limit_one_pod_of_each_node_goes() {
-    let limits = Limits { plugin_per_node: None, ..Limits::SEED };
+    let limits = Limits { plugin_per_node: None, ..Limits::DEFAULT };
     assert_eq!(evicted(&mut cluster(3), &[0, 1, 2], limits), [0, 10, 20]);
 }
 
@@ -61,15 +63,15 @@ fn what_is_in_flight_counts_against_both_limits() {
     // The last pod of the first node is on its way already.
     let mut moving = cluster(4);
     moving.nodes[0][3].in_flight = true;
-    assert_eq!(evicted(&mut moving, &[0, 1, 2, 3], Limits::SEED), [0, 10, 11, 20], "1 + 4 are five");
+    assert_eq!(evicted(&mut moving, &[0, 1, 2, 3], Limits::DEFAULT), [0, 10, 11, 20], "1 + 4 are five");
 
     let mut full = cluster(4);
     full.nodes[3].iter_mut().for_each(|pod| pod.in_flight = true);
-    assert_eq!(evicted(&mut full, &[0, 1], Limits::SEED), [0], "4 + 1 are five");
+    assert_eq!(evicted(&mut full, &[0, 1], Limits::DEFAULT), [0], "4 + 1 are five");
 
     let mut fuller = cluster(4);
     (0..5).for_each(|at| fuller.nodes[2 + at / 4][at % 4].in_flight = true);
-    assert_eq!(evicted(&mut fuller, &[0, 1], Limits::SEED), [0; 0]);
+    assert_eq!(evicted(&mut fuller, &[0, 1], Limits::DEFAULT), [0; 0]);
     assert!(fuller.asked.is_empty(), "nobody is asked beyond the limit");
 }
 
@@ -85,7 +87,7 @@ fn a_pod_in_flight_is_not_asked_again_but_uses_up_the_plugins_limit() {
 #[test]
 fn a_refusal_does_not_count_and_the_next_pod_is_tried() {
     let mut stubborn = Cluster { stubborn: vec![0, 1], ..cluster(1) };
-    assert_eq!(evicted(&mut stubborn, &[0], Limits::SEED), [2, 3]);
+    assert_eq!(evicted(&mut stubborn, &[0], Limits::DEFAULT), [2, 3]);
     assert_eq!(stubborn.asked, [0, 1, 2, 3]);
 }
 
@@ -94,12 +96,12 @@ fn protected_pods_and_those_without_a_destination_stay() {
     let mut cluster = cluster(1);
     cluster.nodes[0][0].evictable = false;
     cluster.nodes[0][2].tolerates_a_destination = false;
-    assert_eq!(evicted(&mut cluster, &[0], Limits::SEED), [1, 3]);
+    assert_eq!(evicted(&mut cluster, &[0], Limits::DEFAULT), [1, 3]);
 }
 
 #[test]
 fn pods_go_by_priority_then_class_then_willingness() {
-    let pod = |id, priority, qos, prefers_to_stay| Pod { priority, qos, prefers_to_stay, ..Pod::new(id) };
+    let pod = |id, priority, qos, prefer_no_eviction| Pod { priority, qos, prefer_no_eviction, ..Pod::new(id) };
     let mut pods = [
         pod(0, 5, Qos::BestEffort, false),
         pod(1, 0, Qos::Guaranteed, false),

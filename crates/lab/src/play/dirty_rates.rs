@@ -9,7 +9,7 @@ use kube::{
     api::{ListParams, Patch, PatchParams},
 };
 use serde_json::json;
-use sim::{World, units::Rate};
+use sim::{ClusterModel, units::Rate};
 
 use super::doing;
 use crate::{launcher, up::Error, vm};
@@ -17,7 +17,7 @@ use crate::{launcher, up::Error, vm};
 const AT_ONCE: usize = 16;
 
 /// Tells the VMs of a world at what rate they write. Returns how many had to be told.
-pub async fn set_dirty_rates(client: &Client, world: &World) -> Result<usize, Error> {
+pub async fn set_dirty_rates(client: &Client, world: &ClusterModel) -> Result<usize, Error> {
     let vms: Api<VirtualMachine> = Api::default_namespaced(client.clone());
     let there = vms.list_metadata(&ListParams::default()).await.map_err(doing("listing VirtualMachines".into()))?;
     let said: BTreeMap<String, Option<String>> =
@@ -37,7 +37,7 @@ pub async fn set_dirty_rates(client: &Client, world: &World) -> Result<usize, Er
 }
 
 /// The annotations to set or remove, given those that the VMs have.
-fn changes(world: &World, said: &BTreeMap<String, Option<String>>) -> Vec<(String, Option<String>)> {
+fn changes(world: &ClusterModel, said: &BTreeMap<String, Option<String>>) -> Vec<(String, Option<String>)> {
     let usual = vm::Settings::default().dirty_rate;
     let wanted = |vm: u32| Some(world.dirty_rate(vm)).filter(|rate| *rate != usual).map(megabits);
     let all = (0..world.vm_count() as u32).map(|vm| (world.vm_name(vm), wanted(vm)));
@@ -58,7 +58,7 @@ mod tests {
     fn vms_that_write_at_another_rate_are_told_once_and_others_lose_what_they_were_told_before() {
         let text = "{name: t, nodes: [{name: n}], vms: [{name: fast, dirtyRate: 3Gbps}, {name: slow, dirtyRate: 500kbps}, \
                     {name: usual}, {name: gone, dirtyRate: 1Gbps}]}";
-        let world = World::new(&parse(text).unwrap()[0]).unwrap();
+        let world = ClusterModel::new(&parse(text).unwrap()[0]).unwrap();
         let said = |pairs: [(&str, Option<&str>); 3]| {
             pairs.map(|(name, rate)| (name.to_owned(), rate.map(str::to_owned))).into_iter().collect::<BTreeMap<_, _>>()
         };

@@ -16,7 +16,7 @@ use kube::{
     core::PartialObjectMeta,
 };
 use serde_json::json;
-use sim::{Happening, World};
+use sim::{ClusterModel, NodeEvent};
 
 use super::doing;
 use crate::{
@@ -55,11 +55,11 @@ impl fmt::Display for Deed {
 /// The nodes of a world that is played on a lab, and what is still to happen to them.
 #[derive(Debug)]
 pub struct Nodes<'w> {
-    world: &'w World,
+    world: &'w ClusterModel,
     /// Those that are there from the beginning, as they come.
     rooms: Vec<Node>,
     /// In order of time.
-    to_come: VecDeque<(u64, Happening)>,
+    to_come: VecDeque<(u64, NodeEvent)>,
     draining: BTreeSet<String>,
     closed: BTreeSet<String>,
     lost: BTreeSet<u32>,
@@ -67,7 +67,7 @@ pub struct Nodes<'w> {
 
 impl<'w> Nodes<'w> {
     /// On the nodes of a running lab.
-    pub async fn of(world: &'w World, client: &Client) -> Result<Self, Error> {
+    pub async fn of(world: &'w ClusterModel, client: &Client) -> Result<Self, Error> {
         let nodes: Api<Node> = Api::all(client.clone());
         let mut found = nodes.list(&ListParams::default()).await.map_err(doing("listing nodes".into()))?.items;
         found.sort_by_key(|node| by_number(&node.name_any()));
@@ -75,9 +75,9 @@ impl<'w> Nodes<'w> {
     }
 
     /// The world's first node is the first of these, and so on. Nodes that join are called what the scenario calls them.
-    fn new(world: &'w World, nodes: &[Node]) -> Result<Self, Error> {
-        let to_come: VecDeque<_> = world.happenings().into();
-        let joining = to_come.iter().filter(|(_, happening)| matches!(happening, Happening::Join(_))).count();
+    fn new(world: &'w ClusterModel, nodes: &[Node]) -> Result<Self, Error> {
+        let to_come: VecDeque<_> = world.node_events().into();
+        let joining = to_come.iter().filter(|(_, happening)| matches!(happening, NodeEvent::Join(_))).count();
         let present = world.node_count() - joining;
         if !to_come.is_empty() && nodes.len() < present {
             return Err(Error::Asset(format!(
@@ -100,23 +100,23 @@ impl<'w> Nodes<'w> {
         let mut due = Vec::new();
         while let Some((_, happening)) = self.to_come.pop_front_if(|(at, _)| *at <= step) {
             match happening {
-                Happening::Cordon(node) => due.push(self.close(node)),
-                Happening::Drain(node) => {
+                NodeEvent::Cordon(node) => due.push(self.close(node)),
+                NodeEvent::Drain(node) => {
                     due.push(self.close(node));
                     self.draining.insert(self.name(node));
                 }
-                Happening::Uncordon(node) => {
+                NodeEvent::Uncordon(node) => {
                     self.draining.remove(&self.name(node));
                     self.closed.remove(&self.name(node));
                     due.push(Deed::Open(self.name(node)));
                 }
-                Happening::Fail(node) => {
+                NodeEvent::Fail(node) => {
                     self.draining.remove(&self.name(node));
                     self.closed.remove(&self.name(node));
                     self.lost.insert(node);
                     due.push(Deed::Lose(self.name(node)));
                 }
-                Happening::Recover(node) | Happening::Join(node) => {
+                NodeEvent::Recover(node) | NodeEvent::Join(node) => {
                     self.lost.remove(&node);
                     due.push(self.bring(node));
                 }
@@ -242,7 +242,7 @@ mod tests {
 
     #[test]
     fn what_happens_to_a_node_happens_to_the_one_with_its_number() {
-        let world = World::new(&parse(TEXT).unwrap()[0]).unwrap();
+        let world = ClusterModel::new(&parse(TEXT).unwrap()[0]).unwrap();
         let mut nodes = Nodes::new(&world, &rooms(5)).unwrap();
         assert_eq!(words(nodes.due(0)), ["node kwok-node-3 is closed"]);
         assert_eq!(words(nodes.due(1)), [""; 0]);
@@ -260,7 +260,7 @@ mod tests {
 
     #[test]
     fn a_node_is_drained_until_it_is_opened_and_amends_put_back_what_is_not_as_it_was() {
-        let world = World::new(&parse(TEXT).unwrap()[0]).unwrap();
+        let world = ClusterModel::new(&parse(TEXT).unwrap()[0]).unwrap();
         let mut nodes = Nodes::new(&world, &rooms(3)).unwrap();
         nodes.due(2);
         assert_eq!(words(nodes.due(2)), ["VMs leave node kwok-node-1"]);
@@ -273,11 +273,11 @@ mod tests {
 
     #[test]
     fn a_lab_with_too_few_nodes_is_told_what_it_needs() {
-        let world = World::new(&parse(TEXT).unwrap()[0]).unwrap();
+        let world = ClusterModel::new(&parse(TEXT).unwrap()[0]).unwrap();
         let problem = Nodes::new(&world, &rooms(2)).unwrap_err().to_string();
         assert_eq!(problem, "scenario t tells what happens to 3 nodes and the lab has 2: start it with --nodes 3");
         let quiet = "{name: t, nodes: [{name: a, count: 9}], vms: [{name: v}]}";
-        let quiet = World::new(&parse(quiet).unwrap()[0]).unwrap();
+        let quiet = ClusterModel::new(&parse(quiet).unwrap()[0]).unwrap();
         assert!(!Nodes::new(&quiet, &rooms(2)).unwrap().is_eventful(), "nothing happens to nodes that are not there");
     }
 

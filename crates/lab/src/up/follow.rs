@@ -8,7 +8,7 @@ use kube::{
     api::{ListParams, Patch, PatchParams},
 };
 use serde_json::json;
-use sim::{Loads, World};
+use sim::{ClusterModel, LoadTimeline};
 
 use super::{Error, Guest, Placement, error::Doing, population::ratio};
 
@@ -20,16 +20,16 @@ const AT_ONCE: usize = 16;
 /// A world that is being played on a lab.
 #[derive(Debug)]
 pub struct Follower<'w> {
-    world: &'w World,
-    loads: Loads<'w>,
+    world: &'w ClusterModel,
+    loads: LoadTimeline<'w>,
     /// What each VM was told last.
     told: Vec<[f64; 2]>,
 }
 
 impl<'w> Follower<'w> {
     /// At the beginning; nothing has been told yet.
-    pub fn new(world: &'w World, seed: u64) -> Self {
-        let loads = Loads::new(world, seed);
+    pub fn new(world: &'w ClusterModel, seed: u64) -> Self {
+        let loads = LoadTimeline::new(world, seed);
         let told = loads.shares().to_vec();
         Follower { world, loads, told }
     }
@@ -40,7 +40,7 @@ impl<'w> Follower<'w> {
         let mut asked = vec![0; rooms.len()];
         let mut guests = Vec::new();
         for (vm, shares) in (0..).zip(&self.told) {
-            let sim::Guest { name, cores, memory_bytes, node } = self.world.guest(vm);
+            let sim::Vm { name, cores, memory_bytes, node } = self.world.vm(vm);
             if let Some(node) = node {
                 let Some(asked) = asked.get_mut(node as usize) else {
                     let (wanted, found) = (self.world.node_count(), rooms.len());
@@ -182,8 +182,8 @@ mod tests {
 
     use super::*;
 
-    fn world(text: &str) -> World {
-        World::new(&parse(text).unwrap()[0]).unwrap()
+    fn world(text: &str) -> ClusterModel {
+        ClusterModel::new(&parse(text).unwrap()[0]).unwrap()
     }
 
     #[test]
@@ -226,7 +226,7 @@ mod tests {
 
     #[test]
     fn vms_start_on_the_node_with_the_same_number() {
-        let world = World::new(&shipped::find("hotspot").unwrap()).unwrap();
+        let world = ClusterModel::new(&shipped::find("hotspot").unwrap()).unwrap();
         let rooms = |count: u32, memory_bytes: u64| -> Vec<Room> {
             (1..=count).map(|number| Room { name: format!("kwok-node-{number}"), memory_bytes }).collect()
         };

@@ -21,7 +21,7 @@ use lab::{
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use sim::{
-    Scenario, World,
+    ClusterModel, Scenario,
     scenario::{Load, NodeGroup, VmGroup},
     units::{Bytes, Span},
 };
@@ -215,7 +215,7 @@ impl Stage {
         let client = self.lab.client();
         let all = async || Some(observer.homes()).filter(|homes| homes.len() == self.guests + NEWCOMERS);
         let homes = within(PATIENCE, "the observer has seen all VMs", all).await;
-        let world = World::new(&scenario(&homes)).unwrap();
+        let world = ClusterModel::new(&scenario(&homes)).unwrap();
         let mut follower = Follower::new(&world, 0);
         let placement = follower.placement(&rooms(client).await.unwrap()).unwrap();
         assert_eq!(placement.join(client).await.unwrap(), 0, "all VMs are there already");

@@ -15,7 +15,7 @@ use crate::{
         table::{Align, Table},
     },
     result::simulate,
-    settings::Settings,
+    settings::RunSettings,
     stats::Estimate,
 };
 
@@ -50,7 +50,7 @@ pub struct CompareArgs {
 }
 
 pub(super) fn run(args: &CompareArgs, terminal: Terminal, out: &mut dyn Write) -> Result<()> {
-    let (world, settings) = args.choice.load(None)?;
+    let (model, settings) = args.choice.load(None)?;
     let parse = |name: &String| name.parse().map_err(|error: balance::Unknown| CommandError::Usage(error.to_string()));
     let algorithms: Vec<Algorithm> = match args.algorithms.as_slice() {
         [] => Algorithm::all().to_vec(),
@@ -62,15 +62,15 @@ pub(super) fn run(args: &CompareArgs, terminal: Terminal, out: &mut dyn Write) -
         .ok_or_else(|| CommandError::Usage(format!("there are no {} seeds from {} on", args.seeds, args.seed)))?;
     let threads = args.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
     let progress = bar(terminal, "runs");
-    let comparison = compare(&world, &settings, &algorithms, args.seed..last, args.by, threads, &progress);
+    let comparison = compare(&model, &settings, &algorithms, args.seed..last, args.by, threads, &progress);
     if let Some(path) = &args.svg {
         write_file(path, &svg::ranking(&comparison))?;
     }
     if let Some(path) = &args.html {
         let best = comparison.entries.first().and_then(|entry| entry.algorithm.parse().ok());
-        let settings = Settings { algorithm: best.unwrap_or(settings.algorithm), ..settings };
-        let (outcome, run) = simulate(&world, &settings, args.seed);
-        let report = Report::of(&world, &settings, &outcome, run.history(), Some(&comparison));
+        let settings = RunSettings { algorithm: best.unwrap_or(settings.algorithm), ..settings };
+        let (outcome, run) = simulate(&model, &settings, args.seed);
+        let report = Report::of(&model, &settings, &outcome, run.history(), Some(&comparison));
         write_file(path, &report.render())?;
     }
     let text = match args.output {
@@ -81,7 +81,7 @@ pub(super) fn run(args: &CompareArgs, terminal: Terminal, out: &mut dyn Write) -
     Ok(out.write_all(text.as_bytes())?)
 }
 
-fn table(comparison: &Comparison, settings: &Settings, terminal: Terminal) -> String {
+fn table(comparison: &Comparison, settings: &RunSettings, terminal: Terminal) -> String {
     let mut table = Table::new(&[
         ("RANK", Align::Right),
         ("ALGORITHM", Align::Left),

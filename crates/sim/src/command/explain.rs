@@ -30,16 +30,16 @@ pub struct ExplainArgs {
 }
 
 pub(super) fn run(args: &ExplainArgs, _: Terminal, out: &mut dyn Write) -> Result<()> {
-    let (world, settings) = args.choice.load(args.algorithm.as_deref())?;
-    let node = world.node_named(&args.node).ok_or_else(|| {
-        let names: Vec<&str> = (0..world.node_count().min(8) as u32).map(|node| world.node_name(node)).collect();
-        let more = if world.node_count() > names.len() { ", …" } else { "" };
+    let (model, settings) = args.choice.load(args.algorithm.as_deref())?;
+    let node = model.node_named(&args.node).ok_or_else(|| {
+        let names: Vec<&str> = (0..model.node_count().min(8) as u32).map(|node| model.node_name(node)).collect();
+        let more = if model.node_count() > names.len() { ", …" } else { "" };
         CommandError::Usage(format!("there is no node {}; there are {}{more}", args.node, names.join(", ")))
     })?;
-    if args.at > world.steps() {
-        return Err(CommandError::Usage(format!("step {} is after the end, step {}", args.at, world.steps())));
+    if args.at > model.steps() {
+        return Err(CommandError::Usage(format!("step {} is after the end, step {}", args.at, model.steps())));
     }
-    let mut run = Run::new(&world, settings, args.seed);
+    let mut run = Run::new(&model, settings, args.seed);
     while run.step_number() < args.at {
         run.step();
     }
@@ -51,7 +51,7 @@ pub(super) fn run(args: &ExplainArgs, _: Terminal, out: &mut dyn Write) -> Resul
     let (bucket, buckets) = (run.buckets().of()[slot], run.buckets());
     let text = match args.output {
         Output::Json => json(&json!({
-            "scenario": world.name(), "node": args.node, "step": args.at, "algorithm": settings.algorithm.slug(),
+            "scenario": model.name(), "node": args.node, "step": args.at, "algorithm": settings.algorithm.slug(),
             "semantics": settings.classifier.semantics.slug(), "mode": settings.classifier.mode.slug(),
             "average": buckets.average(), "lower": buckets.lower(), "upper": buckets.upper(),
             "bucket": bucket.to_string(), "score": value(&term),
@@ -66,7 +66,7 @@ pub(super) fn run(args: &ExplainArgs, _: Terminal, out: &mut dyn Write) -> Resul
             format!(
                 "{} of {} at step {} is {style}{} {bucket}{style:#}\n{}\n\n{}: average {:.4}, under up to {:.4}, over from {:.4}\n{}\n",
                 args.node,
-                world.name(),
+                model.name(),
                 args.at,
                 bucket.symbol(),
                 because(bucket, &run, slot),

@@ -11,6 +11,7 @@ use super::{Choice, Output, Result, Terminal, json, write_file};
 use crate::{
     engine::Run,
     history::{Cause, Move},
+    model::ClusterModel,
     report::{
         bytes, csv,
         frames::frame,
@@ -19,9 +20,8 @@ use crate::{
         table::{Align, Table},
     },
     result::{Outcome, simulate},
-    settings::Settings,
+    settings::RunSettings,
     units::Span,
-    world::World,
 };
 
 #[derive(Debug, Args)]
@@ -49,28 +49,28 @@ pub struct RunArgs {
 }
 
 pub(super) fn run(args: &RunArgs, terminal: Terminal, out: &mut dyn Write) -> Result<()> {
-    let (world, settings) = args.choice.load(args.algorithm.as_deref())?;
-    let (outcome, run) = simulate(&world, &settings, args.seed);
+    let (model, settings) = args.choice.load(args.algorithm.as_deref())?;
+    let (outcome, run) = simulate(&model, &settings, args.seed);
     if let Some(path) = &args.svg {
-        let title = format!("{}, step {}", world.name(), outcome.steps);
-        write_file(path, &svg::scatter(&title, &frame(&world, &run, outcome.steps)))?;
+        let title = format!("{}, step {}", model.name(), outcome.steps);
+        write_file(path, &svg::scatter(&title, &frame(&model, &run, outcome.steps)))?;
     }
     if let Some(path) = &args.html {
-        let report = Report::of(&world, &settings, &outcome, run.history(), None);
+        let report = Report::of(&model, &settings, &outcome, run.history(), None);
         write_file(path, &report.render())?;
     }
     let text = match args.output {
         Output::Json => {
             let moves =
-                args.moves.then(|| run.history().moves().iter().map(|one| named(&world, one)).collect::<Vec<_>>());
+                args.moves.then(|| run.history().moves().iter().map(|one| named(&model, one)).collect::<Vec<_>>());
             json(&json!({ "outcome": outcome, "samples": run.history().samples(), "moves": moves }))
         }
-        Output::Csv => csv::samples(run.history(), world.step_seconds()),
+        Output::Csv => csv::samples(run.history(), model.step_seconds()),
         Output::Table => {
-            let mut text = summary(&outcome, &settings) + "\n" + &nodes(&world, &run, terminal);
+            let mut text = summary(&outcome, &settings) + "\n" + &nodes(&model, &run, terminal);
             if args.moves {
                 text += "\n";
-                text += &moves(&world, &run, terminal);
+                text += &moves(&model, &run, terminal);
             }
             text
         }
@@ -78,14 +78,14 @@ pub(super) fn run(args: &RunArgs, terminal: Terminal, out: &mut dyn Write) -> Re
     Ok(out.write_all(text.as_bytes())?)
 }
 
-fn named(world: &World, moved: &Move) -> serde_json::Value {
-    let node = |node: u32| (node != Move::NOWHERE).then(|| world.node_name(node).to_owned());
+fn named(model: &ClusterModel, moved: &Move) -> serde_json::Value {
+    let node = |node: u32| (node != Move::NOWHERE).then(|| model.node_name(node).to_owned());
     json!({
-        "step": moved.step, "vm": world.vm_name(moved.vm), "from": node(moved.from), "to": node(moved.to), "cause": moved.cause,
+        "step": moved.step, "vm": model.vm_name(moved.vm), "from": node(moved.from), "to": node(moved.to), "cause": moved.cause,
     })
 }
 
-fn summary(outcome: &Outcome, settings: &Settings) -> String {
+fn summary(outcome: &Outcome, settings: &RunSettings) -> String {
     let at = |step: Option<u64>| match step {
         Some(step) => format!("step {step} ({})", Span(step * outcome.step_seconds)),
         None => "never".to_owned(),
@@ -178,7 +178,7 @@ pub(super) fn colored(bucket: Bucket) -> Style {
     }
 }
 
-fn nodes(world: &World, run: &Run<'_>, terminal: Terminal) -> String {
+fn nodes(model: &ClusterModel, run: &Run<'_>, terminal: Terminal) -> String {
     const MOST: usize = 30;
     let mut table = Table::new(&[
         ("NODE", Align::Left),
@@ -196,7 +196,7 @@ fn nodes(world: &World, run: &Run<'_>, terminal: Terminal) -> String {
     for slot in order.iter().take(MOST) {
         let node = run.nodes()[*slot];
         let bucket = run.buckets().of()[*slot];
-        let mut cells = vec![world.node_name(node).to_owned(), format!("{} {bucket}", bucket.symbol())];
+        let mut cells = vec![model.node_name(node).to_owned(), format!("{} {bucket}", bucket.symbol())];
         cells.push(format!("{:.3}", scores[*slot]));
         cells.extend(run.signals().node(*slot).map(|value| format!("{value:.3}")));
         cells.push(run.vms(node).len().to_string());
@@ -214,7 +214,7 @@ fn nodes(world: &World, run: &Run<'_>, terminal: Terminal) -> String {
     text
 }
 
-fn moves(world: &World, run: &Run<'_>, terminal: Terminal) -> String {
+fn moves(model: &ClusterModel, run: &Run<'_>, terminal: Terminal) -> String {
     let mut table = Table::new(&[
         ("STEP", Align::Right),
         ("VM", Align::Left),
@@ -222,7 +222,7 @@ fn moves(world: &World, run: &Run<'_>, terminal: Terminal) -> String {
         ("TO", Align::Left),
         ("CAUSE", Align::Left),
     ]);
-    let node = |node: u32| if node == Move::NOWHERE { "-".to_owned() } else { world.node_name(node).to_owned() };
+    let node = |node: u32| if node == Move::NOWHERE { "-".to_owned() } else { model.node_name(node).to_owned() };
     for moved in run.history().moves() {
         let cause = match moved.cause {
             Cause::Eviction => "eviction",
@@ -232,7 +232,7 @@ fn moves(world: &World, run: &Run<'_>, terminal: Terminal) -> String {
         };
         table.row(vec![
             moved.step.to_string(),
-            world.vm_name(moved.vm),
+            model.vm_name(moved.vm),
             node(moved.from),
             node(moved.to),
             cause.to_owned(),

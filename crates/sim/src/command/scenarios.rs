@@ -7,9 +7,9 @@ use serde_json::json;
 
 use super::{CommandError, Output, Result, Terminal, json};
 use crate::{
+    model::ClusterModel,
     report::table::{Align, Table},
     scenario::{generate::generate, shipped},
-    world::World,
 };
 
 #[derive(Debug, Args)]
@@ -63,8 +63,8 @@ fn list(output: Output, terminal: Terminal) -> String {
     let mut values = Vec::new();
     let mut csv = "name,nodes,vms,durationSeconds,stepSeconds,description\n".to_owned();
     for scenario in shipped::all() {
-        let Ok(world) = World::new(&scenario) else { continue };
-        let (nodes, vms) = (world.node_count(), world.vm_count());
+        let Ok(model) = ClusterModel::new(&scenario) else { continue };
+        let (nodes, vms) = (model.node_count(), model.vm_count());
         let semantics = balance::Semantics::from(scenario.rebalancing.semantics).slug();
         values.push(json!({
             "name": scenario.name, "nodes": nodes, "vms": vms, "durationSeconds": scenario.duration.0,

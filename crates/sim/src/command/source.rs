@@ -6,10 +6,10 @@ use clap::Args;
 
 use super::{CommandError, Result};
 use crate::{
+    model::ClusterModel,
     scenario::{MigrationModel, Placement, Scenario, Semantics, parse, shipped},
-    settings::Settings,
+    settings::RunSettings,
     units::Span,
-    world::World,
 };
 
 /// What to run, and how.
@@ -51,8 +51,8 @@ pub struct Choice {
 }
 
 impl Choice {
-    /// The world to run in and how to rebalance it; `algorithm` goes before what the scenario says.
-    pub(super) fn load(&self, algorithm: Option<&str>) -> Result<(World, Settings)> {
+    /// The model to run in and how to rebalance it; `algorithm` goes before what the scenario says.
+    pub(super) fn load(&self, algorithm: Option<&str>) -> Result<(ClusterModel, RunSettings)> {
         let mut scenario = scenario(&self.scenario)?;
         let given = &mut scenario.rebalancing;
         let set = |to: &mut String, from: Option<&str>| from.into_iter().for_each(|from| *to = from.to_owned());
@@ -70,7 +70,7 @@ impl Choice {
             scenario.duration = Span(steps.saturating_mul(scenario.step.0));
         }
         let wrong = |error| CommandError::Scenario(self.scenario.clone(), error);
-        Ok((World::new(&scenario).map_err(wrong)?, Settings::new(&scenario).map_err(wrong)?))
+        Ok((ClusterModel::new(&scenario).map_err(wrong)?, RunSettings::new(&scenario).map_err(wrong)?))
     }
 }
 

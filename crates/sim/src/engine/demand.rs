@@ -1,65 +1,65 @@
 //! What VMs use at a step: the shapes of their loads, noise, and tasks.
 
-use super::{Run, cluster::Cluster};
+use super::{Run, state::ClusterState};
 use crate::{
+    model::{ClusterModel, TaskTarget, VmLoad},
     rng::Rng,
-    world::{Target, Varying, World},
 };
 
 impl Run<'_> {
     /// The cores and the bytes of memory that a VM uses.
     pub fn usage(&self, vm: u32) -> [f64; 2] {
-        self.cluster.usage(vm)
+        self.state.usage(vm)
     }
 
     pub(super) fn set_shape_values(&mut self) {
-        let (time, clock) = (self.step * self.world.step, self.world.clock(self.step));
-        for (value, shape) in self.shape_values.iter_mut().zip(&self.world.shapes) {
+        let (time, clock) = (self.step * self.model.step, self.model.clock(self.step));
+        for (value, shape) in self.shape_values.iter_mut().zip(&self.model.shapes) {
             *value = shape.at(time, clock);
         }
     }
 
     /// Sets what a VM uses at this step: its factor times its shape, noise and tasks, at most all that it has.
-    pub(super) fn set_load(&mut self, of: &Varying) {
-        let tasks = if self.world.tasks.is_empty() { [0.0; 2] } else { self.tasks.load(of.vm) };
+    pub(super) fn set_load(&mut self, of: &VmLoad) {
+        let tasks = if self.model.tasks.is_empty() { [0.0; 2] } else { self.tasks.load(of.vm) };
         let noise = of.noise_at(self.seed, self.step);
         let [cpu, memory] = of.shares(&self.shape_values, noise, tasks);
         let usage = [cpu * of.size[0], memory * of.size[1]];
-        self.cluster.set_usage(of.vm, usage);
+        self.state.set_usage(of.vm, usage);
     }
 
     pub(super) fn run_tasks(&mut self) {
         let mut changed = std::mem::take(&mut self.changed);
-        let (world, cluster) = (self.world, &self.cluster);
+        let (model, state) = (self.model, &self.state);
         let mut nodes: Vec<u32> = Vec::new();
         let mut nodes_of = usize::MAX;
-        self.tasks.step(world, self.seed, self.step, &mut changed, |number, rng| {
-            let target = world.tasks[number].target;
+        self.tasks.step(model, self.seed, self.step, &mut changed, |number, rng| {
+            let target = model.tasks[number].target;
             if nodes_of != number {
                 nodes_of = number;
-                nodes = targets(cluster, target, rng);
+                nodes = targets(state, target, rng);
             }
-            pick(world, cluster, target, &nodes, rng)
+            pick(model, state, target, &nodes, rng)
         });
         changed.sort_unstable();
         changed.dedup();
         for vm in changed.drain(..) {
-            self.set_load(&self.world.load_of(vm));
+            self.set_load(&self.model.load_of(vm));
         }
         self.changed = changed;
     }
 }
 
 /// The nodes whose VMs get tasks; empty where it does not depend on nodes.
-fn targets(cluster: &Cluster<'_>, target: Target, rng: &mut Rng) -> Vec<u32> {
-    let slots = cluster.slots();
+fn targets(state: &ClusterState<'_>, target: TaskTarget, rng: &mut Rng) -> Vec<u32> {
+    let slots = state.slots();
     match target {
-        Target::Any | Target::Group(_) => Vec::new(),
-        Target::Random(count) => {
+        TaskTarget::Any | TaskTarget::Group(_) => Vec::new(),
+        TaskTarget::Random(count) => {
             (0..(count as usize).min(slots.len())).map(|_| slots[rng.below(slots.len())]).collect()
         }
-        Target::Hottest(count) => {
-            let use_of = &cluster.signals().cpu_usage;
+        TaskTarget::Hottest(count) => {
+            let use_of = &state.signals().cpu_usage;
             let mut order: Vec<usize> = (0..slots.len()).collect();
             order.sort_by(|a, b| use_of[*b].total_cmp(&use_of[*a]));
             order.into_iter().take(count as usize).map(|slot| slots[slot]).collect()
@@ -67,15 +67,21 @@ fn targets(cluster: &Cluster<'_>, target: Target, rng: &mut Rng) -> Vec<u32> {
     }
 }
 
-fn pick(world: &World, cluster: &Cluster<'_>, target: Target, nodes: &[u32], rng: &mut Rng) -> Option<u32> {
+fn pick(
+    model: &ClusterModel,
+    state: &ClusterState<'_>,
+    target: TaskTarget,
+    nodes: &[u32],
+    rng: &mut Rng,
+) -> Option<u32> {
     match target {
-        Target::Any => (!world.vms.is_empty()).then(|| rng.below(world.vms.len()) as u32),
-        Target::Group(group) => {
-            let group = &world.groups[group as usize];
+        TaskTarget::Any => (!model.vms.is_empty()).then(|| rng.below(model.vms.len()) as u32),
+        TaskTarget::Group(group) => {
+            let group = &model.groups[group as usize];
             Some(group.first + rng.below(group.count as usize) as u32)
         }
-        Target::Hottest(_) | Target::Random(_) => {
-            let vms = cluster.vms(*nodes.get(rng.below(nodes.len()))?);
+        TaskTarget::Hottest(_) | TaskTarget::Random(_) => {
+            let vms = state.vms(*nodes.get(rng.below(nodes.len()))?);
             vms.get(rng.below(vms.len())).copied()
         }
     }

@@ -2,13 +2,13 @@
 
 use balance::{
     Bucket, Semantics,
-    descheduler::{self, Answer, Eviction, Limits, Pod},
+    descheduler::{self, Eviction, EvictionResponse, Limits, Pod},
 };
 
 use super::{
     Run,
-    migrate::Waiting,
-    place::{ATTEMPTS, has_room, random_under},
+    migrations::Waiting,
+    place::{ATTEMPTS, has_room, random_under_utilized},
 };
 use crate::{
     history::Cause,
@@ -22,7 +22,7 @@ const FIRST_SOURCES: usize = 8;
 impl Run<'_> {
     pub(super) fn evict(&mut self) {
         if self.settings.placement == Placement::Scheduler && self.settings.soft_taints {
-            self.placer.taint(&self.cluster, &self.buckets, self.world.nodes.len());
+            self.placer.taint(&self.state, &self.buckets, self.model.nodes.len());
         }
         if self.settings.limits.total == 0 {
             return;
@@ -76,7 +76,7 @@ impl Run<'_> {
         let mut best = [(f64::NEG_INFINITY, 0_usize); FIRST_SOURCES];
         let mut least = f64::NEG_INFINITY;
         for (number, chunk) in self.scores.values().chunks(CHUNK).enumerate() {
-            // Most chunks hold nothing better: that is found out for several nodes at a time.
+            // Most chunks hold_back nothing better: that is found out for several nodes at a time.
             if !chunk.iter().fold(false, |any, score| any | (*score > least)) {
                 continue;
             }
@@ -99,21 +99,21 @@ impl Run<'_> {
         self.buckets.sources(&self.scores, &mut self.sources);
         if self.guard.holds_nodes() {
             self.totals.blocked.held_back +=
-                self.guard.hold(&self.cluster, &self.buckets, &self.scores, &mut self.sources);
+                self.guard.hold_back(&self.state, &self.buckets, &self.scores, &mut self.sources);
         }
     }
 
     /// Evicts from one node what limits allow, and says how many.
     fn evict_from(&mut self, slot: usize, most: u32, rng: &mut Rng) -> u32 {
-        let node = self.cluster.slots()[slot];
+        let node = self.state.slots()[slot];
         let most = most.min(self.settings.limits.per_node);
         let mut moved = 0;
         while moved < most {
-            let Some((vm, to)) = self.draw(node, rng) else {
-                self.note_why_none_left(node);
+            let Some((vm, to)) = self.choose_migration(node, rng) else {
+                self.count_blocked(node);
                 break;
             };
-            self.depart(vm, node, Some(to));
+            self.begin_migration(vm, node, Some(to));
             moved += 1;
         }
         moved
@@ -121,22 +121,25 @@ impl Run<'_> {
 
     /// A VM of the node and where it goes. Pairs are drawn until one will do; when that takes long, what would do is
     /// looked for: the under-utilized node with the most free memory, and the VMs that fit there.
-    fn draw(&mut self, node: u32, rng: &mut Rng) -> Option<(u32, u32)> {
-        let count = self.cluster.vms(node).len();
+    fn choose_migration(&mut self, node: u32, rng: &mut Rng) -> Option<(u32, u32)> {
+        let count = self.state.vms(node).len();
         if count == 0 {
             return None;
         }
         let scheduled = self.settings.placement == Placement::Scheduler;
         for _ in 0..if scheduled { 8 } else { ATTEMPTS } {
-            let to =
-                if scheduled { None } else { self.cluster.slots().get(random_under(&self.buckets, rng)?).copied() };
-            let vm = self.cluster.vms(node)[rng.below(count)];
+            let to = if scheduled {
+                None
+            } else {
+                self.state.slots().get(random_under_utilized(&self.buckets, rng)?).copied()
+            };
+            let vm = self.state.vms(node)[rng.below(count)];
             if !self.is_movable(vm) {
                 continue;
             }
             let to = match to {
-                None => self.placer.schedule(self.world, &self.cluster, &self.migrations, vm, node, rng),
-                Some(to) => has_room(self.world, &self.cluster, &self.migrations, vm, to).then_some(to),
+                None => self.placer.schedule(self.model, &self.state, &self.migrations, vm, node, rng),
+                Some(to) => has_room(self.model, &self.state, &self.migrations, vm, to).then_some(to),
             };
             if let Some(to) = to {
                 return Some((vm, to));
@@ -145,18 +148,18 @@ impl Run<'_> {
         if scheduled {
             return None;
         }
-        let to = self.roomiest_under()?;
-        let fits = |vm: &&u32| self.is_movable(**vm) && has_room(self.world, &self.cluster, &self.migrations, **vm, to);
-        let fitting: Vec<u32> = self.cluster.vms(node).iter().filter(fits).copied().collect();
+        let to = self.destination_with_most_memory()?;
+        let fits = |vm: &&u32| self.is_movable(**vm) && has_room(self.model, &self.state, &self.migrations, **vm, to);
+        let fitting: Vec<u32> = self.state.vms(node).iter().filter(fits).copied().collect();
         fitting.get(rng.below(fitting.len())).map(|vm| (*vm, to))
     }
 
-    fn roomiest_under(&self) -> Option<u32> {
+    fn destination_with_most_memory(&self) -> Option<u32> {
         let mut best: Option<(f64, u32)> = None;
         for slot in self.buckets.nodes(Bucket::Under) {
-            let node = self.cluster.slots()[slot];
-            let free = self.world.nodes[node as usize].memory - self.cluster.memory_used(node);
-            if self.cluster.is_open(node) && best.is_none_or(|(most, _)| free > most) {
+            let node = self.state.slots()[slot];
+            let free = self.model.nodes[node as usize].memory - self.state.memory_used(node);
+            if self.state.is_open(node) && best.is_none_or(|(most, _)| free > most) {
                 best = Some((free, node));
             }
         }
@@ -166,22 +169,23 @@ impl Run<'_> {
     /// An under-utilized node at random that has room for the VM.
     pub(super) fn random_destination(&self, vm: u32, rng: &mut Rng) -> Option<u32> {
         for _ in 0..ATTEMPTS {
-            let node = self.cluster.slots()[random_under(&self.buckets, rng)?];
-            if has_room(self.world, &self.cluster, &self.migrations, vm, node) {
+            let node = self.state.slots()[random_under_utilized(&self.buckets, rng)?];
+            if has_room(self.model, &self.state, &self.migrations, vm, node) {
                 return Some(node);
             }
         }
-        self.roomiest_under().filter(|node| has_room(self.world, &self.cluster, &self.migrations, vm, *node))
+        self.destination_with_most_memory()
+            .filter(|node| has_room(self.model, &self.state, &self.migrations, vm, *node))
     }
 
     fn is_movable(&self, vm: u32) -> bool {
-        self.world.group(vm).migratable && !self.guard.is_cooling_down(vm, self.step) && !self.migrations.involves(vm)
+        self.model.group(vm).migratable && !self.guard.is_cooling_down(vm, self.step) && !self.migrations.involves(vm)
     }
 
-    fn note_why_none_left(&mut self, node: u32) {
-        let migratable = |vm: &u32| self.world.group(*vm).migratable;
+    fn count_blocked(&mut self, node: u32) {
+        let migratable = |vm: &u32| self.model.group(*vm).migratable;
         let blocked = &mut self.totals.blocked;
-        let vms = self.cluster.vms(node);
+        let vms = self.state.vms(node);
         if !vms.iter().any(migratable) {
             blocked.not_migratable += 1;
         } else if vms.iter().filter(|vm| migratable(vm)).all(|vm| self.guard.is_cooling_down(*vm, self.step)) {
@@ -192,10 +196,10 @@ impl Run<'_> {
     }
 
     /// The VM sets out: it is there at once, or its migration is put in the queue.
-    fn depart(&mut self, vm: u32, from: u32, to: Option<u32>) {
+    fn begin_migration(&mut self, vm: u32, from: u32, to: Option<u32>) {
         match (self.settings.migration.model, to) {
             (MigrationModel::Instant, Some(to)) => {
-                self.totals.bytes += self.cluster.usage(vm)[1];
+                self.totals.bytes += self.state.usage(vm)[1];
                 self.relocate(vm, to, Cause::Eviction);
             }
             _ => {
@@ -210,7 +214,7 @@ impl Run<'_> {
     fn evict_like_the_descheduler(&mut self) {
         let (under, over) = (self.buckets.count(Bucket::Under), self.buckets.count(Bucket::Over));
         self.sources_in_order();
-        if !descheduler::acts(self.cluster.slots().len(), under, over) {
+        if !descheduler::acts(self.state.slots().len(), under, over) {
             return;
         }
         let limits = Limits {
@@ -219,12 +223,12 @@ impl Run<'_> {
             plugin_per_node: Some(self.settings.limits.per_node as usize),
         };
         let (sources, mut cycle) = (std::mem::take(&mut self.sources), std::mem::take(&mut self.cycle));
-        cycle.run(&sources, &limits, &mut Asked(self));
+        cycle.run(&sources, &limits, &mut DeschedulerView(self));
         self.sources = sources;
         // Who was accepted is on its way during the whole cycle and arrives after it.
         for (vm, to) in std::mem::take(&mut self.migrations.arrivals) {
-            self.cluster.no_longer_expect(vm, to);
-            self.totals.bytes += self.cluster.usage(vm)[1];
+            self.state.remove_arrival(vm, to);
+            self.totals.bytes += self.state.usage(vm)[1];
             self.relocate(vm, to, Cause::Eviction);
         }
         self.cycle = cycle;
@@ -232,21 +236,21 @@ impl Run<'_> {
 }
 
 /// The run as the descheduler sees it: its nodes are slots, its pods VMs.
-struct Asked<'a, 'w>(&'a mut Run<'w>);
+struct DeschedulerView<'a, 'm>(&'a mut Run<'m>);
 
-impl descheduler::World for Asked<'_, '_> {
+impl descheduler::ClusterView for DeschedulerView<'_, '_> {
     fn pods(&self, slot: usize, into: &mut Vec<Pod>) {
         let run = &self.0;
-        let node = run.cluster.slots()[slot];
+        let node = run.state.slots()[slot];
         // One answer per class of VMs: whether the taints of some destination are tolerated.
         let mut known: Vec<(u32, bool)> = Vec::new();
-        for vm in run.cluster.vms(node) {
-            let group = run.world.group(*vm);
+        for vm in run.state.vms(node) {
+            let group = run.model.group(*vm);
             let tolerates = known.iter().find(|(class, _)| *class == group.class).map(|(_, answer)| *answer);
             let tolerates_a_destination = tolerates.unwrap_or_else(|| {
-                let class = &run.world.classes[group.class as usize];
+                let class = &run.model.classes[group.class as usize];
                 let fits = |slot: usize| {
-                    let node = run.cluster.slots()[slot];
+                    let node = run.state.slots()[slot];
                     class.allows(node) && class.unwanted(node) == 0
                 };
                 let answer = run.buckets.nodes(Bucket::Under).any(fits);
@@ -269,33 +273,33 @@ impl descheduler::World for Asked<'_, '_> {
     }
 
     fn in_flight(&self, slot: usize) -> usize {
-        self.0.migrations.in_flight(Some(self.0.cluster.slots()[slot]), self.0.now())
+        self.0.migrations.in_flight(Some(self.0.state.slots()[slot]), self.0.now())
     }
 
     fn in_flight_total(&self) -> usize {
         self.0.migrations.in_flight(None, self.0.now())
     }
 
-    fn evict(&mut self, eviction: Eviction) -> Answer {
+    fn evict(&mut self, eviction: Eviction) -> EvictionResponse {
         let run = &mut *self.0;
-        let (vm, node) = (eviction.pod as u32, run.cluster.slots()[eviction.node]);
-        if !run.world.group(vm).migratable {
+        let (vm, node) = (eviction.pod as u32, run.state.slots()[eviction.node]);
+        if !run.model.group(vm).migratable {
             run.totals.blocked.not_migratable += 1;
-            return Answer::Refused;
+            return EvictionResponse::Rejected;
         }
         if run.settings.migration.model == MigrationModel::PreCopy {
-            run.depart(vm, node, None);
-            return Answer::Accepted;
+            run.begin_migration(vm, node, None);
+            return EvictionResponse::Accepted;
         }
         match run.destination(vm, node, Cause::Eviction) {
             Some(to) => {
-                run.cluster.expect(vm, to);
+                run.state.add_arrival(vm, to);
                 run.migrations.arrivals.push((vm, to));
-                Answer::Accepted
+                EvictionResponse::Accepted
             }
             None => {
                 run.totals.blocked.no_room += 1;
-                Answer::Refused
+                EvictionResponse::Rejected
             }
         }
     }

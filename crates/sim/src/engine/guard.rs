@@ -2,8 +2,8 @@
 
 use balance::{Bucket, Buckets, Scores};
 
-use super::cluster::Cluster;
-use crate::{scenario::Guards, world::World};
+use super::state::ClusterState;
+use crate::{model::ClusterModel, scenario::Guards};
 
 /// A cool-down that doubles stops growing here.
 const MOST_BACK_OFF: u64 = 24;
@@ -22,14 +22,14 @@ pub(super) struct Guard {
 }
 
 impl Guard {
-    pub(super) fn new(guards: Guards, world: &World) -> Self {
+    pub(super) fn new(guards: Guards, model: &ClusterModel) -> Self {
         Self {
             guards,
-            step_seconds: world.step,
-            moves: vec![0; world.vms.len()],
-            arrived: vec![0; world.vms.len()],
-            previous: vec![super::NOWHERE; world.vms.len()],
-            over_for: vec![0; world.nodes.len()],
+            step_seconds: model.step,
+            moves: vec![0; model.vms.len()],
+            arrived: vec![0; model.vms.len()],
+            previous: vec![super::NOWHERE; model.vms.len()],
+            over_for: vec![0; model.nodes.len()],
         }
     }
 
@@ -61,22 +61,22 @@ impl Guard {
     }
 
     /// Takes from the over-utilized nodes those that must wait, and says how many.
-    pub(super) fn hold(
+    pub(super) fn hold_back(
         &mut self,
-        cluster: &Cluster<'_>,
+        state: &ClusterState<'_>,
         buckets: &Buckets,
         scores: &Scores,
         sources: &mut Vec<usize>,
     ) -> u64 {
         let upper = buckets.upper() + self.guards.hysteresis;
-        for (slot, node) in cluster.slots().iter().enumerate() {
+        for (slot, node) in state.slots().iter().enumerate() {
             let over = &mut self.over_for[*node as usize];
             let is_over = buckets.of()[slot] == Bucket::Over && (*over > 0 || scores.values()[slot] >= upper);
             *over = if is_over { over.saturating_add(1) } else { 0 };
         }
         let before = sources.len();
         let needed = self.guards.sustained.max(1);
-        sources.retain(|slot| self.over_for[cluster.slots()[*slot] as usize] >= needed);
+        sources.retain(|slot| self.over_for[state.slots()[*slot] as usize] >= needed);
         (before - sources.len()) as u64
     }
 }

@@ -5,13 +5,13 @@
 //! evictions are decided. What is measured of a step is what its decisions were made on.
 
 mod averages;
-pub(crate) mod cluster;
 mod demand;
 mod evict;
 mod guard;
-mod migrate;
+mod lifecycle;
+mod migrations;
 mod place;
-mod travel;
+pub(crate) mod state;
 
 use balance::{Buckets, Scores, Signals, descheduler::Cycle};
 
@@ -19,15 +19,15 @@ use crate::{
     history::{Cause, History, Move},
     load::Tasks,
     measure::{Sample, sample},
+    model::{ClusterModel, NodeEvent},
     scenario::MigrationModel,
-    settings::Settings,
-    world::{Happening, World},
+    settings::RunSettings,
 };
 use averages::Averages;
-use cluster::{Cluster, NOWHERE};
 use guard::Guard;
-use migrate::Migrations;
+use migrations::Migrations;
 use place::Placer;
+use state::{ClusterState, NOWHERE};
 
 /// What a run did, counted.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -42,7 +42,7 @@ pub struct Totals {
     pub blocked: Blocked,
 }
 
-/// Evictions that were wanted and did not happen, by reason.
+/// Evictions that were wanted and did not apply_event, by reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Blocked {
@@ -53,14 +53,14 @@ pub struct Blocked {
     pub held_back: u64,
 }
 
-/// One run of a world with a seed.
+/// One run of a model with a seed.
 #[derive(Debug)]
-pub struct Run<'w> {
-    world: &'w World,
-    settings: Settings,
+pub struct Run<'m> {
+    model: &'m ClusterModel,
+    settings: RunSettings,
     seed: u64,
     step: u64,
-    cluster: Cluster<'w>,
+    state: ClusterState<'m>,
     tasks: Tasks,
     migrations: Migrations,
     guard: Guard,
@@ -79,20 +79,20 @@ pub struct Run<'w> {
     history: History,
     totals: Totals,
     /// The moves to repeat instead of deciding, and how many of them were made.
-    replay: Option<(&'w [Move], usize)>,
+    replay: Option<(&'m [Move], usize)>,
 }
 
-impl<'w> Run<'w> {
-    pub fn new(world: &'w World, settings: Settings, seed: u64) -> Self {
+impl<'m> Run<'m> {
+    pub fn new(model: &'m ClusterModel, settings: RunSettings, seed: u64) -> Self {
         let mut run = Self {
-            world,
+            model,
             settings,
             seed,
             step: 0,
-            cluster: Cluster::new(world, settings.pressure, settings.cpu_overcommit),
+            state: ClusterState::new(model, settings.pressure, settings.cpu_overcommit),
             tasks: Tasks::default(),
             migrations: Migrations::default(),
-            guard: Guard::new(settings.guards, world),
+            guard: Guard::new(settings.guards, model),
             placer: Placer::default(),
             averages: Averages::over(settings.window, settings.lag),
             scores: Scores::new(),
@@ -102,24 +102,24 @@ impl<'w> Run<'w> {
             pending: Vec::new(),
             draining: Vec::new(),
             next_event: 0,
-            shape_values: vec![1.0; world.shapes.len()],
+            shape_values: vec![1.0; model.shapes.len()],
             changed: Vec::new(),
             history: History::default(),
             totals: Totals::default(),
             replay: None,
         };
-        run.pending = (0..world.vms.len() as u32).filter(|vm| run.cluster.home(*vm) == NOWHERE).collect();
+        run.pending = (0..model.vms.len() as u32).filter(|vm| run.state.node_of(*vm) == NOWHERE).collect();
         run.order_pending();
         run.set_shape_values();
-        for vm in 0..world.vms.len() as u32 {
-            run.set_load(&world.load_of(vm));
+        for vm in 0..model.vms.len() as u32 {
+            run.set_load(&model.load_of(vm));
         }
         run
     }
 
     /// Repeats the moves of a run's history step by step, without deciding anything.
-    pub fn replay(world: &'w World, settings: Settings, seed: u64, history: &'w History) -> Self {
-        Self { replay: Some((history.moves(), 0)), ..Self::new(world, settings, seed) }
+    pub fn replay(model: &'m ClusterModel, settings: RunSettings, seed: u64, history: &'m History) -> Self {
+        Self { replay: Some((history.moves(), 0)), ..Self::new(model, settings, seed) }
     }
 
     /// The number of the next step.
@@ -129,12 +129,12 @@ impl<'w> Run<'w> {
 
     /// The signals of the nodes that are up, in the order of [`Run::nodes`], as of the last step or observation.
     pub fn signals(&self) -> &Signals {
-        self.cluster.signals()
+        self.state.signals()
     }
 
     /// The numbers of the nodes that are up.
     pub fn nodes(&self) -> &[u32] {
-        self.cluster.slots()
+        self.state.slots()
     }
 
     pub fn scores(&self) -> &Scores {
@@ -147,12 +147,12 @@ impl<'w> Run<'w> {
 
     /// The VMs on a node.
     pub fn vms(&self, node: u32) -> &[u32] {
-        self.cluster.vms(node)
+        self.state.vms(node)
     }
 
     /// Whether a node takes VMs.
     pub fn is_open(&self, node: u32) -> bool {
-        self.cluster.is_open(node)
+        self.state.is_open(node)
     }
 
     /// VMs that run nowhere.
@@ -165,14 +165,14 @@ impl<'w> Run<'w> {
         self.migrations.running.iter().map(|running| (running.vm, running.from, running.to))
     }
 
-    /// Bytes of memory that VMs ask for on a node, those on their way included.
-    pub fn memory_asked(&self, node: u32) -> u64 {
-        self.cluster.asked(node).memory
+    /// Bytes of memory that VMs add_request for on a node, those on their way included.
+    pub fn memory_requested(&self, node: u32) -> u64 {
+        self.state.requested(node).memory
     }
 
     /// Bytes of memory in use on a node.
     pub fn memory_used(&self, node: u32) -> f64 {
-        self.cluster.memory_used(node)
+        self.state.memory_used(node)
     }
 
     pub fn history(&self) -> &History {
@@ -190,21 +190,21 @@ impl<'w> Run<'w> {
 
     /// All steps of the scenario, and a last look.
     pub fn finish(&mut self) {
-        while self.step < self.world.steps {
+        while self.step < self.model.steps {
             self.step();
         }
         self.observe();
     }
 
-    /// One step. It ends, whatever the world is like: every loop in it is bounded by what it works on.
+    /// One step. It ends, whatever the model is like: every loop in it is bounded by what it works on.
     pub fn step(&mut self) {
-        self.step_seen(|_| {});
+        self.step_and_inspect(|_| {});
     }
 
     /// One step; `seen` is given the state that is measured, before anything is decided on it.
-    pub fn step_seen(&mut self, seen: impl FnOnce(&Self)) {
-        self.arrange();
-        self.arrive();
+    pub fn step_and_inspect(&mut self, seen: impl FnOnce(&Self)) {
+        self.apply_events_and_load();
+        self.advance_moves();
         let replays = self.replay.is_some();
         let look = self.step.is_multiple_of(self.settings.interval);
         if look || self.settings.measure || replays {
@@ -219,14 +219,14 @@ impl<'w> Run<'w> {
         } else if look {
             self.evict();
         }
-        self.cluster.refresh();
+        self.state.refresh();
         self.step += 1;
     }
 
     /// The state as it would be at the beginning of the next step, measured and recorded; for the end of a run.
     pub fn observe(&mut self) {
-        self.arrange();
-        self.arrive();
+        self.apply_events_and_load();
+        self.advance_moves();
         self.classify();
         if self.settings.measure && self.replay.is_none() {
             self.record();
@@ -234,31 +234,31 @@ impl<'w> Run<'w> {
     }
 
     /// Whatever moves before the cluster is looked at.
-    fn arrive(&mut self) {
+    fn advance_moves(&mut self) {
         if self.replay.is_some() {
             self.repeat_moves(false);
         } else {
-            self.pass_time();
+            self.advance_migrations();
             self.drain();
             self.restart();
         }
-        self.cluster.refresh();
+        self.state.refresh();
         if let Some(averages) = &mut self.averages {
-            averages.sample(self.world.nodes.len(), self.cluster.slots(), self.cluster.signals());
+            averages.sample(self.model.nodes.len(), self.state.slots(), self.state.signals());
         }
     }
 
     /// Scores and classifies the nodes as they are.
     pub fn classify(&mut self) {
         let (signals, means) = match &mut self.averages {
-            Some(averages) => averages.of(self.cluster.slots()),
-            None => (self.cluster.signals(), self.cluster.means()),
+            Some(averages) => averages.of(self.state.slots()),
+            None => (self.state.signals(), self.state.means()),
         };
         self.settings.algorithm.score_with(signals, means, &mut self.scores);
         self.settings.classifier.classify(&self.scores, &mut self.buckets);
-        if self.cluster.cordons() > 0 {
-            for (slot, node) in self.cluster.slots().iter().enumerate() {
-                if !self.cluster.is_open(*node) {
+        if self.state.cordons() > 0 {
+            for (slot, node) in self.state.slots().iter().enumerate() {
+                if !self.state.is_open(*node) {
                     self.buckets.cordon(slot);
                 }
             }
@@ -269,64 +269,64 @@ impl<'w> Run<'w> {
         let sample = Sample {
             migrating: self.migrations.running.len() as u32,
             pending: self.pending.len() as u32,
-            ..sample(self.step, &self.cluster, &self.buckets)
+            ..sample(self.step, &self.state, &self.buckets)
         };
         self.history.samples.push(sample);
     }
 
     fn now(&self) -> f64 {
-        (self.step * self.world.step) as f64
+        (self.step * self.model.step) as f64
     }
 
     /// What happens by itself: events, then load.
-    fn arrange(&mut self) {
+    fn apply_events_and_load(&mut self) {
         let mut renumbered = false;
-        while let Some((step, happening)) = self.world.events.get(self.next_event).copied() {
+        while let Some((step, event)) = self.model.events.get(self.next_event).copied() {
             if step > self.step {
                 break;
             }
             self.next_event += 1;
-            self.happen(happening);
-            renumbered |= !matches!(happening, Happening::Cordon(_) | Happening::Uncordon(_) | Happening::Drain(_));
+            self.apply_event(event);
+            renumbered |= !matches!(event, NodeEvent::Cordon(_) | NodeEvent::Uncordon(_) | NodeEvent::Drain(_));
         }
         if renumbered {
-            // Buckets are by slot: those of the last look are of other nodes now, and migrations that wait ask for them.
-            self.cluster.refresh();
+            // Buckets are by slot: those of the last look are of other nodes now, and migrations that wait add_request for them.
+            self.state.refresh();
             self.classify();
         }
-        if !self.world.varying.is_empty() {
+        if !self.model.varying.is_empty() {
             self.set_shape_values();
-            for varying in &self.world.varying {
+            for varying in &self.model.varying {
                 self.set_load(varying);
             }
         }
-        if !self.tasks.is_idle(self.world) {
+        if !self.model.tasks.is_empty() {
             self.run_tasks();
         }
     }
 
-    fn happen(&mut self, happening: Happening) {
-        match happening {
-            Happening::Cordon(node) => self.cluster.set_cordoned(node, true),
-            Happening::Uncordon(node) => {
-                self.cluster.set_cordoned(node, false);
+    fn apply_event(&mut self, event: NodeEvent) {
+        match event {
+            NodeEvent::Cordon(node) => self.state.set_cordoned(node, true),
+            NodeEvent::Uncordon(node) => {
+                self.state.set_cordoned(node, false);
                 self.draining.retain(|draining| *draining != node);
             }
-            Happening::Drain(node) => {
-                self.cluster.set_cordoned(node, true);
+            NodeEvent::Drain(node) => {
+                self.state.set_cordoned(node, true);
                 if !self.draining.contains(&node) {
                     self.draining.push(node);
                 }
             }
-            Happening::Join(node) | Happening::Recover(node) => self.cluster.bring_up(node),
-            Happening::Fail(node) => {
-                self.cluster.take_down(node);
+            NodeEvent::Join(node) | NodeEvent::Recover(node) => self.state.bring_up(node),
+            NodeEvent::Fail(node) => {
+                self.state.take_down(node);
                 for running in self.migrations.cancel(|from, to| from == node || to == node) {
-                    self.cluster.no_longer_expect(running.vm, running.to);
+                    self.state.remove_arrival(running.vm, running.to);
                     self.totals.failed_migrations += 1;
                     self.totals.bytes += running.copying.sent();
                 }
-                for vm in self.cluster.vms(node).to_vec() {
+                for vm in self.state.vms(node).to_vec() {
                     self.relocate(vm, NOWHERE, Cause::Failure);
                     self.pending.push(vm);
                 }
@@ -336,14 +336,14 @@ impl<'w> Run<'w> {
     }
 
     fn order_pending(&mut self) {
-        let world = self.world;
-        self.pending.sort_by_key(|vm| (std::cmp::Reverse(world.group(*vm).priority), *vm));
+        let model = self.model;
+        self.pending.sort_by_key(|vm| (std::cmp::Reverse(model.group(*vm).priority), *vm));
     }
 
     /// The VM runs elsewhere from now on; the history gets to know.
     fn relocate(&mut self, vm: u32, to: u32, cause: Cause) {
-        let from = self.cluster.home(vm);
-        self.cluster.relocate(vm, to);
+        let from = self.state.node_of(vm);
+        self.state.relocate(vm, to);
         self.history.moves.push(Move { step: self.step as u32, vm, from, to, cause });
         match cause {
             Cause::Eviction => self.totals.evictions += 1,
@@ -367,7 +367,7 @@ impl<'w> Run<'w> {
         while let Some(moved) = moves.get(made).filter(is_due) {
             made += 1;
             if moved.cause != Cause::Failure {
-                self.cluster.relocate(moved.vm, moved.to);
+                self.state.relocate(moved.vm, moved.to);
                 self.pending.retain(|pending| *pending != moved.vm);
             }
         }

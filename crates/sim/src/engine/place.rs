@@ -2,10 +2,10 @@
 
 use balance::{Bucket, Buckets};
 
-use super::cluster::Cluster;
+use super::state::ClusterState;
 use crate::{
+    model::{ClusterModel, Group},
     rng::Rng,
-    world::{Group, World},
 };
 
 /// How often a random choice is repeated before all that fits is looked for. No loop is longer than this.
@@ -32,32 +32,38 @@ struct Feasible {
 /// VMs that are on their way to nodes, with the memory they use.
 pub(super) trait Arriving {
     /// Bytes that VMs on their way to the node use.
-    fn memory(&self, cluster: &Cluster<'_>, node: u32) -> f64;
-    /// Whether one of them must be kept apart from this word's VMs.
-    fn has_apart(&self, world: &World, node: u32, apart: u32) -> bool;
+    fn memory(&self, state: &ClusterState<'_>, node: u32) -> f64;
+    /// Whether one of them must be kept anti_affinity from this word's VMs.
+    fn has_anti_affinity(&self, model: &ClusterModel, node: u32, anti_affinity: u32) -> bool;
 }
 
-/// Whether labels, taints, number of VMs and the word that keeps VMs apart allow the node.
-fn allowed(world: &World, cluster: &Cluster<'_>, arriving: &impl Arriving, group: &Group, node: u32) -> bool {
-    let apart = |apart: u32| {
-        cluster.vms(node).iter().any(|other| world.group(*other).apart == Some(apart))
-            || arriving.has_apart(world, node, apart)
+/// Whether labels, taints, number of VMs and the word that keeps VMs anti_affinity allow the node.
+fn allowed(model: &ClusterModel, state: &ClusterState<'_>, arriving: &impl Arriving, group: &Group, node: u32) -> bool {
+    let anti_affinity = |anti_affinity: u32| {
+        state.vms(node).iter().any(|other| model.group(*other).anti_affinity == Some(anti_affinity))
+            || arriving.has_anti_affinity(model, node, anti_affinity)
     };
-    cluster.is_open(node)
-        && world.classes[group.class as usize].allows(node)
-        && cluster.hosted(node) < world.nodes[node as usize].max_vms
-        && !group.apart.is_some_and(apart)
+    state.is_open(node)
+        && model.classes[group.class as usize].allows(node)
+        && state.vm_count(node) < model.nodes[node as usize].max_vms
+        && !group.anti_affinity.is_some_and(anti_affinity)
 }
 
 /// The reference's question: does the memory in use leave room for what the VM uses?
-pub(super) fn has_room(world: &World, cluster: &Cluster<'_>, arriving: &impl Arriving, vm: u32, node: u32) -> bool {
-    let used = cluster.memory_used(node) + arriving.memory(cluster, node);
-    used + cluster.usage(vm)[1] <= world.nodes[node as usize].memory
-        && allowed(world, cluster, arriving, world.group(vm), node)
+pub(super) fn has_room(
+    model: &ClusterModel,
+    state: &ClusterState<'_>,
+    arriving: &impl Arriving,
+    vm: u32,
+    node: u32,
+) -> bool {
+    let used = state.memory_used(node) + arriving.memory(state, node);
+    used + state.usage(vm)[1] <= model.nodes[node as usize].memory
+        && allowed(model, state, arriving, model.group(vm), node)
 }
 
 /// A uniformly random under-utilized node. Drawn from all nodes until one is under-utilized, which is the same.
-pub(super) fn random_under(buckets: &Buckets, rng: &mut Rng) -> Option<usize> {
+pub(super) fn random_under_utilized(buckets: &Buckets, rng: &mut Rng) -> Option<usize> {
     let (all, under) = (buckets.of(), buckets.count(Bucket::Under));
     if under == 0 {
         return None;
@@ -74,11 +80,11 @@ pub(super) fn random_under(buckets: &Buckets, rng: &mut Rng) -> Option<usize> {
 impl Placer {
     /// Puts on nodes the taints that follow from their buckets: none on under-utilized ones, one on appropriate ones,
     /// two on over-utilized ones. Where none is under-utilized, appropriate ones count as such.
-    pub(super) fn taint(&mut self, cluster: &Cluster<'_>, buckets: &Buckets, nodes: usize) {
+    pub(super) fn taint(&mut self, state: &ClusterState<'_>, buckets: &Buckets, nodes: usize) {
         self.soft.clear();
         self.soft.resize(nodes, 0);
         let appropriate = u8::from(buckets.count(Bucket::Under) > 0);
-        for (slot, node) in cluster.slots().iter().enumerate() {
+        for (slot, node) in state.slots().iter().enumerate() {
             self.soft[*node as usize] = match buckets.of()[slot] {
                 Bucket::Under => 0,
                 Bucket::Appropriate => appropriate,
@@ -90,27 +96,27 @@ impl Placer {
     /// The node a scheduler would choose for the VM, never `source`; equals are drawn from.
     pub(super) fn schedule(
         &mut self,
-        world: &World,
-        cluster: &Cluster<'_>,
+        model: &ClusterModel,
+        state: &ClusterState<'_>,
         arriving: &impl Arriving,
         vm: u32,
         source: u32,
         rng: &mut Rng,
     ) -> Option<u32> {
-        let group = world.group(vm);
-        let class = &world.classes[group.class as usize];
-        let request = cluster.request(vm);
+        let group = model.group(vm);
+        let class = &model.classes[group.class as usize];
+        let request = state.request(vm);
         self.feasible.clear();
         let mut most_unwanted = 0;
-        for node in cluster.slots() {
-            let spec = &world.nodes[*node as usize];
+        for node in state.slots() {
+            let spec = &model.nodes[*node as usize];
             let (memory, cpu) = (spec.memory as u64, (spec.cores * 1000.0) as u64);
-            let asked = cluster.asked(*node);
-            let (memory_after, cpu_after) = (asked.memory + request.memory, asked.cpu + request.cpu);
+            let requested = state.requested(*node);
+            let (memory_after, cpu_after) = (requested.memory + request.memory, requested.cpu + request.cpu);
             if *node == source || memory_after > memory || cpu_after > cpu {
                 continue;
             }
-            if !allowed(world, cluster, arriving, group, *node) {
+            if !allowed(model, state, arriving, group, *node) {
                 continue;
             }
             let unwanted = class.unwanted(*node) + u32::from(self.soft.get(*node as usize).copied().unwrap_or(0));

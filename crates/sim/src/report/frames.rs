@@ -3,7 +3,7 @@
 use balance::Bucket;
 use serde::Serialize;
 
-use crate::{engine::Run, history::History, settings::Settings, world::World};
+use crate::{engine::Run, history::History, model::ClusterModel, settings::RunSettings};
 
 /// A report holds no more points than this.
 const MOST_POINTS: usize = 60_000;
@@ -30,31 +30,31 @@ pub(crate) struct Frame {
     pub(crate) upper: f32,
 }
 
-pub(crate) fn frames(world: &World, settings: &Settings, seed: u64, history: &History) -> Vec<Frame> {
+pub(crate) fn frames(model: &ClusterModel, settings: &RunSettings, seed: u64, history: &History) -> Vec<Frame> {
     let steps = history.samples().len().saturating_sub(1) as u64;
-    let most = (MOST_POINTS / world.node_count().max(1)).clamp(2, MOST_FRAMES) as u64;
+    let most = (MOST_POINTS / model.node_count().max(1)).clamp(2, MOST_FRAMES) as u64;
     let wanted = |step: u64| steps <= most || step * most / steps != (step + 1) * most / steps || step == 0;
-    let mut run = Run::replay(world, *settings, seed, history);
+    let mut run = Run::replay(model, *settings, seed, history);
     let mut frames = Vec::new();
     for step in 0..steps {
-        run.step_seen(|run| {
+        run.step_and_inspect(|run| {
             if wanted(step) {
-                frames.push(frame(world, run, step));
+                frames.push(frame(model, run, step));
             }
         });
     }
     run.observe();
-    frames.push(frame(world, &run, steps));
+    frames.push(frame(model, &run, steps));
     frames
 }
 
-pub(crate) fn frame(world: &World, run: &Run<'_>, step: u64) -> Frame {
+pub(crate) fn frame(model: &ClusterModel, run: &Run<'_>, step: u64) -> Frame {
     let short = |values: &[f64]| values.iter().map(|value| (libm::round(value * 1e4) / 1e4) as f32).collect();
     let signals = run.signals();
     let buckets = run.buckets();
     Frame {
         step,
-        seconds: step * world.step_seconds(),
+        seconds: step * model.step_seconds(),
         nodes: run.nodes().to_vec(),
         cpu: short(&signals.cpu_usage),
         memory: short(&signals.memory_usage),

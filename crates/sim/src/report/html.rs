@@ -7,14 +7,14 @@ use super::{
     frames::{Frame, frames},
     svg::{self, Line},
 };
-use crate::{compare::Comparison, history::History, result::Outcome, settings::Settings, world::World};
+use crate::{compare::Comparison, history::History, model::ClusterModel, result::Outcome, settings::RunSettings};
 use balance::Bucket;
 
 const PAGE: &str = include_str!("page.html");
 const SCRIPT: &str = include_str!("page.js");
 
 pub(crate) struct Report<'a> {
-    world: &'a World,
+    model: &'a ClusterModel,
     outcome: &'a Outcome,
     settings: String,
     history: &'a History,
@@ -25,20 +25,20 @@ pub(crate) struct Report<'a> {
 impl<'a> Report<'a> {
     /// On a run that was recorded, and on how it compares where that is known.
     pub(crate) fn of(
-        world: &'a World,
-        settings: &Settings,
+        model: &'a ClusterModel,
+        settings: &RunSettings,
         outcome: &'a Outcome,
         history: &'a History,
         comparison: Option<&'a Comparison>,
     ) -> Self {
-        let frames = frames(world, settings, outcome.seed, history);
-        Self { world, outcome, settings: settings.describe(), history, frames, comparison }
+        let frames = frames(model, settings, outcome.seed, history);
+        Self { model, outcome, settings: settings.describe(), history, frames, comparison }
     }
 
     pub(crate) fn render(&self) -> String {
         let outcome = self.outcome;
         let title = format!("{} with {}", outcome.scenario, outcome.algorithm);
-        let names: Vec<&str> = (0..self.world.node_count() as u32).map(|node| self.world.node_name(node)).collect();
+        let names: Vec<&str> = (0..self.model.node_count() as u32).map(|node| self.model.node_name(node)).collect();
         let colors: Vec<&str> = Bucket::ALL.into_iter().map(color).collect();
         let words: Vec<String> =
             Bucket::ALL.into_iter().map(|bucket| format!("{} {bucket}", bucket.symbol())).collect();

@@ -2,9 +2,9 @@
 
 use super::{Load, NodeGroup, Scenario, ScenarioError, VmGroup};
 use crate::{
+    model::{MOST_NODES, MOST_VMS},
     rng::{Purpose, Rng},
     units::{Bytes, Span},
-    world::{MOST_NODES, MOST_VMS},
 };
 
 /// A cluster of `nodes` nodes with `vms` VMs in all. Each node's CPU use is drawn from 0.2 to 0.95 and its memory use from
@@ -19,7 +19,7 @@ pub fn generate(nodes: u32, vms: u32, seed: u64, unsteady: bool) -> Result<Scena
     }
     let mut groups = Vec::new();
     for node in 0..nodes {
-        let mut rng = Rng::keyed(seed, Purpose::World, u64::from(node), 1);
+        let mut rng = Rng::keyed(seed, Purpose::Model, u64::from(node), 1);
         let (cpu, memory) = (rng.between(0.2, 0.95), rng.between(0.2, 0.8));
         // The remainder goes to the first nodes, one each.
         let count = vms / nodes + u32::from(node < vms % nodes);

@@ -1,6 +1,6 @@
 //! Scenarios: which nodes and VMs there are, how their load goes over time, what happens to nodes, and how to rebalance.
 //!
-//! This is the file format. [`World`](crate::World) is what it comes to when counts and names are resolved.
+//! This is the file format. [`ClusterModel`](crate::ClusterModel) is what it comes to when counts and names are resolved.
 
 mod amount;
 pub mod generate;
@@ -50,7 +50,7 @@ pub struct Scenario {
     pub tasks: Vec<TaskGroup>,
     /// What happens to nodes, and when.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub events: Vec<Event>,
+    pub events: Vec<NodeEventSpec>,
     /// How the cluster is rebalanced; the command line can change each part of it.
     #[serde(default)]
     pub rebalancing: Rebalancing,
@@ -232,7 +232,8 @@ pub enum Day {
 /// Something that happens to a node; exactly one of the actions.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Event {
+#[schemars(rename = "Event")]
+pub struct NodeEventSpec {
     pub at: Span,
     /// The node is closed to new VMs.
     #[serde(default, skip_serializing_if = "Option::is_none")]

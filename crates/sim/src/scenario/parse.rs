@@ -7,7 +7,7 @@ use serde_json::Value;
 use serde_path_to_error::Segment;
 
 use super::{Scenario, reference};
-use crate::{settings::Settings, world::World};
+use crate::{model::ClusterModel, settings::RunSettings};
 
 /// More text than this is no scenario.
 const LONGEST: usize = 64 << 20;
@@ -43,7 +43,7 @@ impl ScenarioError {
     }
 }
 
-/// The scenarios in a file: one of ours, or all of a file of the reference's. Each can be turned into a world.
+/// The scenarios in a file: one of ours, or all of a file of the reference's. Each can be turned into a model.
 pub fn parse(text: &str) -> Result<Vec<Scenario>, ScenarioError> {
     if text.len() > LONGEST {
         return Err(ScenarioError::new("", format!("the text is longer than {} MiB", LONGEST >> 20)));
@@ -56,7 +56,7 @@ pub fn parse(text: &str) -> Result<Vec<Scenario>, ScenarioError> {
     };
     let scenarios = scenarios.map_err(|error| located(error, text))?;
     for scenario in &scenarios {
-        let checked = World::new(scenario).and_then(|_| Settings::new(scenario));
+        let checked = ClusterModel::new(scenario).and_then(|_| RunSettings::new(scenario));
         checked.map_err(|error| located(error, text))?;
     }
     Ok(scenarios)

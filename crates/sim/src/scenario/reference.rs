@@ -14,19 +14,19 @@ use crate::units::Bytes;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Node {
+pub(super) struct ReferenceNode {
     name: String,
     cpu_usage: f64,
     cpu_pressure: f64,
     memory_usage: f64,
     memory_pressure: f64,
     #[serde(default)]
-    vms: Vec<Vm>,
+    vms: Vec<ReferenceVm>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Vm {
+struct ReferenceVm {
     id: String,
     cpu_consumption: Option<f64>,
     memory_consumption: Option<f64>,
@@ -53,11 +53,11 @@ pub(super) fn is(text: &str, json: bool) -> bool {
     !entries.is_empty() && !entries.contains_key("vms") && entries.values().any(nodes)
 }
 
-pub(super) fn scenarios(file: &BTreeMap<String, Vec<Node>>) -> Result<Vec<Scenario>, ScenarioError> {
+pub(super) fn scenarios(file: &BTreeMap<String, Vec<ReferenceNode>>) -> Result<Vec<Scenario>, ScenarioError> {
     file.iter().map(|(name, nodes)| scenario(name, nodes)).collect()
 }
 
-fn scenario(name: &str, nodes: &[Node]) -> Result<Scenario, ScenarioError> {
+fn scenario(name: &str, nodes: &[ReferenceNode]) -> Result<Scenario, ScenarioError> {
     let mut vms = Vec::new();
     for (position, node) in nodes.iter().enumerate() {
         let field = |field: &str| format!("{name}[{position}].{field}");
@@ -89,7 +89,7 @@ fn scenario(name: &str, nodes: &[Node]) -> Result<Scenario, ScenarioError> {
     Ok(Scenario { description: "From a file in the reference's format.".to_owned(), ..Scenario::new(name, nodes, vms) })
 }
 
-fn vm_group(vm: &Vm, node: &str) -> VmGroup {
+fn vm_group(vm: &ReferenceVm, node: &str) -> VmGroup {
     let group = plain_vm(vm.id.clone(), node);
     if vm.cpu_consumption.is_some() || vm.memory_consumption.is_some() {
         // Shares of a node become shares of 2 cores and 4 GiB, which may be more than all of them.

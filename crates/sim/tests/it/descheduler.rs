@@ -16,11 +16,11 @@ fn scenario(vms: &str, rules: &str) -> Scenario {
 
 /// The evictions of the first step: names of VMs with their sources.
 fn first_evictions(scenario: &Scenario) -> Vec<(String, String)> {
-    let (world, settings, seed) = run(scenario, 7);
-    let mut run = Run::new(&world, settings, seed);
+    let (model, settings, seed) = run(scenario, 7);
+    let mut run = Run::new(&model, settings, seed);
     run.step();
     let evictions = run.history().moves().iter().filter(|moved| moved.cause == Cause::Eviction);
-    evictions.map(|moved: &Move| (world.vm_name(moved.vm), world.node_name(moved.from).to_owned())).collect()
+    evictions.map(|moved: &Move| (model.vm_name(moved.vm), model.node_name(moved.from).to_owned())).collect()
 }
 
 const HOT: &str = "
@@ -84,8 +84,8 @@ fn evictions_in_flight_count_until_the_migration_ends() {
         &vms,
         "limits: {total: 3, perNode: 2}, migration: {model: preCopy, bandwidth: 1Gbps, cluster: 10, perNode: 5}",
     );
-    let (world, settings, seed) = run(&scenario, 1);
-    let mut run = Run::new(&world, settings, seed);
+    let (model, settings, seed) = run(&scenario, 1);
+    let mut run = Run::new(&model, settings, seed);
     for _ in 0..3 {
         run.step();
         // 64 GiB over a shared Gigabit take longer than three minutes: nobody has arrived, nobody else has left.
@@ -99,9 +99,9 @@ fn a_cordoned_node_is_no_destination() {
         .to_yaml()
         .replace("rebalancing:", "events: [{at: 0s, cordon: n-3}]\nrebalancing:");
     let scenario = parse(&text).unwrap().remove(0);
-    let (world, settings, seed) = run(&scenario, 1);
-    let mut run = Run::new(&world, settings, seed);
+    let (model, settings, seed) = run(&scenario, 1);
+    let mut run = Run::new(&model, settings, seed);
     (0..20).for_each(|_| run.step());
     assert!(!run.history().moves().is_empty());
-    assert!(run.history().moves().iter().all(|moved| world.node_name(moved.to) != "n-3"));
+    assert!(run.history().moves().iter().all(|moved| model.node_name(moved.to) != "n-3"));
 }

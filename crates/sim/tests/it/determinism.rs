@@ -8,7 +8,7 @@ use std::path::Path;
 use balance::Algorithm;
 use proptest::prelude::*;
 use sim::{
-    Settings, World,
+    ClusterModel, RunSettings,
     compare::{Criterion, compare},
     scenario::shipped,
     simulate,
@@ -21,19 +21,19 @@ fn every_shipped_scenario_has_the_committed_digest_in_every_build() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/digests.csv");
     let mut found = "scenario,seed,digest\n".to_owned();
     for scenario in shipped::all() {
-        let (world, settings) = (World::new(&scenario).unwrap(), Settings::new(&scenario).unwrap());
+        let (model, settings) = (ClusterModel::new(&scenario).unwrap(), RunSettings::new(&scenario).unwrap());
         for seed in [0, 1] {
-            found += &format!("{},{seed},{}\n", scenario.name, simulate(&world, &settings, seed).0.digest);
+            found += &format!("{},{seed},{}\n", scenario.name, simulate(&model, &settings, seed).0.digest);
         }
     }
     for (number, algorithm) in Algorithm::all().into_iter().enumerate() {
         let scenario = shipped::find("mixed").unwrap();
-        let (world, settings) = (World::new(&scenario).unwrap(), Settings::new(&scenario).unwrap());
-        let settings = Settings { algorithm, ..settings };
+        let (model, settings) = (ClusterModel::new(&scenario).unwrap(), RunSettings::new(&scenario).unwrap());
+        let settings = RunSettings { algorithm, ..settings };
         found += &format!(
             "mixed with {},{number},{}\n",
             algorithm.slug(),
-            simulate(&world, &settings, number as u64).0.digest
+            simulate(&model, &settings, number as u64).0.digest
         );
     }
     if std::env::var_os("UPDATE_DIGESTS").is_some() {
@@ -54,10 +54,10 @@ fn every_shipped_scenario_has_the_committed_digest_in_every_build() {
 #[test]
 fn a_comparison_does_not_depend_on_the_number_of_threads() {
     let scenario = shipped::find("light").unwrap();
-    let (world, settings) = (World::new(&scenario).unwrap(), Settings::new(&scenario).unwrap());
+    let (model, settings) = (ClusterModel::new(&scenario).unwrap(), RunSettings::new(&scenario).unwrap());
     let with = |threads: usize| {
         let algorithms = [Algorithm::amplified(3.0), Algorithm::amplified(5.0), Algorithm::MaxMetric];
-        let comparison = compare(&world, &settings, &algorithms, 3..9, Criterion::Migrations, threads, &|_, _| {});
+        let comparison = compare(&model, &settings, &algorithms, 3..9, Criterion::Migrations, threads, &|_, _| {});
         serde_json::to_string(&comparison).unwrap()
     };
     let one = with(1);
@@ -69,8 +69,8 @@ fn a_comparison_does_not_depend_on_the_number_of_threads() {
 #[test]
 fn another_seed_gives_another_run() {
     let scenario = shipped::find("mixed").unwrap();
-    let (world, settings, _) = run(&scenario, 0);
-    assert_ne!(simulate(&world, &settings, 1).0.digest, simulate(&world, &settings, 2).0.digest);
+    let (model, settings, _) = run(&scenario, 0);
+    assert_ne!(simulate(&model, &settings, 1).0.digest, simulate(&model, &settings, 2).0.digest);
 }
 
 proptest! {
@@ -78,9 +78,9 @@ proptest! {
 
     #[test]
     fn the_same_seed_gives_the_same_bytes(scenario in scenario(), seed in any::<u64>()) {
-        let (world, settings, seed) = run(&scenario, seed);
-        let (first, one) = simulate(&world, &settings, seed);
-        let (second, other) = simulate(&world, &settings, seed);
+        let (model, settings, seed) = run(&scenario, seed);
+        let (first, one) = simulate(&model, &settings, seed);
+        let (second, other) = simulate(&model, &settings, seed);
         prop_assert_eq!(one.history(), other.history());
         prop_assert_eq!(serde_json::to_string(&first).unwrap(), serde_json::to_string(&second).unwrap());
     }

@@ -72,9 +72,9 @@ fn fuzz_the_parser_never_panics_and_what_it_accepts_can_be_run() {
                 }
             };
             for scenario in scenarios {
-                let (world, settings, seed) = run(&scenario, 0);
-                if world.vm_count() < 5000 && world.node_count() < 500 {
-                    let mut run = Run::new(&world, settings, seed);
+                let (model, settings, seed) = run(&scenario, 0);
+                if model.vm_count() < 5000 && model.node_count() < 500 {
+                    let mut run = Run::new(&model, settings, seed);
                     (0..3).for_each(|_| run.step());
                 }
             }
@@ -97,13 +97,13 @@ fn fuzz_the_parser_with_texts_of_any_kind() {
 fn fuzz_the_loop_with_small_random_clusters() {
     runner(64)
         .run(&(scenario(), any::<u64>()), |(scenario, seed)| {
-            let (world, settings, seed) = run(&scenario, seed);
-            let mut run = Run::new(&world, settings, seed);
-            for _ in 0..world.steps() {
+            let (model, settings, seed) = run(&scenario, seed);
+            let mut run = Run::new(&model, settings, seed);
+            for _ in 0..model.steps() {
                 run.step();
             }
             run.observe();
-            check(&world, &run, &scenario);
+            check(&model, &run, &scenario);
             Ok(())
         })
         .unwrap();

@@ -20,8 +20,8 @@ const FILE: &str = r#"{"golden": [
 fn a_file_of_the_reference_gives_the_signals_of_the_reference() {
     let scenario = parse(FILE).unwrap().remove(0);
     assert_eq!(scenario.name, "golden");
-    let (world, settings, _) = run(&scenario, 0);
-    let mut run = Run::new(&world, settings, 0);
+    let (model, settings, _) = run(&scenario, 0);
+    let mut run = Run::new(&model, settings, 0);
     run.observe();
     let expected = [
         [0.92, 0.20 + 0.60 * 0.04, 0.40, 0.028],
@@ -39,7 +39,7 @@ fn a_file_of_the_reference_gives_the_signals_of_the_reference() {
     // Under n4, n3, n6; appropriate n5; over n1, n2: as the reference has it in every mode.
     let symbols: String = run.buckets().of().iter().map(|bucket| bucket.symbol()).collect();
     assert_eq!(symbols, "▲▲▼▼■▼");
-    assert_eq!(world.vm_count(), 7);
+    assert_eq!(model.vm_count(), 7);
 }
 
 /// The reference's pressures in the corners of its model, through a node with one VM.
@@ -59,8 +59,8 @@ fn pressures_have_the_corner_values_of_the_reference() {
             "{{\"a\": [{{\"name\": \"n\", \"cpu_usage\": {usage}, \"cpu_pressure\": 0, \"memory_usage\": {usage}, \"memory_pressure\": 0}}]}}"
         );
         let scenario = parse(&text).unwrap().remove(0);
-        let (world, settings, _) = run(&scenario, 0);
-        let mut run = Run::new(&world, settings, 0);
+        let (model, settings, _) = run(&scenario, 0);
+        let mut run = Run::new(&model, settings, 0);
         run.observe();
         let found = run.signals().node(0);
         assert!((found[1] - cpu).abs() < 1e-6 && (found[3] - memory).abs() < 1e-6, "{usage}: {found:?}");

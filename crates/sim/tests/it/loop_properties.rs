@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use sim::{
-    Cause, Move, Run, Scenario, World,
+    Cause, ClusterModel, Move, Run, Scenario,
     scenario::{MigrationModel, Placement, Semantics},
 };
 
@@ -13,23 +13,23 @@ proptest! {
 
     #[test]
     fn vms_are_conserved_and_limits_hold_at_every_step(scenario in scenario(), seed in 0..1000_u64) {
-        let (world, settings, seed) = run(&scenario, seed);
-        let mut run = Run::new(&world, settings, seed);
-        for _ in 0..world.steps() {
+        let (model, settings, seed) = run(&scenario, seed);
+        let mut run = Run::new(&model, settings, seed);
+        for _ in 0..model.steps() {
             let before = run.history().moves().len();
             run.step();
-            check(&world, &run, &scenario);
+            check(&model, &run, &scenario);
             limits_hold(&scenario, &run.history().moves()[before..]);
         }
     }
 
     #[test]
     fn no_move_brings_a_node_over_its_memory(scenario in scenario(), seed in 0..1000_u64) {
-        let (world, settings, seed) = run(&scenario, seed);
-        let mut run = Run::new(&world, settings, seed);
-        let memory: Vec<u64> = memory(&scenario, &world);
-        let asked = |run: &Run<'_>| -> Vec<u64> { (0..memory.len() as u32).map(|node| run.memory_asked(node)).collect() };
-        for _ in 0..world.steps() {
+        let (model, settings, seed) = run(&scenario, seed);
+        let mut run = Run::new(&model, settings, seed);
+        let memory: Vec<u64> = memory(&scenario, &model);
+        let asked = |run: &Run<'_>| -> Vec<u64> { (0..memory.len() as u32).map(|node| run.memory_requested(node)).collect() };
+        for _ in 0..model.steps() {
             let (before, moves) = (asked(&run), run.history().moves().len());
             let used_before: Vec<f64> = (0..memory.len() as u32).map(|node| run.memory_used(node)).collect();
             run.step();
@@ -51,20 +51,20 @@ proptest! {
 
     #[test]
     fn a_vm_goes_only_where_it_may(scenario in scenario(), seed in 0..1000_u64) {
-        let (world, settings, seed) = run(&scenario, seed);
-        let mut run = Run::new(&world, settings, seed);
-        for _ in 0..world.steps() {
+        let (model, settings, seed) = run(&scenario, seed);
+        let mut run = Run::new(&model, settings, seed);
+        for _ in 0..model.steps() {
             let before = run.history().moves().len();
             run.step();
             for moved in run.history().moves()[before..].iter().filter(|moved| moved.to != Move::NOWHERE) {
-                let group = group_of_vm(&scenario, &world, moved.vm);
-                let node = group_of_node(&scenario, &world, moved.to);
+                let group = group_of_vm(&scenario, &model, moved.vm);
+                let node = group_of_node(&scenario, &model, moved.to);
                 let labels = group.affinity.nodes.iter().all(|(key, value)| node.labels.get(key) == Some(value));
                 prop_assert!(labels, "labels");
                 prop_assert!(node.taints.is_empty() || !group.tolerations.is_empty(), "taints");
                 prop_assert!(group.migratable || moved.cause == Cause::Restart, "migratable");
                 if let Some(word) = &group.affinity.apart {
-                    let together = run.vms(moved.to).iter().filter(|vm| group_of_vm(&scenario, &world, **vm).affinity.apart.as_ref() == Some(word)).count();
+                    let together = run.vms(moved.to).iter().filter(|vm| group_of_vm(&scenario, &model, **vm).affinity.apart.as_ref() == Some(word)).count();
                     prop_assert!(together <= 1 || !group.on.is_empty(), "apart");
                 }
             }
@@ -73,16 +73,16 @@ proptest! {
 
     #[test]
     fn replaying_the_moves_gives_the_same_signals_at_every_step(scenario in scenario(), seed in 0..1000_u64) {
-        let (world, settings, seed) = run(&scenario, seed);
-        let mut live = Run::new(&world, settings, seed);
+        let (model, settings, seed) = run(&scenario, seed);
+        let mut live = Run::new(&model, settings, seed);
         let mut seen = Vec::new();
-        for _ in 0..world.steps() {
-            live.step_seen(|run| seen.push((run.signals().clone(), run.buckets().of().to_vec())));
+        for _ in 0..model.steps() {
+            live.step_and_inspect(|run| seen.push((run.signals().clone(), run.buckets().of().to_vec())));
         }
         live.observe();
-        let mut again = Run::replay(&world, settings, seed, live.history());
+        let mut again = Run::replay(&model, settings, seed, live.history());
         for (step, (signals, buckets)) in seen.iter().enumerate() {
-            again.step_seen(|run| {
+            again.step_and_inspect(|run| {
                 assert_eq!(run.signals(), signals, "step {step}");
                 assert_eq!(run.buckets().of(), buckets, "step {step}");
             });
@@ -92,18 +92,18 @@ proptest! {
     }
 }
 
-fn memory(scenario: &Scenario, world: &World) -> Vec<u64> {
-    (0..world.node_count() as u32).map(|node| group_of_node(scenario, world, node).memory.0).collect()
+fn memory(scenario: &Scenario, model: &ClusterModel) -> Vec<u64> {
+    (0..model.node_count() as u32).map(|node| group_of_node(scenario, model, node).memory.0).collect()
 }
 
-fn group_of_vm<'a>(scenario: &'a Scenario, world: &World, vm: u32) -> &'a sim::scenario::VmGroup {
-    let name = world.vm_name(vm);
+fn group_of_vm<'a>(scenario: &'a Scenario, model: &ClusterModel, vm: u32) -> &'a sim::scenario::VmGroup {
+    let name = model.vm_name(vm);
     let group = name.split('-').next().unwrap();
     scenario.vms.iter().find(|known| known.name == group).unwrap()
 }
 
-fn group_of_node<'a>(scenario: &'a Scenario, world: &World, node: u32) -> &'a sim::scenario::NodeGroup {
-    let group = world.node_name(node).split('-').next().unwrap();
+fn group_of_node<'a>(scenario: &'a Scenario, model: &ClusterModel, node: u32) -> &'a sim::scenario::NodeGroup {
+    let group = model.node_name(node).split('-').next().unwrap();
     scenario.nodes.iter().find(|known| known.name == group).unwrap()
 }
 
@@ -142,8 +142,8 @@ rebalancing: {algorithm: cpu_focused}
         let mut scenario = sim::scenario::parse(text).unwrap().remove(0);
         scenario.rebalancing.semantics = semantics;
         scenario.rebalancing.placement = placement;
-        let (world, settings, _) = run(&scenario, 0);
-        let (outcome, _) = sim::simulate(&world, &settings, 1);
+        let (model, settings, _) = run(&scenario, 0);
+        let (outcome, _) = sim::simulate(&model, &settings, 1);
         assert_eq!(outcome.migrations.total, 0, "{semantics:?} {placement:?}");
         assert!(outcome.blocked.no_room > 0, "{semantics:?} {placement:?}: {:?}", outcome.blocked);
     }

@@ -9,8 +9,8 @@ fn scenario(text: &str) -> Scenario {
 }
 
 fn outcome(text: &str) -> Outcome {
-    let (world, settings, _) = run(&scenario(text), 0);
-    simulate(&world, &settings, 0).0
+    let (model, settings, _) = run(&scenario(text), 0);
+    simulate(&model, &settings, 0).0
 }
 
 /// One VM leaves a drained node: memory / (bandwidth - dirty rate), and what was written meanwhile is sent again.
@@ -25,8 +25,8 @@ vms: [{name: a, cores: 4, memory: 10Gi, memoryUse: 0.8, dirtyRate: 2Gbps, on: [n
 events: [{at: 10s, drain: n-1}]
 rebalancing: {placement: scheduler, migration: {model: preCopy, bandwidth: 10Gbps}}
 ";
-    let (world, settings, _) = run(&scenario(text), 0);
-    let (outcome, run) = simulate(&world, &settings, 0);
+    let (model, settings, _) = run(&scenario(text), 0);
+    let (outcome, run) = simulate(&model, &settings, 0);
     // 8 GiB at (10 - 2) Gbit/s: 8.59 s.
     let moved = run.history().moves()[0];
     assert_eq!((moved.step, moved.cause), (10 + 9, Cause::Drain));
@@ -47,8 +47,8 @@ vms:
 events: [{at: 0s, drain: n-1}]
 rebalancing: {placement: scheduler, migration: {model: preCopy, bandwidth: 8589934592}}
 ";
-    let (world, settings, _) = run(&scenario(text), 0);
-    let (_, run) = simulate(&world, &settings, 0);
+    let (model, settings, _) = run(&scenario(text), 0);
+    let (_, run) = simulate(&model, &settings, 0);
     // A GiB per second: the small one has half of it for 8 s; then 8 of 12 GiB are left, and all of it.
     let steps: Vec<u32> = run.history().moves().iter().map(|moved| moved.step).collect();
     assert_eq!(steps, [8, 16]);
@@ -72,8 +72,8 @@ rebalancing: {placement: scheduler, migration: {model: preCopy, bandwidth: 10Gbp
 #[test]
 fn a_drain_empties_the_node_but_for_what_cannot_migrate() {
     let scenario = sim::scenario::shipped::find("drain").unwrap();
-    let (world, settings, _) = run(&scenario, 0);
-    let mut run = Run::new(&world, settings, 0);
+    let (model, settings, _) = run(&scenario, 0);
+    let mut run = Run::new(&model, settings, 0);
     while run.step_number() < 70 {
         run.step();
     }
@@ -81,7 +81,7 @@ fn a_drain_empties_the_node_but_for_what_cannot_migrate() {
     while run.step_number() < 299 {
         run.step();
     }
-    let left: Vec<String> = run.vms(3).iter().map(|vm| world.vm_name(*vm)).collect();
+    let left: Vec<String> = run.vms(3).iter().map(|vm| model.vm_name(*vm)).collect();
     assert_eq!(left, ["appliance-1"], "worker-4 was drained");
 }
 
@@ -98,12 +98,12 @@ vms:
 events: [{at: 2m, fail: n-1}, {at: 6m, recover: n-1}]
 rebalancing: {limits: {total: 0}}
 ";
-    let (world, settings, _) = run(&scenario(text), 0);
-    let mut run = Run::new(&world, settings, 0);
+    let (model, settings, _) = run(&scenario(text), 0);
+    let mut run = Run::new(&model, settings, 0);
     while run.step_number() < 5 {
         run.step();
     }
-    let names = |vms: &[u32]| -> Vec<String> { vms.iter().map(|vm| world.vm_name(*vm)).collect() };
+    let names = |vms: &[u32]| -> Vec<String> { vms.iter().map(|vm| model.vm_name(*vm)).collect() };
     assert_eq!(names(run.vms(1)), ["high", "there"], "the important one first, and there is room for one");
     assert_eq!(names(run.pending()), ["low-1", "low-2"]);
     while run.step_number() < 8 {
@@ -192,9 +192,9 @@ rebalancing:
   limits: {total: 5, perNode: 5}
   migration: {model: preCopy, bandwidth: 10Gbps, cluster: 1}
 ";
-    let (world, settings, _) = run(&scenario(text), 0);
+    let (model, settings, _) = run(&scenario(text), 0);
     for seed in 0..20 {
-        let (outcome, run) = simulate(&world, &settings, seed);
+        let (outcome, run) = simulate(&model, &settings, seed);
         assert!(outcome.migrations.evicted > 0);
         assert_eq!(run.nodes().len(), 2);
     }

@@ -1,7 +1,7 @@
 //! Scenario files: what is shipped, what is refused and with which words.
 
 use sim::{
-    World,
+    ClusterModel,
     scenario::{Load, generate::generate, parse, shipped},
 };
 
@@ -14,8 +14,8 @@ fn every_shipped_scenario_can_be_read_and_is_what_it_says() {
             let scenario = parse(text).unwrap_or_else(|error| panic!("{name}: {error}")).remove(0);
             assert_eq!(scenario.name, *name);
             assert!(scenario.description.ends_with('.'));
-            let world = World::new(&scenario).unwrap();
-            (scenario.name, world.node_count(), world.vm_count())
+            let model = ClusterModel::new(&scenario).unwrap();
+            (scenario.name, model.node_count(), model.vm_count())
         })
         .collect();
     assert!(sizes.contains(&("week".to_owned(), 10, 148)), "{sizes:?}");
@@ -103,24 +103,24 @@ fn absurd_sizes_are_refused_before_they_cost_anything() {
 fn a_generated_scenario_has_the_nodes_and_vms_asked_for_and_reads_back() {
     for (nodes, vms) in [(1, 1), (7, 100), (12, 648), (5, 3)] {
         let scenario = generate(nodes, vms, 3, false).unwrap();
-        let world = World::new(&scenario).unwrap();
-        assert_eq!((world.node_count(), world.vm_count()), (nodes as usize, vms as usize));
+        let model = ClusterModel::new(&scenario).unwrap();
+        assert_eq!((model.node_count(), model.vm_count()), (nodes as usize, vms as usize));
         assert_eq!(parse(&scenario.to_yaml()).unwrap()[0], scenario);
     }
     assert!(generate(0, 5, 0, false).is_err());
     assert!(generate(5, u32::MAX, 0, false).is_err());
     let unsteady = generate(12, 648, 1, true).unwrap();
     assert_eq!(unsteady.vms.iter().filter(|group| group.noise > 0.0).count(), 12);
-    assert_eq!(World::new(&unsteady).unwrap().vm_count(), 648);
+    assert_eq!(ClusterModel::new(&unsteady).unwrap().vm_count(), 648);
 }
 
 #[test]
 fn vms_without_a_place_are_spread_over_the_nodes() {
     let text =
         "name: a\nnodes: [{name: n, count: 4}]\nvms: [{name: v, count: 40, memory: 8Gi, affinity: {apart: x}}]\n";
-    let world = World::new(&parse(text).unwrap()[0]).unwrap();
-    let settings = sim::Settings::new(&parse(text).unwrap()[0]).unwrap();
-    let run = sim::Run::new(&world, settings, 0);
+    let model = ClusterModel::new(&parse(text).unwrap()[0]).unwrap();
+    let settings = sim::RunSettings::new(&parse(text).unwrap()[0]).unwrap();
+    let run = sim::Run::new(&model, settings, 0);
     assert!((0..4).all(|node| run.vms(node).len() == 1), "four can be apart on four nodes");
     assert_eq!(run.pending().len(), 36);
 }

@@ -2,16 +2,16 @@
 
 use proptest::prelude::*;
 use sim::{
-    Run, Scenario, Settings, World,
+    ClusterModel, Run, RunSettings, Scenario,
     scenario::{
-        Affinity, Event, Guards, Limits, Load, Migration, MigrationModel, NodeGroup, Placement, Ramp, Semantics, Taint,
-        Target, TaskGroup, VmGroup,
+        Affinity, Guards, Limits, Load, Migration, MigrationModel, NodeEventSpec, NodeGroup, Placement, Ramp,
+        Semantics, Taint, Target, TaskGroup, VmGroup,
     },
     units::{Bytes, Rate, Span},
 };
 
-pub(crate) fn run(scenario: &Scenario, seed: u64) -> (World, Settings, u64) {
-    (World::new(scenario).unwrap(), Settings::new(scenario).unwrap(), seed)
+pub(crate) fn run(scenario: &Scenario, seed: u64) -> (ClusterModel, RunSettings, u64) {
+    (ClusterModel::new(scenario).unwrap(), RunSettings::new(scenario).unwrap(), seed)
 }
 
 fn nodes() -> impl Strategy<Value = Vec<NodeGroup>> {
@@ -76,16 +76,16 @@ fn vms() -> impl Strategy<Value = Vec<VmGroup>> {
     })
 }
 
-fn events() -> impl Strategy<Value = Vec<Event>> {
+fn events() -> impl Strategy<Value = Vec<NodeEventSpec>> {
     let event = (0..1500_u64, 0..6_u8).prop_map(|(at, kind)| {
         let node = Some("g0-1".to_owned());
-        let event = Event { at: Span(at), ..Event::default() };
+        let event = NodeEventSpec { at: Span(at), ..NodeEventSpec::default() };
         match kind {
-            0 => Event { cordon: node, ..event },
-            1 => Event { uncordon: node, ..event },
-            2 => Event { drain: node, ..event },
-            3 => Event { fail: node, ..event },
-            _ => Event { recover: node, ..event },
+            0 => NodeEventSpec { cordon: node, ..event },
+            1 => NodeEventSpec { uncordon: node, ..event },
+            2 => NodeEventSpec { drain: node, ..event },
+            3 => NodeEventSpec { fail: node, ..event },
+            _ => NodeEventSpec { recover: node, ..event },
         }
     });
     prop::collection::vec(event, 0..5)
@@ -148,9 +148,9 @@ pub(crate) fn scenario() -> impl Strategy<Value = Scenario> {
 }
 
 /// What must hold of a run after every step, whatever the scenario.
-pub(crate) fn check(world: &World, run: &Run<'_>, scenario: &Scenario) {
-    let mut seen = vec![0_u32; world.vm_count()];
-    for node in 0..world.node_count() as u32 {
+pub(crate) fn check(model: &ClusterModel, run: &Run<'_>, scenario: &Scenario) {
+    let mut seen = vec![0_u32; model.vm_count()];
+    for node in 0..model.node_count() as u32 {
         assert!(run.vms(node).is_sorted(), "a node's VMs are in order");
         run.vms(node).iter().for_each(|vm| seen[*vm as usize] += 1);
     }
@@ -160,7 +160,7 @@ pub(crate) fn check(world: &World, run: &Run<'_>, scenario: &Scenario) {
     assert!(run.scores().values().iter().all(|score| (0.0..=1.0).contains(score)));
     let limits = scenario.rebalancing.migration;
     assert!(run.migrating().count() <= limits.cluster as usize);
-    for node in 0..world.node_count() as u32 {
+    for node in 0..model.node_count() as u32 {
         let leaving = run.migrating().filter(|(_, from, _)| *from == node).count();
         assert!(leaving <= limits.per_node as usize, "{leaving} migrations leave a node");
     }

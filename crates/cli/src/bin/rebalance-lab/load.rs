@@ -9,7 +9,7 @@ use lab::{
     play::{Nodes, set_dirty_rates},
     up::{self, Doors, Follower},
 };
-use sim::{World, command, units::Span};
+use sim::{ClusterModel, command, units::Span};
 
 use crate::{
     part::time_scale,
@@ -72,7 +72,7 @@ async fn set(args: &Args, client: &Client) -> anyhow::Result<()> {
 
 async fn play(args: &Args, source: &str, found: &Found, client: &Client) -> anyhow::Result<()> {
     let scenario = command::scenario(source)?;
-    let world = World::new(&scenario).with_context(|| source.to_owned())?;
+    let world = ClusterModel::new(&scenario).with_context(|| source.to_owned())?;
     let mut follower = Follower::new(&world, args.seed);
     let placement = follower.placement(&up::rooms(client).await?)?;
     let mut nodes = Nodes::of(&world, client).await?;
@@ -115,7 +115,7 @@ async fn play(args: &Args, source: &str, found: &Found, client: &Client) -> anyh
 }
 
 async fn follow(
-    world: &World,
+    world: &ClusterModel,
     follower: &mut Follower<'_>,
     nodes: &mut Nodes<'_>,
     speed: f64,
@@ -145,7 +145,7 @@ async fn follow(
     Ok(())
 }
 
-async fn happen(world: &World, nodes: &mut Nodes<'_>, step: u64, client: &Client) -> anyhow::Result<()> {
+async fn happen(world: &ClusterModel, nodes: &mut Nodes<'_>, step: u64, client: &Client) -> anyhow::Result<()> {
     for deed in nodes.due(step) {
         if deed.perform(client).await? {
             tell(world, step, &deed.to_string())?;
@@ -154,7 +154,7 @@ async fn happen(world: &World, nodes: &mut Nodes<'_>, step: u64, client: &Client
     Ok(())
 }
 
-fn tell(world: &World, step: u64, what: &str) -> anyhow::Result<()> {
+fn tell(world: &ClusterModel, step: u64, what: &str) -> anyhow::Result<()> {
     let time = Span(step * world.step_seconds()).to_string();
     print(&format!("{time:>8}  {what}\n"))
 }

@@ -2,7 +2,7 @@
 
 use super::{
     NOWHERE, Run,
-    migrate::{End, Waiting},
+    migrations::{End, Waiting},
     place,
 };
 use crate::{
@@ -18,19 +18,19 @@ const MOST_FAILED_RESTARTS: usize = 16;
 
 impl Run<'_> {
     /// Migrations go on for the length of a step; then those that waited may start.
-    pub(super) fn pass_time(&mut self) {
+    pub(super) fn advance_migrations(&mut self) {
         if self.migrations.is_idle() {
             return;
         }
         let mut ended = Vec::new();
         if self.step > 0 {
-            let seconds = self.world.step as f64;
-            let nodes = self.world.nodes.len();
+            let seconds = self.model.step as f64;
+            let nodes = self.model.nodes.len();
             self.migrations
                 .advance(&self.settings.migration, nodes, seconds, |running, end| ended.push((*running, end)));
         }
         for (running, end) in ended {
-            self.cluster.no_longer_expect(running.vm, running.to);
+            self.state.remove_arrival(running.vm, running.to);
             self.totals.bytes += running.copying.sent();
             match end {
                 End::Done => self.relocate(running.vm, running.to, running.cause),
@@ -47,7 +47,7 @@ impl Run<'_> {
                 return true;
             }
             let to = match waiting.to {
-                Some(to) if place::has_room(self.world, &self.cluster, &self.migrations, waiting.vm, to) => Some(to),
+                Some(to) if place::has_room(self.model, &self.state, &self.migrations, waiting.vm, to) => Some(to),
                 Some(_) => None,
                 None => self.destination(waiting.vm, waiting.from, waiting.cause),
             };
@@ -63,7 +63,7 @@ impl Run<'_> {
     fn start(&mut self, waiting: Waiting, to: u32) {
         let rate = self.settings.migration.failure_rate;
         let draw = Rng::keyed(self.seed, Purpose::Failure, u64::from(waiting.vm), self.step).unit();
-        self.migrations.start(self.world, &mut self.cluster, &self.settings.migration, waiting, to, draw < rate);
+        self.migrations.start(self.model, &mut self.state, &self.settings.migration, waiting, to, draw < rate);
     }
 
     /// Where a VM would go now.
@@ -72,21 +72,21 @@ impl Run<'_> {
         if cause == Cause::Eviction && self.settings.placement == Placement::Random {
             return self.random_destination(vm, &mut rng);
         }
-        self.placer.schedule(self.world, &self.cluster, &self.migrations, vm, from, &mut rng)
+        self.placer.schedule(self.model, &self.state, &self.migrations, vm, from, &mut rng)
     }
 
     /// VMs leave nodes that are being drained, each tried once per step.
     pub(super) fn drain(&mut self) {
         for at in 0..self.draining.len() {
             let node = self.draining[at];
-            for vm in self.cluster.vms(node).to_vec() {
-                if !self.world.group(vm).migratable || self.migrations.involves(vm) {
+            for vm in self.state.vms(node).to_vec() {
+                if !self.model.group(vm).migratable || self.migrations.involves(vm) {
                     continue;
                 }
                 match self.settings.migration.model {
                     MigrationModel::Instant => match self.destination(vm, node, Cause::Drain) {
                         Some(to) => {
-                            self.totals.bytes += self.cluster.usage(vm)[1];
+                            self.totals.bytes += self.state.usage(vm)[1];
                             self.relocate(vm, to, Cause::Drain);
                         }
                         None => self.totals.blocked.no_room += 1,

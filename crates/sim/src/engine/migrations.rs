@@ -1,11 +1,11 @@
 //! Migrations that take time: which run, which wait, and what becomes of them. How long they take says [`crate::precopy`].
 
-use super::{cluster::Cluster, place::Arriving};
+use super::{place::Arriving, state::ClusterState};
 use crate::{
     history::Cause,
+    model::ClusterModel,
     precopy::{self, Copying, Network, Transfer},
     scenario::Migration,
-    world::World,
 };
 
 /// The descheduler forgets an eviction after this many seconds.
@@ -43,7 +43,7 @@ pub(super) enum End {
 pub(super) struct Migrations {
     pub(super) waiting: Vec<Waiting>,
     pub(super) running: Vec<Running>,
-    /// VMs that were accepted in this step and arrive at its end.
+    /// VMs that were accepted in this step and advance_moves at its end.
     pub(super) arrivals: Vec<(u32, u32)>,
 }
 
@@ -73,23 +73,23 @@ impl Migrations {
 
     pub(super) fn start(
         &mut self,
-        world: &World,
-        cluster: &mut Cluster<'_>,
+        model: &ClusterModel,
+        state: &mut ClusterState<'_>,
         limits: &Migration,
         waiting: Waiting,
         to: u32,
         fails: bool,
     ) {
         let Waiting { vm, from, cause, since, .. } = waiting;
-        cluster.expect(vm, to);
-        let group = world.group(vm);
+        state.add_arrival(vm, to);
+        let group = model.group(vm);
         self.running.push(Running {
             vm,
             from,
             to,
             cause,
             since,
-            copying: Copying::new(cluster.usage(vm)[1], group.dirty_rate, group.memory, limits),
+            copying: Copying::new(state.usage(vm)[1], group.dirty_rate, group.memory, limits),
             fails,
         });
     }
@@ -132,15 +132,15 @@ impl Transfer for Running {
 }
 
 impl Arriving for Migrations {
-    fn memory(&self, cluster: &Cluster<'_>, node: u32) -> f64 {
+    fn memory(&self, state: &ClusterState<'_>, node: u32) -> f64 {
         let running = self.running.iter().filter(|running| running.to == node).map(|running| running.vm);
         let arrivals = self.arrivals.iter().filter(|(_, to)| *to == node).map(|(vm, _)| *vm);
-        running.chain(arrivals).fold(0.0, |sum, vm| sum + cluster.usage(vm)[1])
+        running.chain(arrivals).fold(0.0, |sum, vm| sum + state.usage(vm)[1])
     }
 
-    fn has_apart(&self, world: &World, node: u32, apart: u32) -> bool {
-        let is_apart = |vm: u32| world.group(vm).apart == Some(apart);
-        self.running.iter().any(|running| running.to == node && is_apart(running.vm))
-            || self.arrivals.iter().any(|(vm, to)| *to == node && is_apart(*vm))
+    fn has_anti_affinity(&self, model: &ClusterModel, node: u32, anti_affinity: u32) -> bool {
+        let has_number = |vm: u32| model.group(vm).anti_affinity == Some(anti_affinity);
+        self.running.iter().any(|running| running.to == node && has_number(running.vm))
+            || self.arrivals.iter().any(|(vm, to)| *to == node && has_number(*vm))
     }
 }

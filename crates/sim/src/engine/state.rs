@@ -6,7 +6,7 @@
 
 use balance::{Means, PressureModel, Signals};
 
-use crate::world::{Group, World};
+use crate::model::{ClusterModel, Group};
 
 pub(crate) const NOWHERE: u32 = u32::MAX;
 
@@ -18,15 +18,15 @@ pub(crate) struct Request {
 }
 
 #[derive(Debug)]
-pub(crate) struct Cluster<'w> {
-    world: &'w World,
+pub(crate) struct ClusterState<'m> {
+    model: &'m ClusterModel,
     pressure: PressureModel,
     cpu_overcommit: f64,
     /// By node.
     vms: Vec<Vec<u32>>,
-    asked: Vec<Request>,
+    requested: Vec<Request>,
     /// VMs that are on their way to the node, beyond those on it.
-    expected: Vec<u32>,
+    arriving: Vec<u32>,
     cordoned: Vec<bool>,
     slot_of: Vec<u32>,
     /// By slot: the nodes that are up, in order of their numbers.
@@ -39,23 +39,23 @@ pub(crate) struct Cluster<'w> {
     cordons: usize,
     /// By VM: cores and bytes in use, and where it runs.
     usage: Vec<[f64; 2]>,
-    home: Vec<u32>,
+    node_of: Vec<u32>,
     /// Slots whose signals are not up to date.
     dirty: Vec<u32>,
     is_dirty: Vec<bool>,
 }
 
-impl<'w> Cluster<'w> {
-    pub(crate) fn new(world: &'w World, pressure: PressureModel, cpu_overcommit: f64) -> Self {
-        let nodes = world.nodes.len();
-        let mut cluster = Self {
-            world,
+impl<'m> ClusterState<'m> {
+    pub(crate) fn new(model: &'m ClusterModel, pressure: PressureModel, cpu_overcommit: f64) -> Self {
+        let nodes = model.nodes.len();
+        let mut state = Self {
+            model,
             pressure,
             cpu_overcommit,
             vms: vec![Vec::new(); nodes],
-            asked: vec![Request::default(); nodes],
-            expected: vec![0; nodes],
-            cordoned: world.nodes.iter().map(|node| node.cordoned).collect(),
+            requested: vec![Request::default(); nodes],
+            arriving: vec![0; nodes],
+            cordoned: model.nodes.iter().map(|node| node.cordoned).collect(),
             slot_of: vec![NOWHERE; nodes],
             slots: Vec::with_capacity(nodes),
             signals: Signals::new(),
@@ -63,27 +63,27 @@ impl<'w> Cluster<'w> {
             heaviest: Vec::new(),
             used: Vec::new(),
             cordons: 0,
-            usage: vec![[0.0; 2]; world.vms.len()],
-            home: vec![NOWHERE; world.vms.len()],
+            usage: vec![[0.0; 2]; model.vms.len()],
+            node_of: vec![NOWHERE; model.vms.len()],
             dirty: Vec::new(),
             is_dirty: Vec::new(),
         };
-        for (vm, spec) in world.vms.iter().enumerate() {
+        for (vm, spec) in model.vms.iter().enumerate() {
             if let Some(node) = spec.node {
                 // In order of their numbers, so this is already sorted.
-                cluster.vms[node as usize].push(vm as u32);
-                cluster.home[vm] = node;
-                cluster.ask(vm as u32, node);
+                state.vms[node as usize].push(vm as u32);
+                state.node_of[vm] = node;
+                state.add_request(vm as u32, node);
             }
         }
-        let present = |node: &u32| world.nodes[*node as usize].present;
-        cluster.slots = (0..nodes as u32).filter(present).collect();
-        cluster.number_slots();
-        cluster
+        let present = |node: &u32| model.nodes[*node as usize].present;
+        state.slots = (0..nodes as u32).filter(present).collect();
+        state.number_slots();
+        state
     }
 
     pub(crate) fn request(&self, vm: u32) -> Request {
-        let group: &Group = self.world.group(vm);
+        let group: &Group = self.model.group(vm);
         Request { memory: group.memory as u64, cpu: (group.cores * 1000.0 / self.cpu_overcommit) as u64 }
     }
 
@@ -109,17 +109,17 @@ impl<'w> Cluster<'w> {
         &self.vms[node as usize]
     }
 
-    pub(crate) fn asked(&self, node: u32) -> Request {
-        self.asked[node as usize]
+    pub(crate) fn requested(&self, node: u32) -> Request {
+        self.requested[node as usize]
     }
 
     /// VMs on the node and on their way to it.
-    pub(crate) fn hosted(&self, node: u32) -> u32 {
-        self.vms[node as usize].len() as u32 + self.expected[node as usize]
+    pub(crate) fn vm_count(&self, node: u32) -> u32 {
+        self.vms[node as usize].len() as u32 + self.arriving[node as usize]
     }
 
-    pub(crate) fn home(&self, vm: u32) -> u32 {
-        self.home[vm as usize]
+    pub(crate) fn node_of(&self, vm: u32) -> u32 {
+        self.node_of[vm as usize]
     }
 
     pub(crate) fn usage(&self, vm: u32) -> [f64; 2] {
@@ -157,54 +157,54 @@ impl<'w> Cluster<'w> {
         let old = &mut self.usage[vm as usize];
         if *old != usage {
             *old = usage;
-            self.touch(self.home[vm as usize]);
+            self.mark_dirty(self.node_of[vm as usize]);
         }
     }
 
     /// The VM asks for its place on a node; it may not be there yet.
-    pub(crate) fn ask(&mut self, vm: u32, node: u32) {
+    pub(crate) fn add_request(&mut self, vm: u32, node: u32) {
         let request = self.request(vm);
-        let asked = &mut self.asked[node as usize];
-        asked.memory += request.memory;
-        asked.cpu += request.cpu;
+        let requested = &mut self.requested[node as usize];
+        requested.memory += request.memory;
+        requested.cpu += request.cpu;
     }
 
-    pub(crate) fn release(&mut self, vm: u32, node: u32) {
+    pub(crate) fn remove_request(&mut self, vm: u32, node: u32) {
         let request = self.request(vm);
-        let asked = &mut self.asked[node as usize];
-        asked.memory -= request.memory;
-        asked.cpu -= request.cpu;
+        let requested = &mut self.requested[node as usize];
+        requested.memory -= request.memory;
+        requested.cpu -= request.cpu;
     }
 
     /// A VM will come: its place is kept.
-    pub(crate) fn expect(&mut self, vm: u32, node: u32) {
-        self.expected[node as usize] += 1;
-        self.ask(vm, node);
+    pub(crate) fn add_arrival(&mut self, vm: u32, node: u32) {
+        self.arriving[node as usize] += 1;
+        self.add_request(vm, node);
     }
 
-    pub(crate) fn no_longer_expect(&mut self, vm: u32, node: u32) {
-        self.expected[node as usize] -= 1;
-        self.release(vm, node);
+    pub(crate) fn remove_arrival(&mut self, vm: u32, node: u32) {
+        self.arriving[node as usize] -= 1;
+        self.remove_request(vm, node);
     }
 
     /// The VM runs on another node from now on, or nowhere.
     pub(crate) fn relocate(&mut self, vm: u32, to: u32) {
-        let from = std::mem::replace(&mut self.home[vm as usize], to);
+        let from = std::mem::replace(&mut self.node_of[vm as usize], to);
         if from != NOWHERE {
             let list = &mut self.vms[from as usize];
             if let Ok(at) = list.binary_search(&vm) {
                 list.remove(at);
             }
-            self.release(vm, from);
-            self.touch(from);
+            self.remove_request(vm, from);
+            self.mark_dirty(from);
         }
         if to != NOWHERE {
             let list = &mut self.vms[to as usize];
             if let Err(at) = list.binary_search(&vm) {
                 list.insert(at, vm);
             }
-            self.ask(vm, to);
-            self.touch(to);
+            self.add_request(vm, to);
+            self.mark_dirty(to);
         }
     }
 
@@ -237,7 +237,7 @@ impl<'w> Cluster<'w> {
         self.count_cordons();
     }
 
-    fn touch(&mut self, node: u32) {
+    fn mark_dirty(&mut self, node: u32) {
         if node == NOWHERE {
             return;
         }
@@ -256,7 +256,7 @@ impl<'w> Cluster<'w> {
             let slot = self.dirty[at] as usize;
             self.is_dirty[slot] = false;
             let node = self.slots[slot];
-            let spec = &self.world.nodes[node as usize];
+            let spec = &self.model.nodes[node as usize];
             let ([cpu, memory], heaviest) = self.sum(node);
             self.heaviest[slot] = heaviest / spec.cores;
             self.used[slot] = [cpu, memory];
