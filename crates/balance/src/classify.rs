@@ -1,6 +1,6 @@
 //! Which nodes are under-utilized, appropriately utilized and over-utilized, by their scores.
 //!
-//! There are two ways to tell, and they differ at the edges. Whoever shows buckets shows which of the two was used.
+//! The two semantics differ at the bounds. Output that shows buckets names the semantics.
 
 use std::{fmt, str::FromStr};
 
@@ -42,7 +42,7 @@ impl fmt::Display for Bucket {
     }
 }
 
-/// Whose comparisons are used.
+/// Which program's comparisons are used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Semantics {
     /// The reference simulator's: exact scores, bounds that may lie outside 0 to 1, under when `score <= lower`, over
@@ -96,8 +96,8 @@ impl fmt::Display for Classifier {
     }
 }
 
-/// The bucket of every node and what decided it. Average and bounds are on the scale of the scores (0 to 1), whichever
-/// semantics was used.
+/// The bucket of every node, with the average and the bounds that decided. These are on the scale of the scores (0 to
+/// 1) in either semantics.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Buckets {
     classifier: Classifier,
@@ -146,8 +146,8 @@ impl Buckets {
         self.buckets.iter().enumerate().filter(move |(_, of)| **of == bucket).map(|(node, _)| node)
     }
 
-    /// The node takes no pods, so it is not a destination. To be called after the classification; the descheduler then
-    /// has an under-utilized node count as appropriate, the reference knows nothing of the kind.
+    /// Marks a node as cordoned, after the classification. The descheduler then counts an under-utilized node as
+    /// appropriate; the reference does not know cordons.
     pub fn cordon(&mut self, node: usize) {
         if self.classifier.semantics == Semantics::Descheduler && self.buckets[node] == Bucket::Under {
             self.buckets[node] = Bucket::Appropriate;
@@ -155,7 +155,7 @@ impl Buckets {
         }
     }
 
-    /// The over-utilized nodes, the highest score first; of equals the first node first.
+    /// The over-utilized nodes by falling score. Nodes with equal scores stay in their order.
     pub fn sources(&self, scores: &Scores, into: &mut Vec<usize>) {
         into.clear();
         into.extend(self.nodes(Bucket::Over));
@@ -190,7 +190,7 @@ impl Classifier {
                 let lower = (average - f64::from(below)).clamp(0.0, 100.0);
                 let upper = (average + f64::from(above)).clamp(0.0, 100.0);
                 (into.average, into.bounds) = (average / 100.0, (lower / 100.0, upper / 100.0));
-                // What is cut to at most a bound lies below the next whole number, and the rest does not.
+                // A percentage that is cut to at most the bound is below the next whole number.
                 let (end_of_under, start_of_over) = (lower.floor() + 1.0, upper.floor() + 1.0);
                 into.fill(values, |score| score * 100.0 < end_of_under, |score| score * 100.0 >= start_of_over);
             }
@@ -199,7 +199,7 @@ impl Classifier {
 }
 
 impl Buckets {
-    /// Under comes first: a score that is both is under.
+    /// A score that is both under and over counts as under.
     #[inline]
     fn fill(&mut self, values: &[f64], is_under: impl Fn(f64) -> bool, is_over: impl Fn(f64) -> bool) {
         for (bucket, &score) in self.buckets.iter_mut().zip(values) {
@@ -207,7 +207,7 @@ impl Buckets {
             *bucket = if is_under(score) { Bucket::Under } else { otherwise };
         }
         (self.under, self.over) = (0, 0);
-        // Counted in bytes, which a chunk is too short to overflow: that way an instruction counts sixteen nodes.
+        // The counters are bytes, which a chunk cannot overflow, so that one vector instruction counts sixteen nodes.
         for chunk in self.buckets.chunks(128) {
             let count = |bucket| chunk.iter().map(|&of| u8::from(of == bucket)).sum::<u8>();
             self.under += usize::from(count(Bucket::Under));
@@ -219,15 +219,15 @@ impl Buckets {
 /// The whole percent of a score from 0 to 1, cut and not rounded, as the descheduler stores it (`int64(v*100)`).
 #[inline]
 pub(crate) fn percent(score: f64) -> f64 {
-    // Beyond 2^52 there are only whole numbers, so adding that rounds; what was rounded up is taken back. Unlike a
-    // conversion to an integer and back this runs on several nodes at a time.
+    // Adding 2^52 rounds to a whole number, and a value that was rounded up is corrected. Unlike a conversion to an
+    // integer, this vectorizes.
     const WHOLE: f64 = 4_503_599_627_370_496.0;
     let exact = score * 100.0;
     let rounded = (exact + WHOLE) - WHOLE;
     if rounded > exact { rounded - 1.0 } else { rounded }
 }
 
-/// Whole numbers add up exactly, in any order.
+/// The sum is exact, because all its terms are whole numbers.
 fn average_percent(values: &[f64]) -> f64 {
     if values.is_empty() {
         return 0.0;

@@ -1,7 +1,7 @@
 //! Which pods the real descheduler would ask to evict: LowNodeUtilization with a Prometheus metric, as pure functions.
 //!
-//! With such a metric the plugin knows nothing of what a single pod uses. So it goes by order and limits alone: source
-//! nodes by falling score, on each its pods by rising priority, until a limit stops it.
+//! With such a metric the plugin does not know what a single pod uses. Order and limits decide alone: source nodes by
+//! falling score, and on each node pods by rising priority, until a limit is reached.
 
 /// Quality of service as Kubernetes derives it, in the order of eviction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
@@ -12,20 +12,20 @@ pub enum Qos {
     Guaranteed,
 }
 
-/// What the descheduler looks at in a pod.
+/// What the descheduler reads of a pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pod {
-    /// The caller's own number for it.
+    /// The caller's number for the pod.
     pub id: usize,
     pub priority: i32,
     pub qos: Qos,
-    /// `descheduler.alpha.kubernetes.io/prefer-no-eviction`: taken last of its priority and class.
+    /// `descheduler.alpha.kubernetes.io/prefer-no-eviction`: the pod comes last among pods of equal priority and class.
     pub prefer_no_eviction: bool,
-    /// Whether the filter of DefaultEvictor lets it through.
+    /// Whether the filter of DefaultEvictor accepts the pod.
     pub evictable: bool,
-    /// Whether it tolerates the taints of at least one destination.
+    /// Whether the pod tolerates the taints of at least one destination.
     pub tolerates_a_destination: bool,
-    /// Its eviction was requested before and has not ended: it is not asked for again, but counts for the plugin.
+    /// Its eviction was requested before and has not ended. It is not requested again, but counts for the plugin.
     pub in_flight: bool,
 }
 
@@ -44,7 +44,7 @@ impl Pod {
     }
 }
 
-/// The limits of a policy; `None` is without limit.
+/// The limits of a policy; `None` means no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Limits {
     /// `maxNoOfPodsToEvictTotal`.
@@ -56,7 +56,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Five in total and two of each node, as the seed says. It takes the plugin's own limit too: see there.
+    /// Five in total and two per node, as the requirements say. This needs the plugin's own limit, see there.
     pub const DEFAULT: Limits = Limits { total: Some(5), per_node: Some(2), plugin_per_node: Some(2) };
 }
 
@@ -66,12 +66,12 @@ impl Default for Limits {
     }
 }
 
-/// What became of a request to evict.
+/// The response to an eviction request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum EvictionResponse {
-    /// Evicted, or its evacuation has begun.
+    /// The pod is evicted, or its evacuation has begun.
     Accepted,
-    /// Refused for a reason of its own (not migratable, a disruption budget): the next pod is tried.
+    /// The pod cannot be evicted (not migratable, a disruption budget). The next pod is tried.
     Rejected,
 }
 
@@ -82,10 +82,10 @@ pub struct Eviction {
     pub pod: usize,
 }
 
-/// What the descheduler sees of the cluster, and whom it asks.
+/// What the descheduler reads of the cluster, and how it evicts.
 pub trait ClusterView {
-    /// The pods of a node, in an order that is always the same. The real one's order among equals is undefined; here it
-    /// is this one.
+    /// The pods of a node in a stable order. The real descheduler's order of equal pods is undefined; here it is this
+    /// one.
     fn pods(&self, node: usize, into: &mut Vec<Pod>);
 
     /// How many evictions of pods of this node are in flight.
@@ -94,7 +94,7 @@ pub trait ClusterView {
     /// How many evictions are in flight in all.
     fn in_flight_total(&self) -> usize;
 
-    /// Asks for an eviction.
+    /// Requests an eviction.
     fn evict(&mut self, eviction: Eviction) -> EvictionResponse;
 }
 
@@ -104,7 +104,7 @@ pub fn acts(nodes: usize, under: usize, over: usize) -> bool {
     under > 0 && under < nodes && over > 0
 }
 
-/// One cycle's evictions, and the buffers to find them without allocating.
+/// The evictions of one cycle, with buffers that are reused.
 #[derive(Debug, Clone, Default)]
 pub struct Cycle {
     evictions: Vec<Eviction>,
@@ -116,7 +116,7 @@ impl Cycle {
         Cycle::default()
     }
 
-    /// Those accepted in the last run.
+    /// The evictions that were accepted in the last run.
     pub fn evictions(&self) -> &[Eviction] {
         &self.evictions
     }
@@ -166,7 +166,7 @@ impl Cycle {
     }
 }
 
-/// Lowest priority first, then by quality of service, then those that do not mind; equals stay in their order.
+/// Sorts by priority, quality of service and `prefer_no_eviction`. Equal pods stay in their order.
 pub fn in_order_of_eviction(pods: &mut [Pod]) {
     pods.sort_by_key(|pod| (pod.priority, pod.qos, pod.prefer_no_eviction));
 }

@@ -1,8 +1,8 @@
-//! The errors that people can cause: a name that does not exist, a parameter that makes no sense.
+//! Errors of user input: a name that does not exist, a parameter that makes no sense.
 
 use thiserror::Error;
 
-/// A name that is none of those there are.
+/// A name that does not exist, with the names that do.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("there is no {what} {given:?}{}; there are: {}", hint(.closest), .known.join(", "))]
 pub struct Unknown {

@@ -1,4 +1,4 @@
-//! Scores of all nodes, in buffers that are used again. Each algorithm's definition becomes one loop over the columns.
+//! Scores of all nodes, in buffers that are reused. The compiler turns each definition into one loop over the columns.
 
 use crate::{
     algorithm::{Algorithm, Visitor},
@@ -8,8 +8,8 @@ use crate::{
     sum::{BLOCK, BlockSum},
 };
 
-/// The means of the four signals, kept so that a changed node costs little. What they are depends only on the signals,
-/// never on what changed before.
+/// The means of the four signals. The update of one node costs one block of each sum. The means depend on the signals
+/// alone, not on earlier changes.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Means {
     sums: [BlockSum; 4],
@@ -23,7 +23,7 @@ impl Means {
         means
     }
 
-    /// Takes all columns anew.
+    /// Computes the sums of all columns.
     pub fn reset(&mut self, signals: &Signals) {
         self.nodes = signals.len();
         for (sum, column) in self.sums.iter_mut().zip(signals.columns()) {
@@ -31,7 +31,7 @@ impl Means {
         }
     }
 
-    /// To be called after the signals of `node` changed.
+    /// Updates the sums after the signals of `node` changed.
     pub fn update(&mut self, signals: &Signals, node: usize) {
         for (sum, column) in self.sums.iter_mut().zip(signals.columns()) {
             sum.update(column, node);
@@ -48,7 +48,7 @@ fn mean(sum: &BlockSum, count: usize) -> f64 {
     if count == 0 { 0.0 } else { sum.total() / count as f64 }
 }
 
-/// The scores of all nodes, and the buffers to compute them without allocating.
+/// The scores of all nodes, with buffers that are reused.
 #[derive(Debug, Clone, Default)]
 pub struct Scores {
     values: Vec<f64>,
@@ -88,7 +88,7 @@ impl Algorithm {
 
     /// Scores all nodes with means that the caller keeps up to date.
     pub fn score_with(&self, signals: &Signals, means: &Means, scores: &mut Scores) {
-        // With a length that holds for every column the loops need no bounds checks.
+        // When all columns have the same length, the loops need no bounds checks.
         let nodes = signals.len();
         assert!(signals.columns().iter().all(|column| column.len() == nodes), "the four columns differ in length");
         assert_eq!(means.nodes, nodes, "the means are those of other signals");
@@ -96,7 +96,7 @@ impl Algorithm {
         self.define(Fill { signals, means: means.values(), scores });
     }
 
-    /// What the definition refers to beyond the node itself, and the value that a normalized score is divided by.
+    /// The aggregates that the definition refers to, and the divisor of a normalized score.
     pub(crate) fn aggregates(&self, signals: &Signals) -> (Aggregates, f64) {
         self.define(AggregatesVisitor { signals, means: Means::of(signals).values() })
     }
@@ -196,7 +196,7 @@ fn critical(signals: &Signals, means: &[f64; 4]) -> Signal {
     Signal::ALL.into_iter().find(|signal| excesses[signal.index()] >= most - TOLERANCE).unwrap_or(Signal::CpuUsage)
 }
 
-/// In eight lanes, so that it takes vector instructions; the order does not matter to a maximum.
+/// Eight lanes let the compiler use vector instructions. The order does not change a maximum.
 fn greatest(values: &[f64]) -> f64 {
     let mut lane = [0.0_f64; 8];
     let (chunks, rest) = values.as_chunks::<8>();

@@ -19,7 +19,7 @@ impl Mode {
     pub const ALL: [Mode; 6] =
         [Mode::Low, Mode::Medium, Mode::High, Mode::AsymmetricLow, Mode::AsymmetricMedium, Mode::AsymmetricHigh];
 
-    /// As the KubeDescheduler calls it.
+    /// The name in a KubeDescheduler.
     pub const fn name(self) -> &'static str {
         match self {
             Mode::Low => "Low",
@@ -31,7 +31,7 @@ impl Mode {
         }
     }
 
-    /// As on a command line.
+    /// The name on a command line.
     pub const fn slug(self) -> &'static str {
         match self {
             Mode::Low => "low",

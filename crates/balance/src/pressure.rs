@@ -4,13 +4,14 @@ use std::{fmt, str::FromStr};
 
 use crate::{error::Unknown, signals::Signals};
 
-/// The pressure at full use; demand beyond it adds half of what is beyond, up to 1.
+/// The pressure at full use. Demand beyond full use adds half of the excess, up to 1.
 const AT_FULL_USE: f64 = 0.8;
 
-/// What pressure (PSI) a load causes. Both models agree from 90 % of use upwards and below 70 %.
+/// The pressure (PSI) that a load causes. Both models agree from 90 % of use upwards and below 70 %.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum PressureModel {
-    /// The reference's: pressure rises to 0.049 just below 70 % of use, *falls to 0 there*, and rises again to 0.2 at 90 %.
+    /// The reference's: pressure rises to 0.049 just below 70 % of use, *falls to 0 there*, and rises again to 0.2 at
+    /// 90 %.
     #[default]
     Reference,
     /// From 70 % to 90 % it goes straight from 0.049 to 0.2, so that more load never means less pressure.
@@ -27,7 +28,7 @@ impl PressureModel {
         }
     }
 
-    /// CPU pressure by demand, as a share of the node's cores. It can be more than 1: CPU is shared out, not refused.
+    /// CPU pressure by demand, as a share of the node's cores. Demand can exceed 1, because CPU is shared.
     #[inline]
     pub fn cpu(self, demand: f64) -> f64 {
         let within = self.at_use(demand);
@@ -35,7 +36,7 @@ impl PressureModel {
         if demand <= 1.0 { within } else { beyond }
     }
 
-    /// Memory pressure by use, as a share of the node's memory; what is beyond 1 counts as 1.
+    /// Memory pressure by use, as a share of the node's memory; use beyond 1 counts as 1.
     #[inline]
     pub fn memory(self, usage: f64) -> f64 {
         self.at_use(at_most_one(usage))
@@ -72,7 +73,7 @@ impl PressureModel {
         }
     }
 
-    /// All three branches are computed and one is taken: that way the compiler can do several nodes at a time.
+    /// All three branches are computed and one is selected, so that the compiler can vectorize.
     #[inline]
     fn at_use(self, usage: f64) -> f64 {
         let linear = 0.07 * usage;
@@ -116,7 +117,7 @@ impl FromStr for PressureModel {
     }
 }
 
-/// The size of a node. Load divided by it is demand, so that big and small nodes compare.
+/// The size of a node. Demand is load divided by size, which makes nodes of different sizes comparable.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Capacity {
     pub cpu_cores: f64,
@@ -124,10 +125,10 @@ pub struct Capacity {
 }
 
 impl Capacity {
-    /// The one size that the reference knows: 32 cores, 128 GiB.
+    /// The only size in the reference: 32 cores, 128 GiB.
     pub const REFERENCE: Capacity = Capacity { cpu_cores: 32.0, memory_bytes: 137_438_953_472.0 };
 
-    /// The demands on CPU and memory that this load means for a node of this size. A node without any is full.
+    /// The demands on CPU and memory of a load on a node of this size. A node without capacity is full.
     #[inline]
     pub fn demand(self, cpu_cores: f64, memory_bytes: f64) -> [f64; 2] {
         let share = |load: f64, of: f64| if of > 0.0 { load / of } else { 1.0 };

@@ -1,11 +1,11 @@
-//! What is known of each node: its use of CPU and memory, and the pressure on both. Kept as columns, one per signal, so
-//! that a pass over thousands of nodes runs over plain slices.
+//! The signals of nodes: use of CPU and memory, and pressure on both. They are stored in one column per signal, so that
+//! a pass over thousands of nodes reads plain slices.
 
 use std::fmt;
 
 use thiserror::Error;
 
-/// One of the four things measured on a node. The order is that of the columns, everywhere.
+/// A signal of a node. The order of the variants is the order of the columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Signal {
     CpuUsage,
@@ -37,7 +37,7 @@ impl fmt::Display for Signal {
     }
 }
 
-/// A value that no algorithm can work with.
+/// A signal that is not a number from 0 to 1.
 #[derive(Debug, Clone, Copy, PartialEq, Error)]
 #[error("{signal} of node {node} is {value}: a number from 0 to 1 was expected")]
 pub struct OutOfRange {
@@ -46,8 +46,8 @@ pub struct OutOfRange {
     pub value: f64,
 }
 
-/// The signals of all nodes, each from 0 to 1. All four columns have the same length; who writes them directly keeps it
-/// so, and may ask [`Signals::check`].
+/// The signals of all nodes, each from 0 to 1. All four columns have the same length; code that writes them directly
+/// must keep this. [`Signals::check`] checks the values.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Signals {
     pub cpu_usage: Vec<f64>,

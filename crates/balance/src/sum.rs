@@ -1,4 +1,4 @@
-//! Sums that come out the same to the last bit on any machine, however often and in whatever order values changed.
+//! Sums that have the same bits on any machine, in whatever order values changed.
 //!
 //! The shape of the sum is fixed by position alone: eight lanes within a block of 256 values, the lanes in one order,
 //! then the blocks in the same way. The lanes let the compiler use vector instructions, and the blocks let a changed
@@ -37,13 +37,13 @@ impl BlockSum {
         sum
     }
 
-    /// Sums the whole column anew.
+    /// Computes the sum of the whole column.
     pub fn reset(&mut self, column: &[f64]) {
         self.begin();
         column.chunks(BLOCK).for_each(|block| self.add_block(block));
     }
 
-    /// To be called after `column[at]` changed; the column's length did not.
+    /// Updates the sum after `column[at]` changed. The column must have the same length as before.
     pub fn update(&mut self, column: &[f64], at: usize) {
         let block = at / BLOCK;
         let start = block * BLOCK;
@@ -54,7 +54,7 @@ impl BlockSum {
         lanes(&self.blocks)
     }
 
-    /// For a pass that produces a column block by block: a fresh start, then each full block and the rest.
+    /// Starts a sum of a column that is produced block by block; `add_block` adds each full block and the rest.
     pub(crate) fn begin(&mut self) {
         self.blocks.clear();
     }

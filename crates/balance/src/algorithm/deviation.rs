@@ -35,7 +35,7 @@ pub(super) fn variance(weight: Weights) -> impl Op {
     .root()
 }
 
-/// The weighted sum of the excesses. Linear, in spite of its name: so it is in the reference.
+/// The weighted sum of the excesses. It is linear in spite of its name, as in the reference.
 pub(super) fn directional_variance(weight: Weights) -> impl Op {
     excesses(weight)
 }

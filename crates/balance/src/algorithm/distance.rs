@@ -1,9 +1,9 @@
-//! Algorithms that measure a distance in the space of the four signals: from zero, from the cluster's mean, or how far
-//! beyond that mean.
+//! Algorithms that measure a distance in the space of the four signals: from zero, from the cluster's mean, or above
+//! that mean.
 
 use crate::expression::{CPU_PRESSURE, CPU_USAGE, Expr, MEMORY_PRESSURE, MEMORY_USAGE, Op};
 
-/// The distance from an idle node; 2 is the farthest there is.
+/// The distance from an idle node, divided by 2, the greatest possible distance.
 pub(super) fn euclidean() -> impl Op {
     (CPU_USAGE.squared() + CPU_PRESSURE.squared() + MEMORY_USAGE.squared() + MEMORY_PRESSURE.squared()).root().over(2.0)
 }
@@ -19,20 +19,20 @@ pub(super) fn centroid() -> impl Op {
 
 /// The distance from the mean of all nodes, counting only what lies above it.
 pub(super) fn directional_centroid() -> impl Op {
-    beyond_the_mean()
+    excess_distance()
 }
 
-/// The distance by which a node exceeds the mean: 0 for one that exceeds it nowhere.
+/// The distance by which a node exceeds the mean: 0 for a node that exceeds it in no signal.
 pub(super) fn ideal_point() -> impl Op {
-    beyond_the_mean().at_most_one()
+    excess_distance().at_most_one()
 }
 
-/// The same, made `k` times as steep. Small excesses become visible and great ones meet at 1.
+/// The same distance times `k`, at most 1, so that small excesses become visible.
 pub(super) fn amplified_ideal_point(k: f64) -> impl Op {
-    beyond_the_mean().times(k).at_most_one()
+    excess_distance().times(k).at_most_one()
 }
 
-fn beyond_the_mean() -> Expr<impl Op> {
+fn excess_distance() -> Expr<impl Op> {
     (CPU_USAGE.excess().squared()
         + CPU_PRESSURE.excess().squared()
         + MEMORY_USAGE.excess().squared()

@@ -1,4 +1,4 @@
-//! The 19 algorithms by name, with their parameters. What each computes is in the files beside this one, by family.
+//! The 19 algorithms by name, with their parameters. Their definitions are in the submodules, by family.
 
 mod deviation;
 mod distance;
@@ -11,7 +11,7 @@ use crate::{
     expression::{Formula, Op},
 };
 
-/// What each signal counts for.
+/// The weights of the four signals.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Weights {
     pub cpu_usage: f64,
@@ -30,7 +30,7 @@ impl Weights {
     }
 }
 
-/// What use and pressure of one resource count for.
+/// The weights of use and pressure of one resource.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Focus {
     pub usage: f64,
@@ -59,7 +59,7 @@ pub enum Algorithm {
     MemoryFocused(Focus),
 }
 
-/// Receives an algorithm's definition: the one place where all its uses meet.
+/// Receives an algorithm's definition. Every use of the definitions is a visitor.
 pub(crate) trait Visitor {
     type Output;
 
@@ -69,7 +69,7 @@ pub(crate) trait Visitor {
     /// The score is the expression divided by its greatest value of any node.
     fn normalized(self, expression: impl Op) -> Self::Output;
 
-    /// The score is not an expression over a node and aggregates: it compares nodes with each other.
+    /// The score is no expression: it compares nodes with each other.
     fn pareto_front(self) -> Self::Output;
 }
 
@@ -101,12 +101,12 @@ impl Algorithm {
         ]
     }
 
-    /// Linear Amplified Ideal Point Positive Distance with sensitivity `k`. The seed's lab uses `k` = 3.
+    /// Linear Amplified Ideal Point Positive Distance with sensitivity `k`. The lab of the requirements uses `k` = 3.
     pub const fn amplified(k: f64) -> Algorithm {
         LinearAmplifiedIdealPointPositiveDistance { sensitivity: k }
     }
 
-    /// Gives the definition to `visitor`. Everything that is known of an algorithm is derived from here.
+    /// Passes the definition to `visitor`. Scores, formulas and PromQL are all derived from it.
     pub(crate) fn define<V: Visitor>(&self, visitor: V) -> V::Output {
         match *self {
             WeightedAverage(weights) => visitor.plain(simple::weighted_average(weights)),
@@ -175,7 +175,7 @@ impl Algorithm {
         }
     }
 
-    /// What it computes.
+    /// The definition as data.
     pub fn formula(&self) -> Formula {
         struct AsFormula;
         impl Visitor for AsFormula {
@@ -279,7 +279,7 @@ fn snake(name: &str) -> String {
 }
 
 impl Default for Algorithm {
-    /// The one the seed's lab uses.
+    /// The algorithm of the requirements' lab.
     fn default() -> Self {
         Algorithm::amplified(3.0)
     }
@@ -294,7 +294,7 @@ impl fmt::Display for Algorithm {
 impl FromStr for Algorithm {
     type Err = Unknown;
 
-    /// By name or slug; case, spaces and punctuation do not matter. `k<number>` is short for the amplified one.
+    /// Parses a name or a slug; case, spaces and punctuation do not matter. `k<number>` is short for the amplified one.
     fn from_str(text: &str) -> Result<Self, Unknown> {
         let given = fold(text);
         let is = |algorithm: &Algorithm| given == fold(&algorithm.name()) || given == fold(&algorithm.slug());

@@ -5,13 +5,13 @@ use std::fmt;
 use super::{Aggregates, deviation, excess};
 use crate::signals::Signal;
 
-/// What a definition says, in the order in which it is computed.
+/// A definition as a tree, in the order of computation.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Formula {
     Signal(Signal),
-    /// The signal less its mean over the nodes.
+    /// The signal minus its mean over the nodes.
     Deviation(Signal),
-    /// The same, but 0 where it is negative.
+    /// The deviation, or 0 where it is negative.
     Excess(Signal),
     /// The excess of the signal whose excess is greatest on average.
     Critical,
@@ -24,7 +24,7 @@ pub enum Formula {
     AtMostOne(Box<Formula>),
     /// Divided by the greatest value of any node, unless that is 0.
     Normalized(Box<Formula>),
-    /// The level of the Pareto front and the crowding within it. Not an expression: see [`crate::pareto`].
+    /// The level of the Pareto front and the crowding within it. This is no expression: see [`crate::pareto`].
     ParetoFront,
 }
 
@@ -56,7 +56,7 @@ impl Formula {
         }
     }
 
-    /// The parts a reader would look at next.
+    /// The operands of the outermost operation.
     pub fn parts(&self) -> &[Formula] {
         match self {
             Formula::Sum(terms) | Formula::Greatest(terms) => terms,
@@ -74,7 +74,7 @@ impl Formula {
         }
     }
 
-    /// Whether it needs brackets as an operand of `×` or `÷`.
+    /// Whether it needs parentheses as an operand of `×` or `÷`.
     fn is_loose(&self) -> bool {
         matches!(self, Formula::Sum(_) | Formula::Times(..) | Formula::Over(..) | Formula::Normalized(_))
     }

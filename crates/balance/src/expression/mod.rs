@@ -1,7 +1,7 @@
-//! The language in which algorithms are defined: combinators whose types are the expression.
+//! The language of the definitions: combinators whose types are the expression.
 //!
-//! One definition serves twice. As a Rust value it is compiled into a single loop over the columns; [`Op::formula`] turns
-//! the same value into a [`Formula`], from which the PromQL, the documentation and the explanations are made.
+//! One definition has two uses. As a Rust value it is compiled into a single loop over the columns; [`Op::formula`]
+//! turns the same value into a [`Formula`], from which the PromQL, the documentation and the explanations are made.
 
 mod formula;
 
@@ -11,21 +11,21 @@ pub use formula::Formula;
 
 use crate::signals::Signal;
 
-/// A difference from the mean smaller than this is none. Means carry rounding errors in the last bit, and the algorithms
-/// that divide by the greatest deviation would blow those up to 1 when all nodes are equal.
+/// A smaller difference from the mean counts as 0. Means have rounding errors, and algorithms that divide by the
+/// greatest deviation would turn these into 1 when all nodes are equal.
 pub const TOLERANCE: f64 = 1e-9;
 
-/// What an expression may know beyond the node itself.
+/// The values of the whole cluster that an expression may use.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Aggregates {
     pub(crate) means: [f64; 4],
-    /// Which positive deviation is greatest on average.
+    /// The signal whose positive deviation is greatest on average.
     pub(crate) critical: Signal,
 }
 
 /// A value of each node, computed from its four signals and the cluster's aggregates.
 pub(crate) trait Op: Copy {
-    /// Whether [`Aggregates::critical`] is looked at: finding it takes a pass of its own.
+    /// Whether the expression uses [`Aggregates::critical`], which takes a separate pass over the nodes.
     const CRITICAL: bool = false;
 
     fn at(self, signals: &[f64; 4], aggregates: &Aggregates) -> f64;
@@ -33,7 +33,7 @@ pub(crate) trait Op: Copy {
     fn formula(self) -> Formula;
 }
 
-/// An expression, with the arithmetic to make others of it.
+/// An expression with the operators that combine it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Expr<T>(T);
 
@@ -48,12 +48,12 @@ leaves!(CPU_USAGE = CpuUsage, CPU_PRESSURE = CpuPressure, MEMORY_USAGE = MemoryU
 pub(crate) const CRITICAL: Expr<Critical> = Expr(Critical);
 
 impl<const S: usize> Expr<Raw<S>> {
-    /// How far from the cluster's mean.
+    /// The difference from the cluster's mean.
     pub(crate) fn deviation(self) -> Expr<Deviation<S>> {
         Expr(Deviation)
     }
 
-    /// How far above the cluster's mean; 0 below it.
+    /// The difference above the cluster's mean, 0 below it.
     pub(crate) fn excess(self) -> Expr<Excess<S>> {
         Expr(Excess)
     }
@@ -270,7 +270,7 @@ impl<T: Op, U: Op> Op for Plus<T, U> {
         self.0.at(signals, aggregates) + self.1.at(signals, aggregates)
     }
 
-    /// Sums lean to the left, so `a + b + c` is one sum of three in the order in which it is computed.
+    /// Addition is left-associative: `a + b + c` becomes one sum of three terms in the order of computation.
     fn formula(self) -> Formula {
         Formula::Sum(match (self.0.formula(), self.1.formula()) {
             (Formula::Sum(mut terms), last) => {

@@ -1,15 +1,15 @@
-//! Non-dominated sorting of points with four coordinates by divide and conquer, after Jensen (2003) and the correction of
-//! Buzdalov and Shalyto (2014): O(n log³ n), whether there is one front or as many as points.
+//! Non-dominated sorting of points with four coordinates by divide and conquer, after Jensen (2003) and the correction
+//! of Buzdalov and Shalyto (2014): O(n log³ n), whether there is one front or as many as points.
 //!
-//! Points are in lexicographic order and distinct. A set of them is a range of `sets`, in that order; parts of a set are
-//! appended there and dropped when done with, so that the recursion allocates nothing once the buffers have grown.
+//! Points are distinct and in lexicographic order. A set of points is a range of `sets`. The recursion appends parts of
+//! a set there and truncates afterwards, so that it does not allocate once the buffers have grown.
 
 use std::ops::Range;
 
 pub(super) const DIMENSIONS: usize = 4;
 pub(super) type Point = [u32; DIMENSIONS];
 
-/// Below this many pairs it is quicker to compare all of them.
+/// Up to this many pairs it is faster to compare all of them.
 const FEW_PAIRS: usize = 256;
 
 type Set = Range<usize>;
@@ -20,7 +20,7 @@ pub(super) struct Sorter {
     fronts: Vec<u32>,
     sets: Vec<u32>,
     values: Vec<u32>,
-    /// For the sweep: the least second coordinate at which each front is reached, both rising.
+    /// For the sweep: second coordinates with the fronts that they reach, both rising.
     stairs: Vec<(u32, u32)>,
 }
 
@@ -51,7 +51,7 @@ struct Parts {
 }
 
 impl Run<'_> {
-    /// Settles the fronts of a set among themselves, by the first `dimensions` coordinates; in the others all are equal.
+    /// Computes the fronts within a set by the first `dimensions` coordinates. In the others all points are equal.
     fn within(&mut self, set: Set, dimensions: usize) {
         if set.len() < 2 {
             return;
@@ -80,8 +80,8 @@ impl Run<'_> {
         self.sorter.sets.truncate(mark);
     }
 
-    /// Pushes the points of `high` behind those of `low` that dominate them by the first `dimensions` coordinates; in the
-    /// others every one of `low` is at least as good. The fronts of `low` are settled.
+    /// Moves points of `high` behind the points of `low` that dominate them by the first `dimensions` coordinates. In
+    /// the others each point of `low` is at least as good. The fronts of `low` are final.
     fn across(&mut self, low: Set, high: Set, dimensions: usize) {
         if low.is_empty() || high.is_empty() {
             return;
@@ -111,7 +111,7 @@ impl Run<'_> {
         self.across(low.less.clone(), high.less, dimensions);
         self.across(low.greater, high.greater.clone(), dimensions);
         let lower = self.merge(low.less, low.equal);
-        // Those at the pivot are behind all of `lower`, and so are those beyond it.
+        // In this coordinate the points at the pivot and above it are no better than any of `lower`.
         let upper = self.merge(high.equal, high.greater);
         self.across(lower, upper, last);
         self.sorter.sets.truncate(mark);
@@ -135,7 +135,7 @@ impl Run<'_> {
         self.sorter.fronts[id] = front;
     }
 
-    /// With two coordinates left: in the order of the first, the second decides.
+    /// Two coordinates are left. The points come in the order of the first, so the second decides.
     fn sweep_within(&mut self, set: Set) {
         self.sorter.stairs.clear();
         for at in set {
@@ -163,14 +163,14 @@ impl Run<'_> {
         }
     }
 
-    /// The front that a point with this second coordinate is pushed to.
+    /// The front that a point with this second coordinate has at least.
     fn reached(&self, value: u32) -> u32 {
         let stairs = &self.sorter.stairs;
         let above = stairs.partition_point(|&(at, _)| at <= value);
         above.checked_sub(1).map_or(0, |last| stairs[last].1)
     }
 
-    /// From this second coordinate on, points are pushed to at least this front.
+    /// From this second coordinate on, points have at least this front.
     fn reach(&mut self, value: u32, front: u32) {
         let stairs = &mut self.sorter.stairs;
         let from = stairs.partition_point(|&(at, _)| at < value);
@@ -209,7 +209,7 @@ impl Run<'_> {
     fn split(&mut self, set: Set, dimension: usize, pivot: u32) -> Parts {
         let sets = &mut self.sorter.sets;
         let start = sets.len();
-        // One more than needed: each point is written where the next belongs, and stays if it does.
+        // One more than needed: each point is written at the end, and the end advances only if the point belongs.
         sets.resize(start + set.len() + 1, 0);
         let mut end = start;
         let mut part = |belongs: fn(u32, u32) -> bool| {

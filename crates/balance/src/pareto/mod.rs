@@ -1,6 +1,6 @@
-//! Pareto ranking: nodes in fronts of those that no other node is better than, and how crowded each front is.
+//! Pareto ranking: the front of each node, and how crowded each front is.
 //!
-//! Everything that depends on an order takes that of the nodes, so equal input gives equal output.
+//! Where an order matters it is the order of the nodes, so that equal input gives equal output.
 
 mod fronts;
 
@@ -8,7 +8,7 @@ use fronts::{DIMENSIONS, Point, Sorter};
 
 use crate::signals::Signals;
 
-/// What crowding adds at most to the score of a front.
+/// The most that crowding adds to a score.
 const CROWDING: f64 = 0.1;
 
 /// The front of every node: 0 for those that no node dominates, 1 for those that only they dominate, and so on.
@@ -23,9 +23,9 @@ pub fn fronts(signals: &Signals) -> Vec<u32> {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Ranking {
     front: Vec<u32>,
-    /// For each signal the nodes in its order, equals in the order of nodes.
+    /// The nodes sorted by each signal. Nodes with equal values stay in their order.
     order: [Vec<u32>; DIMENSIONS],
-    /// Each signal replaced by its rank: equal values have equal ranks.
+    /// The ranks of each node's signals. Equal values have equal ranks.
     points: Vec<Point>,
     by_point: Vec<u32>,
     distinct: Vec<Point>,
@@ -44,7 +44,7 @@ impl Ranking {
             let order = &mut self.order[dimension];
             order.clear();
             order.extend(0..nodes as u32);
-            // Adding 0 turns -0 into 0, which is equal to it.
+            // Adding 0 turns -0 into 0, because both are the same value.
             let value = |node: u32| column[node as usize] + 0.0;
             order.sort_unstable_by(|&a, &b| value(a).total_cmp(&value(b)).then(a.cmp(&b)));
             let mut rank = 0;
@@ -56,7 +56,7 @@ impl Ranking {
             }
         }
 
-        // Equal nodes share a front: the sort sees each point once.
+        // Equal nodes have the same front, so each point is sorted once.
         self.by_point.clear();
         self.by_point.extend(0..nodes as u32);
         let points = &self.points;
@@ -74,7 +74,7 @@ impl Ranking {
         }
     }
 
-    /// The scores: the front's share of the last one, and up to a tenth for being crowded.
+    /// The scores: the front divided by the last front, plus up to a tenth for crowding.
     pub(crate) fn score(&mut self, signals: &Signals, scores: &mut [f64]) {
         self.rank(signals);
         let Some(last) = self.front.iter().copied().max() else { return };
@@ -86,7 +86,7 @@ impl Ranking {
         }
     }
 
-    /// What crowding adds to each node, into `distance`.
+    /// Computes what crowding adds to each score, into `distance`.
     fn crowding(&mut self, signals: &Signals, last: u32) {
         let nodes = signals.len();
         self.starts.clear();
@@ -120,7 +120,8 @@ impl Ranking {
     }
 }
 
-/// Adds to each node of a front the distance between its neighbours in one signal; the outermost are infinitely far.
+/// Adds to each node of a front the distance between its neighbors in one signal. The outermost nodes get an infinite
+/// distance.
 fn add_distances(members: &[u32], column: &[f64], distance: &mut [f64]) {
     let value = |at: usize| column[members[at] as usize];
     let (Some(&first), Some(&end)) = (members.first(), members.last()) else { return };
@@ -134,7 +135,7 @@ fn add_distances(members: &[u32], column: &[f64], distance: &mut [f64]) {
     distance[end as usize] = f64::INFINITY;
 }
 
-/// Turns the distances of a front into what they add to the score: the closer the neighbours, the more.
+/// Turns the distances of a front into what they add to the score: the closer the neighbors, the more.
 fn share(members: &[u32], distance: &mut [f64]) {
     let finite = |value: f64| value < f64::INFINITY;
     let most = members.iter().map(|&node| distance[node as usize]).filter(|&value| finite(value)).fold(0.0, f64::max);

@@ -1,7 +1,7 @@
 //! The algorithms as Prometheus recording rules, rendered from the same definitions that the evaluator runs.
 //!
-//! All rules are in one group, in the order in which they need each other: Prometheus evaluates a group from top to
-//! bottom, but gives each group a time of its own, so a second group would lag behind the first.
+//! All rules are in one group, each after the rules that it reads. Prometheus evaluates a group in order but schedules
+//! each group separately, so a second group would lag behind the first.
 
 mod render;
 mod rules;
@@ -12,8 +12,8 @@ pub use rules::{Rule, rules};
 
 use crate::{algorithm::Algorithm, error::Unknown, signals::Signal};
 
-/// The gauge that the exporter serves with the scores of Pareto Front: what PromQL cannot compute, having no way to
-/// compare every node with every other. Label `instance` is the node.
+/// The gauge of the exporter with the scores of Pareto Front. PromQL cannot compute them, because it cannot compare
+/// every node with every other. The label `instance` is the node.
 pub const PARETO_GAUGE: &str = "node_pareto_front_score";
 
 /// Where the signals come from. In either family the label `instance` is the node's name (scrape with `honor_labels`).
@@ -25,7 +25,7 @@ pub enum Source {
     Gauges,
     /// The counters of node-exporter, and the allocatable memory of kube-state-metrics.
     NodeExporter,
-    /// Those, and pressure counts only on nodes above 70 % of use, as in OpenShift's own rules.
+    /// Like `NodeExporter`, but pressure counts only on nodes above 70 % of use, as in OpenShift's own rules.
     OpenShift,
 }
 
@@ -56,7 +56,7 @@ impl FromStr for Source {
     }
 }
 
-/// What the rules shall be like.
+/// The options of the rules.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
     pub source: Source,
@@ -66,8 +66,8 @@ pub struct Options {
     pub interval: u32,
     /// The group's name.
     pub group: String,
-    /// Labels that all series read have, and that all series recorded get. With them several clusters can share one
-    /// Prometheus without being averaged together.
+    /// Labels that all series that are read must have, and that all recorded series get. They let several clusters
+    /// share one Prometheus.
     pub labels: Vec<(String, String)>,
     pub algorithms: Vec<Algorithm>,
 }
@@ -106,7 +106,7 @@ pub fn rule_file(options: &Options) -> String {
     let (group, interval) = (quoted(&options.group), options.interval);
     let mut text = format!("groups:\n- name: {group}\n  interval: {interval}s\n  rules:\n");
     for Rule { record, expr } in rules(options) {
-        // In single quotes YAML takes everything as it is but the single quote.
+        // In single quotes YAML escapes only the single quote.
         let _ = write!(text, "  - record: {record}\n    expr: '{}'\n", expr.replace('\'', "''"));
         if !options.labels.is_empty() {
             text.push_str("    labels:\n");
@@ -118,7 +118,7 @@ pub fn rule_file(options: &Options) -> String {
     text
 }
 
-/// In double quotes, as both YAML and PromQL read it.
+/// The value in double quotes, as both YAML and PromQL read it.
 fn quoted(value: &str) -> String {
     let mut text = String::from("\"");
     for c in value.chars() {

@@ -35,12 +35,12 @@ impl Renderer<'_> {
         }
     }
 
-    /// The division drops everything when the greatest is 0, and then the scores are what they were: 0.
+    /// The division drops all series when the greatest value is 0; then the scores stay as they are, 0.
     pub(super) fn normalized(&self, raw: &str) -> String {
         format!("({raw} / on() group_left() (max({raw}) > 0)) or {raw}")
     }
 
-    /// In brackets, unless it binds tighter than any operator.
+    /// The expression in parentheses, unless it binds tighter than any operator.
     fn operand(&self, formula: &Formula) -> String {
         let text = self.expression(formula);
         match formula {
@@ -52,7 +52,7 @@ impl Renderer<'_> {
         }
     }
 
-    /// There is no function for the greatest of several vectors, but an aggregation, once they differ in a label.
+    /// PromQL has no maximum of several vectors. An aggregation computes it, once the vectors differ in a label.
     fn greatest(&self, terms: &[Formula]) -> String {
         let labelled = |(at, term): (usize, &Formula)| {
             format!("label_replace({}, \"dimension\", \"{at}\", \"\", \"\")", self.expression(term))
@@ -61,7 +61,7 @@ impl Renderer<'_> {
         format!("max by (instance) ({})", all.join(" or "))
     }
 
-    /// `or` takes the first that is there, so the first dimension within the tolerance of the greatest wins.
+    /// `or` takes the first vector that exists, so the first dimension within the tolerance of the greatest wins.
     fn critical(&self) -> String {
         let mean = |signal: Signal| self.series.cluster(&format!("{signal}:positive_deviation"));
         let means: Vec<String> = Signal::ALL

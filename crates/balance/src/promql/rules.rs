@@ -13,7 +13,7 @@ pub struct Rule {
     pub expr: String,
 }
 
-/// How series are written down: with the labels that the options ask for.
+/// Writes series with the labels of the options.
 pub(super) struct Series<'a> {
     options: &'a Options,
 }
@@ -32,7 +32,7 @@ impl Series<'_> {
         self.named(&format!("{CLUSTER}{what}:avg1m"))
     }
 
-    /// A series that we do not record, with a matcher of its own.
+    /// A series that is not recorded here, with its own matcher.
     pub(super) fn source(&self, name: &str, matcher: &str) -> String {
         let labels = self.options.labels.iter().map(|(label, value)| format!("{label}={}", quoted(value)));
         let matchers: Vec<String> =
@@ -52,8 +52,8 @@ impl Series<'_> {
         format!("avg by (instance) (rate({}{}))", self.source(name, matcher), self.window())
     }
 
-    /// The expression of a signal. Rounding may leave the range by a hair, which would abort the descheduler's cycle, and
-    /// what is not a number would become some integer there: the comparison drops it.
+    /// The expression of a signal. It is clamped, because a value out of range aborts the descheduler's cycle. The
+    /// comparison drops NaN, which the descheduler would turn into an integer.
     fn signal(&self, signal: Signal) -> String {
         let expression = match (self.options.source, signal) {
             (Source::Gauges, Signal::CpuUsage) => self.averaged("node_cpu_usage_ratio"),
@@ -96,7 +96,7 @@ pub fn rules(options: &Options) -> Vec<Rule> {
     let mut rules = Vec::new();
     let mut record = |record: String, expr: String| rules.push(Rule { record, expr });
 
-    // A gated pressure looks at the use, so that comes first.
+    // A gated pressure reads the use, so the use comes first.
     for signal in [Signal::CpuUsage, Signal::MemoryUsage, Signal::CpuPressure, Signal::MemoryPressure] {
         record(signal_series(signal), series.signal(signal));
     }
@@ -121,7 +121,7 @@ pub fn rules(options: &Options) -> Vec<Rule> {
     rules
 }
 
-/// What is divided by its own maximum is recorded first, so that it need not be computed three times.
+/// A normalized score reads its raw expression three times, so the raw expression is recorded first.
 fn score(algorithm: &Algorithm, series: &Series<'_>, renderer: &Renderer<'_>, record: &mut impl FnMut(String, String)) {
     match algorithm.formula() {
         Formula::Normalized(raw) => {
