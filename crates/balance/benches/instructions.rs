@@ -1,8 +1,9 @@
-//! How many instructions it takes, which does not depend on how busy the machine is.
+//! The number of instructions of a classification, which does not depend on the load of the machine.
 //!
-//! `cargo bench -p balance --bench instructions` compares with the numbers in `instructions.txt` and fails when one has
-//! grown by more than 3 %; with `-- --update` it writes them. It runs itself under callgrind, which counts within
-//! `measured` alone and writes a file for each call. Numbers hold for one version of the compiler and one kind of processor.
+//! `cargo bench -p balance --bench instructions` compares with the counts in `instructions.txt` and fails when a count
+//! has grown by more than 3 %; with `-- --update` it writes them. It runs itself under callgrind, which counts only
+//! within `measured` and writes a file for each call. Counts are valid for one version of the compiler and one kind of
+//! processor.
 
 mod cases;
 
@@ -28,7 +29,7 @@ fn measure() {
     for (algorithm, nodes) in cases() {
         let signals = cluster(nodes);
         let mut classification = Classification::new(algorithm, Semantics::Descheduler);
-        // The first run lets the buffers grow.
+        // The first run grows the buffers.
         classification.run(&signals);
         measured(&mut classification, &signals);
     }

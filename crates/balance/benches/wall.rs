@@ -1,11 +1,11 @@
-//! How long it takes: `cargo bench -p balance --bench wall [-- <filter>]`.
+//! The duration of classifications: `cargo bench -p balance --bench wall [-- <filter>]`.
 
 mod cases;
 
 use std::{hint::black_box, time::Duration};
 
 use balance::{Algorithm, Classifier, Means, Mode, PressureModel, Semantics, Signals, pareto};
-use cases::{Classification, Numbers, SIZES, cluster, demands};
+use cases::{Classification, SIZES, Xorshift, cluster, demands};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 
 /// Every algorithm, from signals to buckets, as the real descheduler compares.
@@ -23,7 +23,7 @@ fn classify(criterion: &mut Criterion) {
     }
 }
 
-/// What a simulator does each step when the load of few nodes changed: their blocks of the means, all scores and buckets.
+/// A step of a simulator in which the load of few nodes changes: their blocks of the means, all scores and buckets.
 fn step(criterion: &mut Criterion) {
     const CHANGED: usize = 10;
     for semantics in Semantics::ALL {
@@ -31,7 +31,7 @@ fn step(criterion: &mut Criterion) {
         for nodes in SIZES {
             let mut signals = cluster(nodes);
             let mut means = Means::of(&signals);
-            let mut numbers = Numbers::new();
+            let mut numbers = Xorshift::new();
             let mut kept = Classification::new(Algorithm::amplified(3.0), semantics);
             let classifier = Classifier::new(Mode::AsymmetricLow, semantics);
             group.throughput(Throughput::Elements(nodes as u64));
@@ -63,9 +63,9 @@ fn pressures(criterion: &mut Criterion) {
     }
 }
 
-/// The ranking alone, on what makes simpler ones quadratic.
+/// The ranking alone, on points that make simpler algorithms quadratic.
 fn fronts(criterion: &mut Criterion) {
-    type Shape = (&'static str, fn(&mut Numbers, f64) -> [f64; 4]);
+    type Shape = (&'static str, fn(&mut Xorshift, f64) -> [f64; 4]);
     let shapes: [Shape; 4] = [
         ("random", |numbers, _| [numbers.next(), numbers.next(), numbers.next(), numbers.next()]),
         ("chain", |_, at| [at; 4]),
@@ -78,7 +78,7 @@ fn fronts(criterion: &mut Criterion) {
     for (name, shape) in shapes {
         let mut group = criterion.benchmark_group(format!("fronts {name}"));
         for nodes in [5_000_u32, 50_000] {
-            let mut numbers = Numbers::new();
+            let mut numbers = Xorshift::new();
             let signals: Signals = (0..nodes).map(|at| shape(&mut numbers, f64::from(at) / f64::from(nodes))).collect();
             group.bench_function(BenchmarkId::from_parameter(nodes), |bencher| {
                 bencher.iter(|| pareto::fronts(black_box(&signals)));

@@ -1,15 +1,16 @@
-//! What is measured, for both kinds of benchmark: clusters that are the same in every run.
+//! The measured clusters of both benchmarks. They are the same in every run.
 
 use balance::{Algorithm, Buckets, Classifier, Mode, PressureModel, Scores, Semantics, Signals};
 
 pub(crate) const SIZES: [usize; 5] = [12, 100, 1_000, 5_000, 50_000];
 
+/// A random generator with a fixed stream: the committed instruction counts depend on it.
 #[derive(Debug)]
-pub(crate) struct Numbers(u64);
+pub(crate) struct Xorshift(u64);
 
-impl Numbers {
+impl Xorshift {
     pub(crate) fn new() -> Self {
-        Numbers(0x2545_f491_4f6c_dd1d)
+        Xorshift(0x2545_f491_4f6c_dd1d)
     }
 
     pub(crate) fn next(&mut self) -> f64 {
@@ -22,7 +23,7 @@ impl Numbers {
 
 /// Demands as in the reference's measurements: CPU from 0.2 to 0.95, memory from 0.2 to 0.8.
 pub(crate) fn demands(nodes: usize) -> (Vec<f64>, Vec<f64>) {
-    let mut numbers = Numbers::new();
+    let mut numbers = Xorshift::new();
     (0..nodes).map(|_| (0.2 + 0.75 * numbers.next(), 0.2 + 0.6 * numbers.next())).unzip()
 }
 
@@ -33,7 +34,7 @@ pub(crate) fn cluster(nodes: usize) -> Signals {
     signals
 }
 
-/// A classification as a simulator repeats it: the buffers are there already.
+/// A classification as a simulator repeats it, with buffers that are reused.
 #[derive(Debug)]
 pub(crate) struct Classification {
     algorithm: Algorithm,

@@ -3,7 +3,7 @@
 use balance::{Algorithm, Bucket, Buckets, Classifier, Mode, Scores, Semantics};
 use proptest::prelude::*;
 
-use crate::world::golden;
+use crate::clusters::golden;
 
 use Bucket::{Appropriate, Over, Under};
 
@@ -113,7 +113,7 @@ fn sources_come_by_falling_score_and_equals_in_order() {
 }
 
 proptest! {
-    /// The descheduler's rules, said plainly: integers and comparisons.
+    /// A plain implementation of the descheduler's rules, with integers.
     #[test]
     fn descheduler_buckets_are_those_of_the_rules(
         scores in prop::collection::vec(prop_oneof![0.0..=1.0, (0_u8..=100).prop_map(|percent| f64::from(percent) / 100.0)], 1..400),

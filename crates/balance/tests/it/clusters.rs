@@ -1,4 +1,4 @@
-//! Clusters to test with: the golden one, and random ones that like ties and corners.
+//! Test clusters: the golden cluster, and random clusters with ties and extreme values.
 
 use balance::{PressureModel, Signals};
 use proptest::prelude::*;
@@ -11,7 +11,7 @@ pub(crate) fn golden() -> Signals {
         .collect()
 }
 
-/// A value of a signal: anything, or one of few so that there are ties.
+/// A value of a signal: any value, or one of a few values so that ties occur.
 fn value() -> impl Strategy<Value = f64> {
     prop_oneof![3 => 0.0..=1.0, 2 => (0_u8..=4).prop_map(|quarters| f64::from(quarters) / 4.0), 1 => Just(0.0)]
 }
@@ -19,29 +19,16 @@ fn value() -> impl Strategy<Value = f64> {
 pub(crate) fn clusters(nodes: impl Into<prop::collection::SizeRange>) -> impl Strategy<Value = Signals> {
     let nodes = nodes.into();
     let free = prop::collection::vec([value(), value(), value(), value()], nodes.clone());
-    // As the pressure models make them: all four signals follow from two demands.
-    let modelled = prop::collection::vec((0.0..1.6, 0.0..1.2), nodes.clone()).prop_map(|demands| {
+    // All four signals follow from two demands, as in the pressure models.
+    let modeled = prop::collection::vec((0.0..1.6, 0.0..1.2), nodes.clone()).prop_map(|demands| {
         demands.into_iter().map(|(cpu, memory)| PressureModel::Reference.signals(cpu, memory)).collect()
     });
     let equal = ([value(), value(), value(), value()], prop::collection::vec(Just(()), nodes))
         .prop_map(|(node, count)| vec![node; count.len()]);
-    prop_oneof![4 => free, 2 => modelled, 1 => equal].prop_map(|nodes| nodes.into_iter().collect())
+    prop_oneof![4 => free, 2 => modeled, 1 => equal].prop_map(|nodes| nodes.into_iter().collect())
 }
 
-/// Numbers that are the same everywhere, for clusters too big to shrink.
-#[derive(Debug)]
-pub(crate) struct Numbers(pub(crate) u64);
-
-impl Numbers {
-    pub(crate) fn next(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut bits = self.0;
-        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((bits ^ (bits >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
-    }
-
-    pub(crate) fn cluster(&mut self, nodes: usize) -> Signals {
-        (0..nodes).map(|_| [self.next(), self.next(), self.next(), self.next()]).collect()
-    }
+/// A cluster of random nodes, for clusters that are too big to shrink.
+pub(crate) fn random_cluster(rng: &mut fastrand::Rng, nodes: usize) -> Signals {
+    (0..nodes).map(|_| [rng.f64(), rng.f64(), rng.f64(), rng.f64()]).collect()
 }

@@ -1,4 +1,4 @@
-//! The page of all algorithms is made from their definitions.
+//! The page of all algorithms is generated from their definitions.
 
 use std::{fmt::Write, path::Path};
 

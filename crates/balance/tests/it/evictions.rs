@@ -4,15 +4,15 @@ use balance::descheduler::{
     ClusterView, Cycle, Eviction, EvictionResponse, Limits, Pod, Qos, acts, in_order_of_eviction,
 };
 
-/// Pods by node; those whose number is in `stubborn` refuse.
+/// Pods by node. Evictions of pods in `rejecting` are rejected.
 #[derive(Default)]
-struct Cluster {
+struct TestCluster {
     nodes: Vec<Vec<Pod>>,
-    stubborn: Vec<usize>,
-    asked: Vec<usize>,
+    rejecting: Vec<usize>,
+    requested: Vec<usize>,
 }
 
-impl ClusterView for Cluster {
+impl ClusterView for TestCluster {
     fn pods(&self, node: usize, into: &mut Vec<Pod>) {
         into.extend(&self.nodes[node]);
     }
@@ -26,18 +26,18 @@ impl ClusterView for Cluster {
     }
 
     fn evict(&mut self, eviction: Eviction) -> EvictionResponse {
-        self.asked.push(eviction.pod);
-        if self.stubborn.contains(&eviction.pod) { EvictionResponse::Rejected } else { EvictionResponse::Accepted }
+        self.requested.push(eviction.pod);
+        if self.rejecting.contains(&eviction.pod) { EvictionResponse::Rejected } else { EvictionResponse::Accepted }
     }
 }
 
 /// Nodes with four pods each: 10 to 13 on the second node, and so on.
-fn cluster(nodes: usize) -> Cluster {
+fn cluster(nodes: usize) -> TestCluster {
     let pods = |node: usize| (0..4).map(|at| Pod::new(10 * node + at)).collect();
-    Cluster { nodes: (0..nodes).map(pods).collect(), ..Cluster::default() }
+    TestCluster { nodes: (0..nodes).map(pods).collect(), ..TestCluster::default() }
 }
 
-fn evicted(cluster: &mut Cluster, sources: &[usize], limits: Limits) -> Vec<usize> {
+fn evicted(cluster: &mut TestCluster, sources: &[usize], limits: Limits) -> Vec<usize> {
     Cycle::new().run(sources, &limits, cluster).iter().map(|eviction| eviction.pod).collect()
 }
 
@@ -60,7 +60,7 @@ fn without_any_global_limit_the_plugins_own_is_the_only_one() {
 
 #[test]
 fn what_is_in_flight_counts_against_both_limits() {
-    // The last pod of the first node is on its way already.
+    // The eviction of the last pod of the first node is in flight.
     let mut moving = cluster(4);
     moving.nodes[0][3].in_flight = true;
     assert_eq!(evicted(&mut moving, &[0, 1, 2, 3], Limits::DEFAULT), [0, 10, 11, 20], "1 + 4 are five");
@@ -72,23 +72,23 @@ fn what_is_in_flight_counts_against_both_limits() {
     let mut fuller = cluster(4);
     (0..5).for_each(|at| fuller.nodes[2 + at / 4][at % 4].in_flight = true);
     assert_eq!(evicted(&mut fuller, &[0, 1], Limits::DEFAULT), [0; 0]);
-    assert!(fuller.asked.is_empty(), "nobody is asked beyond the limit");
+    assert!(fuller.requested.is_empty(), "nothing is requested beyond the limit");
 }
 
 #[test]
-fn a_pod_in_flight_is_not_asked_again_but_uses_up_the_plugins_limit() {
+fn a_pod_in_flight_is_not_requested_again_but_uses_up_the_plugins_limit() {
     let mut moving = cluster(2);
     moving.nodes[0][0].in_flight = true;
     let limits = Limits { total: Some(9), per_node: Some(9), plugin_per_node: Some(2) };
     assert_eq!(evicted(&mut moving, &[0, 1], limits), [1, 10, 11]);
-    assert_eq!(moving.asked, [1, 10, 11]);
+    assert_eq!(moving.requested, [1, 10, 11]);
 }
 
 #[test]
-fn a_refusal_does_not_count_and_the_next_pod_is_tried() {
-    let mut stubborn = Cluster { stubborn: vec![0, 1], ..cluster(1) };
-    assert_eq!(evicted(&mut stubborn, &[0], Limits::DEFAULT), [2, 3]);
-    assert_eq!(stubborn.asked, [0, 1, 2, 3]);
+fn a_rejection_does_not_count_and_the_next_pod_is_tried() {
+    let mut rejecting = TestCluster { rejecting: vec![0, 1], ..cluster(1) };
+    assert_eq!(evicted(&mut rejecting, &[0], Limits::DEFAULT), [2, 3]);
+    assert_eq!(rejecting.requested, [0, 1, 2, 3]);
 }
 
 #[test]

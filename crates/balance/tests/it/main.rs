@@ -1,13 +1,13 @@
-//! What the crate promises, by subject.
+//! Tests of the public interface, by subject.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod algorithms;
 mod buckets;
+mod clusters;
 mod docs;
 mod evictions;
 mod pareto;
 mod pressure;
 mod prometheus;
 mod rules;
-mod world;

@@ -1,11 +1,11 @@
-//! The fast ranking against the definition, taken literally.
+//! The fast ranking, compared with a literal implementation of the definition.
 
 use balance::{Algorithm, Scores, Signals, pareto};
 use proptest::prelude::*;
 
-use crate::world::{Numbers, clusters};
+use crate::clusters::clusters;
 
-/// Peels off front after front, comparing every node with every other.
+/// Takes away front after front by comparing every node with every other.
 fn by_definition(signals: &Signals) -> Vec<u32> {
     let nodes: Vec<[f64; 4]> = (0..signals.len()).map(|node| signals.node(node)).collect();
     let dominates = |a: &[f64; 4], b: &[f64; 4]| a.iter().zip(b).all(|(a, b)| a <= b) && a != b;
@@ -22,7 +22,7 @@ fn by_definition(signals: &Signals) -> Vec<u32> {
     front.into_iter().flatten().collect()
 }
 
-/// Crowding as it is written down: sort each front by each objective, equals in the order of nodes.
+/// Crowding by its definition: each front is sorted by each objective, and equal nodes stay in their order.
 fn scores_by_definition(signals: &Signals) -> Vec<f64> {
     let front = by_definition(signals);
     let last = front.iter().copied().max().unwrap_or(0);
@@ -72,13 +72,13 @@ proptest! {
     }
 }
 
-/// Few values per signal, so that every split has many equals, and sizes at which all parts of the recursion are used.
+/// Few values per signal give every split many ties. The sizes use all parts of the recursion.
 #[test]
 fn large_clusters_with_ties_are_ranked_as_by_definition() {
-    let mut numbers = Numbers(7);
+    let mut rng = fastrand::Rng::with_seed(7);
     for (nodes, values) in [(700, 3.0), (700, 8.0), (600, 40.0), (500, 1e6)] {
         let coarse = |value: f64| (value * values).floor() / values;
-        let signals: Signals = (0..nodes).map(|_| [0; 4].map(|_| numbers.next()).map(coarse)).collect();
+        let signals: Signals = (0..nodes).map(|_| [0; 4].map(|_| rng.f64()).map(coarse)).collect();
         assert_eq!(pareto::fronts(&signals), by_definition(&signals), "{nodes} nodes, {values} values");
     }
 }

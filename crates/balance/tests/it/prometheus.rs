@@ -1,8 +1,8 @@
 //! The recording rules in a real Prometheus against the evaluator.
 //!
-//! One Prometheus scrapes some two hundred clusters at once, told apart by the label `cluster`. Each has a rule group of
-//! its own, rendered with that label, so every value compared was recorded by the rules as they are shipped, from series
-//! that were scraped. Pareto Front comes from the evaluator through the gauge, as it does in the lab.
+//! One Prometheus scrapes about two hundred clusters, which differ in the label `cluster`. Each cluster has its own
+//! rule group with that label, so the shipped rules record every compared value from scraped series. Pareto Front comes
+//! from the evaluator through the gauge, as it does in the lab.
 
 use std::{
     collections::BTreeMap,
@@ -20,25 +20,25 @@ use balance::{
 use devcluster::{Cluster, Component, Prometheus};
 use serde_json::Value;
 
-use crate::world::{Numbers, golden};
+use crate::clusters::golden;
 
-/// In seconds. Counters need the window to be full before their rate is right.
+/// In seconds. The rate of a counter is right once the window is full.
 const WINDOW: u32 = 10;
 const INTERVAL: u32 = 5;
 const GAUGES: [&str; 4] =
     ["node_cpu_usage_ratio", "node_cpu_pressure_psi", "node_memory_usage_ratio", "node_memory_pressure_psi"];
 /// The memory of a node of the counter family.
 const MEMORY: f64 = 137_438_953_472.0;
-const PATIENCE: Duration = Duration::from_secs(300);
+const TIMEOUT: Duration = Duration::from_secs(300);
 
-struct Subject {
+struct TestCluster {
     name: String,
     source: Source,
-    /// What is scraped.
+    /// The signals that are scraped.
     signals: Signals,
 }
 
-impl Subject {
+impl TestCluster {
     fn options(&self) -> Options {
         Options {
             source: self.source,
@@ -50,7 +50,7 @@ impl Subject {
         }
     }
 
-    /// What the rules are to have seen.
+    /// The signals that the rules should see.
     fn seen(&self) -> Signals {
         let gate = |usage: f64, pressure: f64| if usage > 0.7 { pressure } else { 0.0 };
         let nodes = (0..self.signals.len()).map(|node| self.signals.node(node));
@@ -69,19 +69,19 @@ impl Subject {
     }
 }
 
-/// Every kind of cluster that has ever been trouble, and random ones.
-fn subjects() -> Vec<Subject> {
-    let mut numbers = Numbers(2026);
+/// Every kind of cluster that once caused a fault, and random clusters.
+fn clusters() -> Vec<TestCluster> {
+    let mut rng = fastrand::Rng::with_seed(2026);
     let mut clusters = vec![golden(), Signals::idle(1), Signals::idle(5)];
     for kind in 0..204 {
-        let nodes = 1 + (numbers.next() * 9.0) as usize;
-        let mut node = || [numbers.next(), numbers.next(), numbers.next(), numbers.next()];
+        let nodes = 1 + (rng.f64() * 9.0) as usize;
+        let mut node = || [rng.f64(), rng.f64(), rng.f64(), rng.f64()];
         let quarters = |node: [f64; 4]| node.map(|value| (value * 4.0).round() / 4.0);
         clusters.push(match kind % 6 {
             0 => (0..nodes).map(|_| node()).collect(),
             // Ties, in values and between dimensions.
             1 => (0..nodes).map(|_| quarters(node())).collect(),
-            // As the lab makes them.
+            // As the lab's exporter computes them.
             2 => (0..nodes).map(|_| node()).map(|[a, b, ..]| PressureModel::Reference.signals(1.3 * a, b)).collect(),
             // All equal: the mean may be off by its last bit.
             3 => std::iter::repeat_n(node(), nodes).collect(),
@@ -91,14 +91,14 @@ fn subjects() -> Vec<Subject> {
         });
     }
     let gauges = clusters.into_iter().map(|signals| (Source::Gauges, signals));
-    let counters = [Source::NodeExporter, Source::OpenShift].map(|source| (source, spread(&mut numbers)));
-    let name = |(at, (source, signals))| Subject { name: format!("c{at}"), source, signals };
+    let counters = [Source::NodeExporter, Source::OpenShift].map(|source| (source, spread(&mut rng)));
+    let name = |(at, (source, signals))| TestCluster { name: format!("c{at}"), source, signals };
     gauges.chain(counters).enumerate().map(name).collect()
 }
 
 /// Nodes on both sides of the gate at 70 %.
-fn spread(numbers: &mut Numbers) -> Signals {
-    (0..10).map(|at| [0.05 + 0.1 * f64::from(at), numbers.next(), numbers.next(), numbers.next()]).collect()
+fn spread(rng: &mut fastrand::Rng) -> Signals {
+    (0..10).map(|at| [0.05 + 0.1 * f64::from(at), rng.f64(), rng.f64(), rng.f64()]).collect()
 }
 
 fn score(algorithm: &Algorithm, signals: &Signals) -> Scores {
@@ -108,22 +108,22 @@ fn score(algorithm: &Algorithm, signals: &Signals) -> Scores {
 }
 
 /// The gauges of all clusters. They do not change, so neither do their averages over the window.
-fn gauges(subjects: &[Subject]) -> String {
+fn gauges(clusters: &[TestCluster]) -> String {
     let mut text = String::new();
-    for subject in subjects {
-        // A node whose signals are not numbers: it gets no score and has no part in the means.
-        for metric in GAUGES.iter().filter(|_| subject.source == Source::Gauges) {
-            let _ = writeln!(text, "{metric}{{instance=\"broken\",cluster=\"{}\"}} NaN", subject.name);
+    for cluster in clusters {
+        // A node whose signals are NaN gets no score and does not count for the means.
+        for metric in GAUGES.iter().filter(|_| cluster.source == Source::Gauges) {
+            let _ = writeln!(text, "{metric}{{instance=\"broken\",cluster=\"{}\"}} NaN", cluster.name);
         }
-        let pareto = score(&Algorithm::ParetoFront, &subject.seen());
-        for node in 0..subject.signals.len() {
-            let [cu, cp, mu, mp] = subject.signals.node(node);
-            let name = &subject.name;
+        let pareto = score(&Algorithm::ParetoFront, &cluster.seen());
+        for node in 0..cluster.signals.len() {
+            let [cu, cp, mu, mp] = cluster.signals.node(node);
+            let name = &cluster.name;
             let mut gauge = |metric: &str, value: f64| {
                 let _ = writeln!(text, "{metric}{{instance=\"n{node}\",cluster=\"{name}\"}} {value}");
             };
             gauge(promql::PARETO_GAUGE, pareto.values()[node]);
-            if subject.source == Source::Gauges {
+            if cluster.source == Source::Gauges {
                 GAUGES.iter().zip([cu, cp, mu, mp]).for_each(|(metric, value)| gauge(metric, value));
             } else {
                 gauge("node_memory_MemAvailable_bytes", MEMORY * (1.0 - mu));
@@ -138,12 +138,11 @@ fn gauges(subjects: &[Subject]) -> String {
     text
 }
 
-/// The counters as they are now. They carry the time for which they were computed, so that their rates do not depend on
-/// how busy the machine is.
-fn counters(subjects: &[Subject]) -> String {
+/// The counters now. Each carries its own timestamp, so that rates do not depend on the load of the machine.
+fn counters(clusters: &[TestCluster]) -> String {
     let millis = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis();
     let mut text = String::new();
-    for Subject { name, signals, .. } in subjects.iter().filter(|subject| subject.source != Source::Gauges) {
+    for TestCluster { name, signals, .. } in clusters.iter().filter(|cluster| cluster.source != Source::Gauges) {
         for node in 0..signals.len() {
             let [cu, cp, _, mp] = signals.node(node);
             let mut counter = |metric: &str, label: &str, rate: f64| {
@@ -160,7 +159,7 @@ fn counters(subjects: &[Subject]) -> String {
     text
 }
 
-/// Answers every request with what `body` gives. Ends with the test's process.
+/// Serves the result of `body` to every request, until the test process ends.
 fn serve(body: impl Fn() -> String + Send + 'static) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -175,7 +174,7 @@ fn serve(body: impl Fn() -> String + Send + 'static) -> String {
     address
 }
 
-/// The `data` of an answer of Prometheus.
+/// The `data` of a response of Prometheus.
 fn ask(address: &str, path: &str) -> Value {
     let mut stream = TcpStream::connect(address).unwrap();
     write!(stream, "GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n").unwrap();
@@ -186,7 +185,7 @@ fn ask(address: &str, path: &str) -> Value {
     serde_json::from_str::<Value>(body).unwrap()["data"].take()
 }
 
-/// The values of a series by cluster and node; a node is empty for a cluster's own value. The labels are those promised.
+/// The values of a series by cluster and node. The node is empty for a value of the whole cluster.
 fn recorded(address: &str, series: &str) -> BTreeMap<(String, String), f64> {
     let answer = ask(address, &format!("/api/v1/query?query={series}"));
     let sample = |sample: &Value| {
@@ -201,40 +200,40 @@ fn recorded(address: &str, series: &str) -> BTreeMap<(String, String), f64> {
     answer["result"].as_array().unwrap().iter().map(sample).collect()
 }
 
-/// Everything in which Prometheus and the evaluator differ now.
-fn differences(address: &str, subjects: &[Subject]) -> Vec<String> {
+/// The current differences between Prometheus and the evaluator.
+fn differences(address: &str, clusters: &[TestCluster]) -> Vec<String> {
     let mut found = Vec::new();
     for algorithm in Algorithm::all() {
         let mut nodes = recorded(address, &promql::node_series(&algorithm));
-        let mut clusters = recorded(address, &promql::cluster_series(&algorithm));
-        for subject in subjects {
-            let name = &subject.name;
+        let mut averages = recorded(address, &promql::cluster_series(&algorithm));
+        for cluster in clusters {
+            let name = &cluster.name;
             let mut compare = |node: &str, expected: f64, got: Option<f64>| {
-                if got.is_none_or(|got| (got - expected).abs() > subject.tolerance()) {
-                    let signals = &subject.signals;
+                if got.is_none_or(|got| (got - expected).abs() > cluster.tolerance()) {
+                    let signals = &cluster.signals;
                     found.push(format!("{algorithm} of {name} {node}: {got:?} instead of {expected}; {signals:?}"));
                 }
             };
-            let scores = score(&algorithm, &subject.seen());
+            let scores = score(&algorithm, &cluster.seen());
             for (node, &expected) in scores.values().iter().enumerate() {
                 let node = format!("n{node}");
                 let got = nodes.remove(&(name.clone(), node.clone()));
                 compare(&node, expected, got);
             }
-            compare("on average", scores.mean(), clusters.remove(&(name.clone(), String::new())));
+            compare("on average", scores.mean(), averages.remove(&(name.clone(), String::new())));
         }
-        assert!(nodes.is_empty() && clusters.is_empty(), "{algorithm} of no node of ours: {nodes:?} {clusters:?}");
+        assert!(nodes.is_empty() && averages.is_empty(), "{algorithm} of no node of ours: {nodes:?} {averages:?}");
     }
     found
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn recorded_scores_are_those_of_the_evaluator() {
-    let subjects = Arc::new(subjects());
-    assert!(subjects.len() >= 200);
+    let clusters = Arc::new(clusters());
+    assert!(clusters.len() >= 200);
     let exporter = serve({
-        let (subjects, gauges) = (Arc::clone(&subjects), gauges(&subjects));
-        move || gauges.clone() + &counters(&subjects)
+        let (clusters, gauges) = (Arc::clone(&clusters), gauges(&clusters));
+        move || gauges.clone() + &counters(&clusters)
     });
     let prometheus = Prometheus {
         config: format!(
@@ -242,22 +241,22 @@ async fn recorded_scores_are_those_of_the_evaluator() {
              - {{job_name: nodes, honor_labels: true, metric_relabel_configs: [{{action: labeldrop, regex: job}}], \
              static_configs: [{{targets: ['{exporter}']}}]}}\n"
         ),
-        rules: subjects
+        rules: clusters
             .iter()
-            .map(|subject| (format!("rules-{}.yml", subject.name), promql::rule_file(&subject.options())))
+            .map(|cluster| (format!("rules-{}.yml", cluster.name), promql::rule_file(&cluster.options())))
             .collect(),
         ..Prometheus::default()
     };
     let cluster = Cluster::builder().prometheus(prometheus).start().await.unwrap();
     let address = cluster.address(Component::Prometheus).unwrap();
 
-    // The first scrape, an evaluation of every group and a full window take their time. What is scraped never changes, so
-    // a rule that is wrong stays wrong.
+    // The first scrape, an evaluation of every group and a full window take some time. The scraped values never change,
+    // so a wrong rule stays wrong.
     let begin = Instant::now();
-    let mut found = differences(&address, &subjects);
-    while !found.is_empty() && begin.elapsed() < PATIENCE {
+    let mut found = differences(&address, &clusters);
+    while !found.is_empty() && begin.elapsed() < TIMEOUT {
         tokio::time::sleep(Duration::from_secs(2)).await;
-        found = differences(&address, &subjects);
+        found = differences(&address, &clusters);
     }
     assert!(found.is_empty(), "{} differences, the first is {}", found.len(), found[0]);
 

@@ -1,4 +1,4 @@
-//! The text of the rules: names, order, labels. That they compute the right thing is for `prometheus.rs`.
+//! The text of the rules: names, order, labels. `prometheus.rs` tests what they compute.
 
 use std::collections::HashSet;
 
@@ -9,7 +9,7 @@ use balance::{
 
 /// Holds L9.
 #[test]
-fn series_are_named_as_the_seed_names_them() {
+fn series_are_named_as_the_requirements_name_them() {
     let k3 = Algorithm::amplified(3.0);
     assert_eq!(node_series(&k3), "descheduler:node:linear_amplified_ideal_point_positive_distance:k3:avg1m");
     assert_eq!(cluster_series(&k3), "descheduler:cluster:linear_amplified_ideal_point_positive_distance:k3:avg1m");
@@ -30,7 +30,7 @@ fn all_19_and_their_averages_are_recorded_once() {
     }
 }
 
-/// A rule that read a later one would lag by an evaluation.
+/// A rule that reads a later rule would lag by one evaluation.
 #[test]
 fn no_rule_reads_what_is_recorded_after_it() {
     for source in Source::ALL {

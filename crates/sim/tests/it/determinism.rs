@@ -5,10 +5,10 @@
 
 use std::path::Path;
 
-use balance::Algorithm;
+use balance::{Algorithm, Scores, Signals};
 use proptest::prelude::*;
 use sim::{
-    ClusterModel, RunSettings,
+    ClusterModel, Rng, RunSettings,
     compare::{Criterion, compare},
     scenario::shipped,
     simulate,
@@ -48,6 +48,23 @@ fn every_shipped_scenario_has_the_committed_digest_in_every_build() {
         );
     }
     assert_eq!(found.lines().count(), committed.lines().count());
+}
+
+/// The scores of `balance` for 1234 random nodes.
+#[test]
+fn scores_have_the_same_bits_everywhere() {
+    // The digests were computed with the stream that this seed begins.
+    let mut rng = Rng::new(0x2300_02ea_4f41_30f4);
+    let signals: Signals = (0..1234).map(|_| [rng.unit(), rng.unit(), rng.unit(), rng.unit()]).collect();
+    let digest = |algorithm: &Algorithm| {
+        let mut scores = Scores::new();
+        algorithm.score(&signals, &mut scores);
+        let fold = |hash: u64, value: &f64| (hash ^ value.to_bits()).wrapping_mul(0x0100_0000_01b3).rotate_left(23);
+        scores.values().iter().fold(0xcbf2_9ce4_8422_2325, fold)
+    };
+    let found: Vec<String> =
+        Algorithm::all().iter().map(|algorithm| format!("{:016x} {}", digest(algorithm), algorithm.slug())).collect();
+    assert_eq!(found.join("\n"), include_str!("../score-digests.txt").trim_end());
 }
 
 /// Holds L44.
