@@ -1,7 +1,8 @@
-//! Steps per second of the simulator, nanoseconds per node and step, memory per recorded step, and instructions per step.
+//! Steps per second of the simulator, nanoseconds per node and step, memory per recorded step, and instructions per
+//! step.
 //!
-//! `cargo bench -p sim` prints times for people. `cargo bench -p sim -- instructions` counts instructions with callgrind
-//! and compares them with the committed counts, which is the gate; `... instructions update` writes them anew.
+//! `cargo bench -p sim` prints times. `cargo bench -p sim -- instructions` counts instructions with callgrind and fails
+//! if the committed counts have grown; `... instructions update` rewrites them.
 
 use std::{
     path::Path,
@@ -12,17 +13,17 @@ use std::{
 use sim::{ClusterModel, Run, RunSettings, Scenario, scenario::generate::generate};
 
 const SIZES: [(u32, u32); 4] = [(12, 648), (100, 5_000), (1_000, 50_000), (5_000, 250_000)];
-/// What the reference does, in steps per second.
+/// The steps per second of the reference.
 const REFERENCE: [f64; 4] = [45.0, 6.0, 0.65, 0.126];
-/// Counts vary a little with the compiler; more than this is a change of ours.
+/// Counts vary a little with the compiler. A greater difference is a change of the code.
 const TOLERANCE: f64 = 0.10;
 const COUNTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/instructions.csv");
 
 #[derive(Clone, Copy, PartialEq)]
 enum Load {
-    /// Nothing changes but what is moved, and in each step something is.
+    /// Loads are constant, and each step moves a VM.
     Constant,
-    /// A VM of each node changes its load in each step.
+    /// The load of one VM of each node changes in each step.
     Changing,
 }
 
@@ -52,15 +53,15 @@ fn model(load: Load, nodes: u32, vms: u32) -> (ClusterModel, RunSettings) {
     (ClusterModel::new(&scenario).expect("a model"), settings)
 }
 
-/// A batch ends with the step that makes it as long as this: short enough to be left alone now and then.
+/// The length of a batch of steps. It is short, so that some batches run without interruption.
 const BATCH: Duration = Duration::from_millis(1);
 
-/// What steps of as many runs as it takes cost; a run is started anew when nothing moves any more.
+/// The cost of steps over several runs. A new run starts when no VM moves any more.
 #[derive(Default)]
 struct Cost {
     done: u32,
     spent: Duration,
-    /// Seconds per step of the fastest batch: what it costs when nothing else wants the processor.
+    /// Seconds per step of the fastest batch, which had the processor for itself.
     best: f64,
     /// Bytes of history per step.
     bytes: usize,
@@ -137,7 +138,7 @@ fn instructions(update: bool) -> ExitCode {
     let mut failed = false;
     for (nodes, vms) in SIZES {
         for (load, name) in LOADS {
-            // A small cluster is balanced after few steps; more would count the start of the next run.
+            // A small cluster is balanced after few steps. More steps would count the start of the next run.
             let (few, many) = if nodes < 100 && load == Load::Constant { (1, 5) } else { (2, 12) };
             let (Some(less), Some(more)) = (collected(name, nodes, vms, few), collected(name, nodes, vms, many)) else {
                 println!("valgrind is not here: no instructions were counted");

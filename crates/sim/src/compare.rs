@@ -1,4 +1,4 @@
-//! Algorithms side by side over many seeds: means with intervals, and a ranking that says who cannot be told apart.
+//! Comparison of algorithms over many seeds: means with intervals, and a ranking with ties.
 
 use std::sync::{
     Mutex,
@@ -16,7 +16,7 @@ use crate::{
     stats::{Estimate, differ},
 };
 
-/// The level of all intervals.
+/// The confidence level of all intervals.
 pub const LEVEL: f64 = 0.95;
 
 /// What algorithms are ranked by; less is better in all of them.
@@ -85,12 +85,12 @@ pub struct Comparison {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Entry {
-    /// Those that cannot be told apart from the first of their rank share it.
+    /// Algorithms that do not differ significantly from the first of a rank share the rank.
     pub rank: usize,
     pub tied: bool,
     pub algorithm: String,
     pub name: String,
-    /// By what the ranking is.
+    /// The criterion of the ranking.
     pub score: Estimate,
     pub spread: Estimate,
     pub end_spread: Estimate,
@@ -111,10 +111,10 @@ pub struct Entry {
     pub curve: Vec<f64>,
 }
 
-/// How much of a comparison is done.
+/// Gets the number of finished runs and the number of all runs.
 pub type Progress<'a> = dyn Fn(usize, usize) + Sync + 'a;
 
-/// Runs every algorithm with every seed, on `threads` threads; the result does not depend on how many.
+/// Runs every algorithm with every seed. The result does not depend on the number of threads.
 pub fn compare(
     model: &ClusterModel,
     settings: &RunSettings,
@@ -187,8 +187,8 @@ fn entry(algorithm: &Algorithm, results: &[(Outcome, Vec<f64>)], criterion: Crit
     (entry, scores)
 }
 
-/// Gives ranks: who cannot be told apart from the first of a rank has the same. As there are many comparisons, each is
-/// made at a higher level (Bonferroni), so that the whole ranking holds at the level.
+/// Ranks the entries. An entry that does not differ significantly from the first of a rank shares the rank. Each of the
+/// many comparisons uses a higher level (Bonferroni), so that the whole ranking has the level.
 fn ranked(entries: Vec<(Entry, Vec<f64>)>) -> Vec<Entry> {
     let level = 1.0 - (1.0 - LEVEL) / entries.len().saturating_sub(1).max(1) as f64;
     let mut ranked: Vec<Entry> = Vec::with_capacity(entries.len());
@@ -210,7 +210,7 @@ fn ranked(entries: Vec<(Entry, Vec<f64>)>) -> Vec<Entry> {
     ranked
 }
 
-/// At most 120 points of a curve, the first and the last among them.
+/// At most 120 points of a curve, with the first and the last.
 pub(crate) fn curve(values: Vec<f64>) -> Vec<f64> {
     const POINTS: usize = 120;
     if values.len() <= POINTS {
@@ -219,7 +219,7 @@ pub(crate) fn curve(values: Vec<f64>) -> Vec<f64> {
     (0..POINTS).map(|point| values[point * (values.len() - 1) / (POINTS - 1)]).collect()
 }
 
-/// Does all jobs and returns their results in order. Threads take the next job when they are done with one.
+/// Runs all jobs on threads and returns their results in order.
 pub fn in_parallel<T: Send>(
     jobs: usize,
     threads: usize,

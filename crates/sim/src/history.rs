@@ -1,6 +1,6 @@
-//! What happened in a run: who moved when, and a few numbers per step. Nothing in it grows with the cluster.
+//! The history of a run: the moves of VMs and a few measures per step. Its size does not depend on the cluster's.
 //!
-//! Any state of a run can be had again from the model, the seed and the moves: see [`crate::Run::replay`].
+//! The model, the seed and the moves give every state of the run again: see [`crate::Run::replay`].
 
 use serde::Serialize;
 use sha2::{Digest, Sha256};
@@ -48,17 +48,17 @@ impl History {
         &self.moves
     }
 
-    /// One for each step, taken before its evictions, and one of the end.
+    /// One sample for each step, taken before its evictions, and one of the end.
     pub fn samples(&self) -> &[Sample] {
         &self.samples
     }
 
-    /// How many bytes the history takes, without what its buffers hold in reserve.
+    /// The size of the history in bytes, without spare capacity.
     pub fn bytes(&self) -> usize {
         std::mem::size_of_val(self.moves.as_slice()) + std::mem::size_of_val(self.samples.as_slice())
     }
 
-    /// A digest of every bit in it: equal runs have equal digests, on any machine.
+    /// A digest of every bit of the history. Equal runs have equal digests on any machine.
     pub fn digest(&self) -> String {
         let mut hash = Sha256::new();
         for moved in &self.moves {
@@ -79,7 +79,7 @@ impl History {
 mod tests {
     use super::*;
 
-    /// What a recorded step takes: this, and this again for each VM that moved.
+    /// A recorded step takes a sample, and a move for each VM that moved.
     #[test]
     fn a_recorded_step_takes_what_is_documented() {
         assert_eq!((size_of::<Move>(), size_of::<Sample>()), (20, 176));

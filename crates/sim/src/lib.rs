@@ -1,8 +1,8 @@
-//! Simulator of VM rebalancing: scenarios, the loop, comparison over seeds, reports. Knows nothing of Kubernetes.
+//! Simulator of VM rebalancing: scenarios, the loop, comparison over seeds, reports. It does not depend on Kubernetes.
 //!
 //! The same seed gives the same bytes on any machine, with any number of threads, in debug and release builds: all
-//! arithmetic is plain IEEE without fused operations, sums have a fixed shape, and functions beyond square roots come
-//! from `libm`.
+//! arithmetic is plain IEEE 754 without fused operations, sums have a fixed shape, and other functions than square
+//! roots come from `libm`.
 #![forbid(unsafe_code)]
 
 pub mod command;

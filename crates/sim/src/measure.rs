@@ -1,14 +1,15 @@
-//! How balanced a cluster is, always by its load and never by a score.
+//! Measures of balance. They use the load of nodes, never a score.
 //!
 //! Spread is the population standard deviation over the nodes that take VMs. Balanced means that the highest and the
-//! lowest CPU use differ by at most a tenth, or by the share of the heaviest VM where that is more: no move could help.
+//! lowest CPU use differ by at most a tenth, or by the share of the heaviest VM where that is more, because no move
+//! could help.
 
 use balance::{Bucket, Buckets};
 use serde::Serialize;
 
 use crate::engine::state::ClusterState;
 
-/// From this pressure on a node's VMs count as under pressure. It is that of 90 % use in both models.
+/// From this pressure on, the VMs of a node count as under pressure. Both models have it at 90 % use.
 pub const UNDER_PRESSURE: f64 = 0.2;
 /// Nodes whose use differs by no more than this are balanced.
 const SMALLEST_GAP: f64 = 0.10;
@@ -24,7 +25,7 @@ pub struct Spread {
     pub max: f64,
 }
 
-/// A step in numbers.
+/// The measures of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Sample {
@@ -41,7 +42,7 @@ pub struct Sample {
     pub balanced: bool,
     /// VMs on nodes under pressure.
     pub vms_under_pressure: u32,
-    /// VMs that are being migrated, and VMs that run nowhere.
+    /// VMs in migration, and VMs without a node.
     pub migrating: u32,
     pub pending: u32,
 }
@@ -87,7 +88,7 @@ pub(crate) fn sample(step: u64, state: &ClusterState<'_>, buckets: &Buckets) -> 
     }
 }
 
-/// Sums in eight lanes by position, so that they come out the same everywhere.
+/// Sums have eight lanes by position, so that they have the same bits everywhere.
 fn spread(column: &[f64], open: Option<&[bool]>) -> Spread {
     let filtered: Vec<f64>;
     let values = match open {

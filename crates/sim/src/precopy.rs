@@ -1,17 +1,17 @@
-//! How long a migration takes: memory is copied while the VM keeps writing to it, over a network that is shared.
+//! The duration of a pre-copy migration: memory is copied over a shared network while the VM writes to it.
 //!
 //! A migration's rate is the node's bandwidth divided by the number of migrations that leave its source or reach its
-//! target, whichever is more, and changes whenever one of them ends. What is left to copy shrinks by the rate minus the
-//! rate at which the VM writes; a VM that writes faster than the network carries makes no progress and is given up.
+//! target, whichever is more, and changes whenever one of them ends. The remaining memory shrinks by this rate minus
+//! the dirty rate. A migration whose dirty rate is higher makes no progress and is given up.
 
 use crate::scenario::Migration;
 
 const GIB: f64 = 1_073_741_824.0;
 
-/// What all migrations share.
+/// The network that all migrations share.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Network {
-    /// What each node's network carries, in each direction, in bytes per second.
+    /// The bandwidth of each node in each direction, in bytes per second.
     pub bandwidth: f64,
     /// A migration that makes no progress is given up after this many seconds.
     pub progress_timeout: f64,
@@ -23,10 +23,10 @@ impl Network {
     }
 }
 
-/// How far a migration has come.
+/// The progress of a migration.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Copying {
-    /// Bytes to copy, and bytes that were sent.
+    /// The bytes left to copy, and the bytes that were sent.
     left: f64,
     sent: f64,
     dirty_rate: f64,
@@ -36,7 +36,7 @@ pub struct Copying {
 }
 
 impl Copying {
-    /// A migration that begins: bytes in use, the rate at which the VM writes, and the size of its memory.
+    /// The start of a migration of a VM with this many bytes in use, this dirty rate and this size of memory.
     pub fn new(in_use: f64, dirty_rate: f64, memory: f64, limits: &Migration) -> Copying {
         let deadline = f64::from(limits.timeout_per_gib) * (memory / GIB);
         Copying { left: in_use, sent: 0.0, dirty_rate, age: 0.0, stalled: 0.0, deadline }
@@ -53,15 +53,15 @@ impl Copying {
     }
 }
 
-/// A migration under way.
+/// A running migration.
 pub trait Transfer {
-    /// The numbers of its source and its target.
+    /// The numbers of the source and the destination.
     fn route(&self) -> (u32, u32);
     fn copying(&self) -> &Copying;
     fn copying_mut(&mut self) -> &mut Copying;
 }
 
-/// How many migrations leave and reach each node.
+/// The numbers of migrations that leave and reach each node.
 #[derive(Debug, Default)]
 struct Shares {
     leaving: Vec<u32>,
@@ -81,8 +81,8 @@ impl Shares {
     }
 }
 
-/// Lets `seconds` pass, and says of each migration that ended whether everything was copied. Every round but the last
-/// ends a migration, so there are at most one more than migrations.
+/// Advances by `seconds`, and tells `ended` of each migration that ended whether everything was copied. Every round but
+/// the last ends a migration, which bounds the number of rounds.
 pub fn advance<T: Transfer>(
     running: &mut Vec<T>,
     network: Network,
@@ -119,7 +119,7 @@ pub fn advance<T: Transfer>(
             if !due.next().unwrap_or(false) {
                 return true;
             }
-            // What is left is rounding; a migration that ran into a limit has more than that to do.
+            // A rest of at most one byte is a rounding error. A migration that was given up has more left.
             ended(running, running.copying().left <= 1.0);
             false
         });

@@ -1,4 +1,4 @@
-//! What a run came to, in the numbers that people compare.
+//! The outcome of a run, in the numbers that people compare.
 
 use serde::Serialize;
 
@@ -9,7 +9,7 @@ use crate::{
     settings::RunSettings,
 };
 
-/// The outcome of a run.
+/// The outcome of a run as it is printed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Outcome {
@@ -26,7 +26,7 @@ pub struct Outcome {
     /// The first step at which the cluster was balanced.
     pub balanced_at_step: Option<u64>,
     pub balanced_at_seconds: Option<u64>,
-    /// The step from which on it stayed balanced to the end.
+    /// The first step of the balanced steps at the end.
     pub balanced_since_step: Option<u64>,
     /// The first step without an over-utilized node, which is what the reference calls converged.
     pub none_over_at_step: Option<u64>,
@@ -40,13 +40,13 @@ pub struct Outcome {
     pub blocked: Blocked,
     /// VMs on nodes under pressure, times seconds.
     pub vm_seconds_under_pressure: f64,
-    /// VMs that run nowhere, times seconds.
+    /// VMs without a node, times seconds.
     pub vm_seconds_pending: f64,
-    /// Of everything in the history.
+    /// The digest of the history.
     pub digest: String,
 }
 
-/// Who moved, and what it cost.
+/// The migrations of a run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Migrations {
@@ -63,7 +63,7 @@ pub struct Migrations {
 }
 
 impl Outcome {
-    /// Of a run that has finished.
+    /// The outcome of a finished run.
     pub fn of(run: &Run<'_>, model: &ClusterModel, settings: &RunSettings, seed: u64) -> Self {
         let samples = run.history().samples();
         let before_the_end = &samples[..samples.len().saturating_sub(1)];
@@ -115,11 +115,11 @@ impl Outcome {
         }
     }
 
-    /// From which pressure on a node counts as under pressure.
+    /// The pressure from which on a node counts as under pressure.
     pub const UNDER_PRESSURE: f64 = UNDER_PRESSURE;
 }
 
-/// Runs a model to its end.
+/// Runs a model to the end of its scenario.
 pub fn simulate<'m>(model: &'m ClusterModel, settings: &RunSettings, seed: u64) -> (Outcome, Run<'m>) {
     let mut run = Run::new(model, *settings, seed);
     run.finish();

@@ -1,9 +1,9 @@
-//! Random numbers that are the same on every machine: a counter that is mixed, in integers only.
+//! Random numbers that are the same on every machine (SplitMix64).
 //!
-//! A draw that belongs to a thing (the noise of VM 7 at step 12) is keyed by it, so it does not depend on what was
-//! drawn before; a draw that belongs to the course of a run comes from a stream.
+//! A draw for one object, such as the noise of VM 7 at step 12, has a stream that is keyed by the object. It does not
+//! depend on earlier draws.
 
-/// What a keyed draw is for. The numbers are part of what a seed means: never reuse one.
+/// The purpose of a keyed stream. The numbers are part of the meaning of a seed: never reuse one.
 #[derive(Debug, Clone, Copy)]
 #[repr(u64)]
 pub(crate) enum Purpose {
@@ -18,7 +18,7 @@ pub(crate) enum Purpose {
 
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// A stream of random numbers: 64 bits of state that advance by a constant, and a mix of them (SplitMix64).
+/// A stream of random numbers: the state advances by a constant, and each number is a mix of the state.
 #[derive(Debug, Clone)]
 pub struct Rng(u64);
 
@@ -27,7 +27,7 @@ impl Rng {
         Self(mix(seed ^ GOLDEN))
     }
 
-    /// The stream of a thing: the same for the same seed, purpose and keys, whatever was drawn elsewhere.
+    /// The stream of an object. It depends on the seed, the purpose and the keys alone.
     pub(crate) fn keyed(seed: u64, purpose: Purpose, first: u64, second: u64) -> Self {
         let mut state = mix(seed ^ GOLDEN);
         for key in [purpose as u64, first, second] {
@@ -61,7 +61,7 @@ impl Rng {
         if value < low { low } else { value }
     }
 
-    /// Uniform in 0..count, and 0 for an empty range. One draw, no loop: the bias is below count / 2⁶⁴.
+    /// Uniform in 0..count, and 0 for an empty range. It takes one draw; the bias is below count / 2⁶⁴.
     pub fn below(&mut self, count: usize) -> usize {
         ((u128::from(self.bits()) * count as u128) >> 64) as usize
     }

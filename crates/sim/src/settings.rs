@@ -1,4 +1,4 @@
-//! How a run rebalances, ready to use: names resolved, times in steps, everything checked.
+//! The settings of a run: how it rebalances, with names resolved, times in steps, and everything checked.
 
 use balance::{Algorithm, Classifier, Mode, PressureModel};
 
@@ -6,17 +6,17 @@ use crate::scenario::{
     Guards, Limits, Migration, MigrationModel, Placement, Rebalancing, Scenario, ScenarioError, Semantics,
 };
 
-/// What a run does about load.
+/// How a run rebalances.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RunSettings {
     pub algorithm: Algorithm,
     pub classifier: Classifier,
     pub pressure: PressureModel,
-    /// Steps from one look at the cluster to the next.
+    /// The number of steps from one decision to the next.
     pub interval: u64,
-    /// Over how many steps signals are averaged.
+    /// The number of steps over which signals are averaged.
     pub window: u64,
-    /// How many steps ago the newest of them are from.
+    /// The age of the newest signals, in steps.
     pub lag: u64,
     pub limits: Limits,
     pub placement: Placement,
@@ -24,7 +24,7 @@ pub struct RunSettings {
     pub cpu_overcommit: f64,
     pub migration: Migration,
     pub guards: Guards,
-    /// Whether each step is measured and recorded; without it only what moved is.
+    /// Whether each step is measured and recorded. Moves are always recorded.
     pub measure: bool,
 }
 
@@ -38,7 +38,7 @@ impl From<Semantics> for balance::Semantics {
 }
 
 impl RunSettings {
-    /// What the scenario says.
+    /// The settings of a scenario.
     pub fn new(scenario: &Scenario) -> Result<Self, ScenarioError> {
         Self::of(&scenario.rebalancing, scenario.step.0)
     }
@@ -86,7 +86,7 @@ impl RunSettings {
         })
     }
 
-    /// In a line, for people: whose rules, which placement, which migrations.
+    /// The rules, the placement and the migrations in one line.
     pub fn describe(&self) -> String {
         let placement = match (self.placement, self.soft_taints) {
             (Placement::Random, _) => "random placement",

@@ -1,4 +1,4 @@
-//! Means, their confidence intervals, and when two means cannot be told apart.
+//! Means, their confidence intervals, and whether two means differ.
 
 use serde::Serialize;
 
@@ -7,9 +7,9 @@ use serde::Serialize;
 #[serde(rename_all = "camelCase")]
 pub struct Estimate {
     pub mean: f64,
-    /// Half the width of the interval; 0 for a single value, of which nothing is known.
+    /// Half the width of the interval; 0 for a single value.
     pub margin: f64,
-    /// How many values there were.
+    /// The number of values.
     pub count: usize,
 }
 
@@ -30,15 +30,15 @@ impl Estimate {
     }
 }
 
-/// Whether the means of two samples differ, value by value: their differences' interval at the level leaves out 0.
-/// Both were had from the same seeds, so pairs are compared, which tells more than two intervals side by side.
+/// Whether the means of two samples differ: the interval of their pairwise differences does not contain 0. Both samples
+/// come from the same seeds, so a paired test is stronger than two intervals.
 pub fn differ(one: &[f64], other: &[f64], level: f64) -> bool {
     let differences: Vec<f64> = one.iter().zip(other).map(|(one, other)| one - other).collect();
     if differences.len() < 2 {
         return false;
     }
     let Estimate { mean, margin, .. } = Estimate::of(&differences, level);
-    // Differences that are all the same have no margin; what is below rounding is none.
+    // Equal differences have no margin, so a difference within rounding errors is ignored.
     let magnitude = if mean < 0.0 { -mean } else { mean };
     magnitude > margin && magnitude > 1e-12
 }
@@ -126,7 +126,7 @@ fn normal_quantile(p: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// From the usual tables.
+    /// The expected values are from published tables.
     #[test]
     fn quantiles_of_students_t_are_those_of_the_tables() {
         for (p, freedom, expected) in [

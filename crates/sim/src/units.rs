@@ -1,11 +1,11 @@
-//! Quantities as people write them in scenarios: `128Gi`, `1h30m`, `800Mbps`, `14:00`.
+//! Quantities as users write them in scenarios: `128Gi`, `1h30m`, `800Mbps`, `14:00`.
 
 use std::{borrow::Cow, fmt, str::FromStr};
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-/// What was expected instead of a quantity that cannot be read.
+/// A text that is not the expected quantity.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{found}` is not {expected}")]
 pub struct BadQuantity {
@@ -100,7 +100,7 @@ impl Rate {
     }
 }
 
-/// `value` and `unit` as a whole number of base units.
+/// A number with a unit as a whole number of base units.
 fn scaled(text: &str, units: &[(&str, f64)]) -> Option<u64> {
     let split = text.find(|character: char| !character.is_ascii_digit() && character != '.').unwrap_or(text.len());
     let (digits, unit) = text.split_at(split);
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_quantity_is_refused_with_what_was_expected() {
+    fn an_invalid_quantity_is_an_error_that_says_what_was_expected() {
         for text in ["", "8G", "-1", "1e3", "Gi", "1.2.3Gi", "99999999Ti"] {
             assert!(text.parse::<Bytes>().is_err(), "{text}");
         }

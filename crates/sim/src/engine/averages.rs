@@ -1,10 +1,10 @@
-//! What a monitoring system shows of the nodes: the means of their signals over some steps, until a while ago.
+//! The signals that a monitoring system shows: means over a window of steps, which ends some steps ago.
 
 use std::collections::VecDeque;
 
 use balance::{Means, Signals};
 
-/// The newest samples, each with the signals of the nodes that were up, by node.
+/// The newest samples. A sample has the signals of the nodes that were up, by node.
 #[derive(Debug)]
 pub(super) struct Averages {
     window: usize,
@@ -16,7 +16,7 @@ pub(super) struct Averages {
 }
 
 impl Averages {
-    /// None if the newest signals are what is shown.
+    /// None if the newest signals are shown without a window or lag.
     pub(super) fn over(window: u64, lag: u64) -> Option<Self> {
         let [window, lag] = [window.max(1), lag].map(|steps| usize::try_from(steps).unwrap_or(usize::MAX / 2));
         let signals = Signals::new();
@@ -35,7 +35,8 @@ impl Averages {
         self.samples.push_back(sample);
     }
 
-    /// The averages of these nodes, each over the shown samples in which it was up. Of a node that was in none, the newest.
+    /// The averages of these nodes over the shown samples in which they were up. A node without one has its newest
+    /// signals.
     pub(super) fn of(&mut self, slots: &[u32]) -> (&Signals, &Means) {
         self.signals.clear();
         let shown = self.samples.len().saturating_sub(self.lag).max(1);
@@ -76,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_new_is_shown_later() {
+    fn new_signals_are_shown_after_the_lag() {
         for (window, expected) in [(1, [0.25, 0.25, 0.5, 0.75]), (2, [0.25, 0.25, 0.375, 0.625])] {
             let mut averages = Averages::over(window, 1).unwrap();
             let seen = [0.25, 0.5, 0.75, 1.0].map(|value| {
@@ -90,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_node_that_has_just_come_up_the_newest_is_known() {
+    fn a_node_that_has_just_come_up_has_its_newest_signals() {
         let mut averages = Averages::over(1, 1).unwrap();
         for (slots, values) in [(&[0][..], &[0.1][..]), (&[0, 1], &[0.2, 0.7])] {
             let mut signals = Signals::new();

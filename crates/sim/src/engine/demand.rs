@@ -1,4 +1,4 @@
-//! What VMs use at a step: the shapes of their loads, noise, and tasks.
+//! The load of VMs at a step: the shapes of their loads, noise, and tasks.
 
 use super::{Run, state::ClusterState};
 use crate::{
@@ -19,7 +19,7 @@ impl Run<'_> {
         }
     }
 
-    /// Sets what a VM uses at this step: its factor times its shape, noise and tasks, at most all that it has.
+    /// Sets the cores and the memory that a VM uses at this step.
     pub(super) fn set_load(&mut self, of: &VmLoad) {
         let tasks = if self.model.tasks.is_empty() { [0.0; 2] } else { self.tasks.load(of.vm) };
         let noise = of.noise_at(self.seed, self.step);
@@ -50,7 +50,7 @@ impl Run<'_> {
     }
 }
 
-/// The nodes whose VMs get tasks; empty where it does not depend on nodes.
+/// The nodes whose VMs get tasks. It is empty when the target does not depend on nodes.
 fn targets(state: &ClusterState<'_>, target: TaskTarget, rng: &mut Rng) -> Vec<u32> {
     let slots = state.slots();
     match target {

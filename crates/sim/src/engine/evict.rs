@@ -1,4 +1,4 @@
-//! Which VMs leave their nodes: by the reference's rules, or by those of the real descheduler.
+//! Evictions: by the rules of the reference, or by the rules of the real descheduler.
 
 use balance::{
     Bucket, Semantics,
@@ -16,7 +16,7 @@ use crate::{
     scenario::{MigrationModel, Placement},
 };
 
-/// How many over-utilized nodes are found without sorting all of them. They suffice unless VMs cannot leave.
+/// The number of over-utilized nodes that are found without sorting all. More are needed only when VMs cannot leave.
 const FIRST_SOURCES: usize = 8;
 
 impl Run<'_> {
@@ -34,8 +34,8 @@ impl Run<'_> {
         self.start_waiting();
     }
 
-    /// From over-utilized nodes by falling score, random VMs to random under-utilized nodes, whose categories are not
-    /// looked at again within the step.
+    /// Moves random VMs from over-utilized nodes, by falling score, to random under-utilized nodes. The buckets do not
+    /// change within the step.
     fn evict_like_the_reference(&mut self) {
         if self.buckets.count(Bucket::Over) == 0 || self.buckets.count(Bucket::Under) == 0 {
             if self.guard.holds_nodes() {
@@ -70,13 +70,13 @@ impl Run<'_> {
         self.sources = sources;
     }
 
-    /// The over-utilized nodes with the highest scores, in one pass; of equals the first.
+    /// The over-utilized nodes with the highest scores, in one pass. Of nodes with equal scores the first come first.
     fn first_sources(&self) -> ([usize; FIRST_SOURCES], usize) {
         const CHUNK: usize = 32;
         let mut best = [(f64::NEG_INFINITY, 0_usize); FIRST_SOURCES];
         let mut least = f64::NEG_INFINITY;
         for (number, chunk) in self.scores.values().chunks(CHUNK).enumerate() {
-            // Most chunks hold_back nothing better: that is found out for several nodes at a time.
+            // Most chunks have no better score. This check is vectorized.
             if !chunk.iter().fold(false, |any, score| any | (*score > least)) {
                 continue;
             }
@@ -94,7 +94,7 @@ impl Run<'_> {
         (best.map(|(_, slot)| slot), found)
     }
 
-    /// All over-utilized nodes that no guard holds back, in order.
+    /// Sets the sources: all over-utilized nodes that no guard holds back, in order.
     fn sources_in_order(&mut self) {
         self.buckets.sources(&self.scores, &mut self.sources);
         if self.guard.holds_nodes() {
@@ -103,7 +103,7 @@ impl Run<'_> {
         }
     }
 
-    /// Evicts from one node what limits allow, and says how many.
+    /// Evicts as many VMs from a node as the limits allow, and returns the number.
     fn evict_from(&mut self, slot: usize, most: u32, rng: &mut Rng) -> u32 {
         let node = self.state.slots()[slot];
         let most = most.min(self.settings.limits.per_node);
@@ -119,8 +119,8 @@ impl Run<'_> {
         moved
     }
 
-    /// A VM of the node and where it goes. Pairs are drawn until one will do; when that takes long, what would do is
-    /// looked for: the under-utilized node with the most free memory, and the VMs that fit there.
+    /// A VM of the node and its destination. Pairs are drawn until one fits. After too many draws the destination is
+    /// the under-utilized node with the most free memory, and the VM one that fits there.
     fn choose_migration(&mut self, node: u32, rng: &mut Rng) -> Option<(u32, u32)> {
         let count = self.state.vms(node).len();
         if count == 0 {
@@ -166,7 +166,7 @@ impl Run<'_> {
         best.map(|(_, node)| node)
     }
 
-    /// An under-utilized node at random that has room for the VM.
+    /// A random under-utilized node that has room for the VM.
     pub(super) fn random_destination(&self, vm: u32, rng: &mut Rng) -> Option<u32> {
         for _ in 0..ATTEMPTS {
             let node = self.state.slots()[random_under_utilized(&self.buckets, rng)?];
@@ -195,7 +195,7 @@ impl Run<'_> {
         }
     }
 
-    /// The VM sets out: it is there at once, or its migration is put in the queue.
+    /// Moves the VM at once, or queues its migration.
     fn begin_migration(&mut self, vm: u32, from: u32, to: Option<u32>) {
         match (self.settings.migration.model, to) {
             (MigrationModel::Instant, Some(to)) => {
@@ -203,7 +203,7 @@ impl Run<'_> {
                 self.relocate(vm, to, Cause::Eviction);
             }
             _ => {
-                // A scheduler decides when the migration starts; by then the node may have been filled.
+                // A scheduler chooses the node when the migration starts, because the node may be full by then.
                 let to = to.filter(|_| self.settings.placement == Placement::Random);
                 let waiting = Waiting { vm, from, to, cause: Cause::Eviction, since: self.now() };
                 self.migrations.waiting.push(waiting);
@@ -225,7 +225,7 @@ impl Run<'_> {
         let (sources, mut cycle) = (std::mem::take(&mut self.sources), std::mem::take(&mut self.cycle));
         cycle.run(&sources, &limits, &mut DeschedulerView(self));
         self.sources = sources;
-        // Who was accepted is on its way during the whole cycle and arrives after it.
+        // Accepted VMs are in flight during the whole cycle and arrive after it.
         for (vm, to) in std::mem::take(&mut self.migrations.arrivals) {
             self.state.remove_arrival(vm, to);
             self.totals.bytes += self.state.usage(vm)[1];
@@ -235,14 +235,14 @@ impl Run<'_> {
     }
 }
 
-/// The run as the descheduler sees it: its nodes are slots, its pods VMs.
+/// The run as the descheduler sees it: nodes are slots, and pods are VMs.
 struct DeschedulerView<'a, 'm>(&'a mut Run<'m>);
 
 impl descheduler::ClusterView for DeschedulerView<'_, '_> {
     fn pods(&self, slot: usize, into: &mut Vec<Pod>) {
         let run = &self.0;
         let node = run.state.slots()[slot];
-        // One answer per class of VMs: whether the taints of some destination are tolerated.
+        // By class of VMs: whether a destination's taints are tolerated.
         let mut known: Vec<(u32, bool)> = Vec::new();
         for vm in run.state.vms(node) {
             let group = run.model.group(*vm);
@@ -265,7 +265,7 @@ impl descheduler::ClusterView for DeschedulerView<'_, '_> {
                 ..Pod::new(*vm as usize)
             });
         }
-        // Of equals, the descheduler takes any first.
+        // The descheduler's order of equal pods is random.
         let mut rng = Rng::keyed(run.seed, Purpose::Order, run.step, u64::from(node));
         for end in (1..into.len()).rev() {
             into.swap(end, rng.below(end + 1));

@@ -1,23 +1,23 @@
-//! What keeps VMs from moving to and fro: cool-downs of VMs, and nodes that must be over-utilized for a while.
+//! Guards against VMs that move back and forth: cool-downs, and nodes that must be over-utilized for a while.
 
 use balance::{Bucket, Buckets, Scores};
 
 use super::state::ClusterState;
 use crate::{model::ClusterModel, scenario::Guards};
 
-/// A cool-down that doubles stops growing here.
+/// The greatest factor of a cool-down that doubles.
 const MOST_BACK_OFF: u64 = 24;
 
 #[derive(Debug)]
 pub(super) struct Guard {
     guards: Guards,
     step_seconds: u64,
-    /// By VM: how often it was migrated to balance load, and the step of its last arrival.
+    /// By VM: the number of its migrations, and the step of its last arrival.
     moves: Vec<u16>,
     arrived: Vec<u32>,
-    /// By VM: the node it was on before.
+    /// By VM: its previous node.
     previous: Vec<u32>,
-    /// By node: for how many looks in a row it has been over-utilized.
+    /// By node: how many times in a row it was over-utilized.
     over_for: Vec<u32>,
 }
 
@@ -33,7 +33,7 @@ impl Guard {
         }
     }
 
-    /// Notes a migration; whether it brought the VM back to where it had just come from.
+    /// Records a migration, and returns whether it brought the VM back to its previous node.
     pub(super) fn moved(&mut self, vm: u32, from: u32, to: u32, step: u64) -> bool {
         let vm = vm as usize;
         self.moves[vm] = self.moves[vm].saturating_add(1);
@@ -55,12 +55,12 @@ impl Guard {
         (step - u64::from(self.arrived[vm as usize])) * self.step_seconds < seconds
     }
 
-    /// Whether nodes may be held back at all.
+    /// Whether the settings ever hold nodes back.
     pub(super) fn holds_nodes(&self) -> bool {
         self.guards.sustained > 1 || self.guards.hysteresis > 0.0
     }
 
-    /// Takes from the over-utilized nodes those that must wait, and says how many.
+    /// Removes the nodes that must wait from the sources, and returns their number.
     pub(super) fn hold_back(
         &mut self,
         state: &ClusterState<'_>,

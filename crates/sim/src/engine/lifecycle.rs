@@ -1,4 +1,5 @@
-//! VMs on their way: migrations go on, drained nodes lose VMs, and VMs without a node are started.
+//! What happens to VMs between decisions: migrations advance, drained nodes lose VMs, and VMs without a node are
+//! started.
 
 use super::{
     NOWHERE, Run,
@@ -11,13 +12,13 @@ use crate::{
     scenario::{MigrationModel, Placement},
 };
 
-/// How many VMs without a node are tried in a step.
+/// The most VMs without a node that are tried in a step.
 const MOST_RESTARTS: usize = 1000;
-/// After this many failures in a row the rest waits for the next step.
+/// After this many failures in a row the other VMs wait for the next step.
 const MOST_FAILED_RESTARTS: usize = 16;
 
 impl Run<'_> {
-    /// Migrations go on for the length of a step; then those that waited may start.
+    /// Advances migrations by the length of a step; then waiting migrations may start.
     pub(super) fn advance_migrations(&mut self) {
         if self.migrations.is_idle() {
             return;
@@ -66,7 +67,7 @@ impl Run<'_> {
         self.migrations.start(self.model, &mut self.state, &self.settings.migration, waiting, to, draw < rate);
     }
 
-    /// Where a VM would go now.
+    /// The destination of a VM, if there is one now.
     pub(super) fn destination(&mut self, vm: u32, from: u32, cause: Cause) -> Option<u32> {
         let mut rng = Rng::keyed(self.seed, Purpose::Placement, u64::from(vm), self.step);
         if cause == Cause::Eviction && self.settings.placement == Placement::Random {
@@ -75,7 +76,7 @@ impl Run<'_> {
         self.placer.schedule(self.model, &self.state, &self.migrations, vm, from, &mut rng)
     }
 
-    /// VMs leave nodes that are being drained, each tried once per step.
+    /// Migrates VMs away from draining nodes. Each VM is tried once per step.
     pub(super) fn drain(&mut self) {
         for at in 0..self.draining.len() {
             let node = self.draining[at];
@@ -106,7 +107,7 @@ impl Run<'_> {
         }
     }
 
-    /// VMs that run nowhere are started where a scheduler puts them, the most important first.
+    /// Starts VMs without a node where a scheduler puts them, by falling priority.
     pub(super) fn restart(&mut self) {
         if self.pending.is_empty() {
             return;

@@ -1,4 +1,4 @@
-//! Migrations that take time: which run, which wait, and what becomes of them. How long they take says [`crate::precopy`].
+//! Migrations that take time: the running ones and the queue. [`crate::precopy`] computes how long they take.
 
 use super::{place::Arriving, state::ClusterState};
 use crate::{
@@ -8,14 +8,14 @@ use crate::{
     scenario::Migration,
 };
 
-/// The descheduler forgets an eviction after this many seconds.
+/// After this many seconds the descheduler no longer counts an eviction as in flight.
 const FORGOTTEN: f64 = 600.0;
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Waiting {
     pub(super) vm: u32,
     pub(super) from: u32,
-    /// Where it goes, if that was decided with the eviction.
+    /// The destination, if it was chosen with the eviction.
     pub(super) to: Option<u32>,
     pub(super) cause: Cause,
     pub(super) since: f64,
@@ -43,7 +43,7 @@ pub(super) enum End {
 pub(super) struct Migrations {
     pub(super) waiting: Vec<Waiting>,
     pub(super) running: Vec<Running>,
-    /// VMs that were accepted in this step and advance_moves at its end.
+    /// The VMs that were accepted in this step and arrive at its end, with their destinations.
     pub(super) arrivals: Vec<(u32, u32)>,
 }
 
@@ -56,7 +56,7 @@ impl Migrations {
         self.running.is_empty() && self.waiting.is_empty()
     }
 
-    /// Evictions that the descheduler counts as in flight, of one node or of all.
+    /// The number of evictions that the descheduler counts as in flight, of one node or of all.
     pub(super) fn in_flight(&self, node: Option<u32>, now: f64) -> usize {
         let counts = |cause, from, since| {
             cause == Cause::Eviction && node.is_none_or(|node| node == from) && now - since <= FORGOTTEN
@@ -94,7 +94,7 @@ impl Migrations {
         });
     }
 
-    /// Lets `seconds` pass.
+    /// Advances all migrations by `seconds`.
     pub(super) fn advance(
         &mut self,
         limits: &Migration,
@@ -108,7 +108,7 @@ impl Migrations {
         });
     }
 
-    /// Ends what concerns a node that is gone or closed, and says which migrations those were.
+    /// Cancels migrations by source and destination, and returns those that were running.
     pub(super) fn cancel(&mut self, concerned: impl Fn(u32, u32) -> bool) -> Vec<Running> {
         self.waiting.retain(|waiting| !concerned(waiting.from, waiting.to.unwrap_or(super::NOWHERE)));
         let (gone, kept) = self.running.drain(..).partition(|running| concerned(running.from, running.to));

@@ -1,8 +1,8 @@
 //! The loop: load, signals, scores, buckets, evictions, migrations, placement, and again.
 //!
-//! A step has a fixed order. Events of nodes and the load of the step come first; then the time since the last step
-//! passes for migrations, and VMs without a node are started; then the cluster is scored, classified and measured; then
-//! evictions are decided. What is measured of a step is what its decisions were made on.
+//! A step has a fixed order: node events and load; migrations advance by the length of a step, and VMs without a node
+//! are started; nodes are scored, classified and measured; evictions are decided. The measures of a step are those that
+//! its decisions are based on.
 
 mod averages;
 mod demand;
@@ -29,20 +29,20 @@ use migrations::Migrations;
 use place::Placer;
 use state::{ClusterState, NOWHERE};
 
-/// What a run did, counted.
+/// The counters of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Totals {
     pub evictions: u64,
     pub drained: u64,
     pub restarted: u64,
     pub failed_migrations: u64,
-    /// Sent over the network, failed migrations included.
+    /// Bytes sent over the network, failed migrations included.
     pub bytes: f64,
     pub ping_pong: u64,
     pub blocked: Blocked,
 }
 
-/// Evictions that were wanted and did not apply_event, by reason.
+/// Evictions that were wanted but not possible, by reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Blocked {
@@ -70,7 +70,7 @@ pub struct Run<'m> {
     buckets: Buckets,
     sources: Vec<usize>,
     cycle: Cycle,
-    /// VMs that run nowhere, in order of priority and number.
+    /// VMs without a node, in order of priority and number.
     pending: Vec<u32>,
     draining: Vec<u32>,
     next_event: usize,
@@ -78,7 +78,7 @@ pub struct Run<'m> {
     changed: Vec<u32>,
     history: History,
     totals: Totals,
-    /// The moves to repeat instead of deciding, and how many of them were made.
+    /// In a replay: the moves to repeat, and how many of them were made.
     replay: Option<(&'m [Move], usize)>,
 }
 
@@ -117,7 +117,7 @@ impl<'m> Run<'m> {
         run
     }
 
-    /// Repeats the moves of a run's history step by step, without deciding anything.
+    /// A run that repeats the moves of a history step by step and decides nothing.
     pub fn replay(model: &'m ClusterModel, settings: RunSettings, seed: u64, history: &'m History) -> Self {
         Self { replay: Some((history.moves(), 0)), ..Self::new(model, settings, seed) }
     }
@@ -155,17 +155,17 @@ impl<'m> Run<'m> {
         self.state.is_open(node)
     }
 
-    /// VMs that run nowhere.
+    /// The VMs without a node.
     pub fn pending(&self) -> &[u32] {
         &self.pending
     }
 
-    /// Migrations that run now: VM, source, target.
+    /// The running migrations: VM, source, destination.
     pub fn migrating(&self) -> impl Iterator<Item = (u32, u32, u32)> {
         self.migrations.running.iter().map(|running| (running.vm, running.from, running.to))
     }
 
-    /// Bytes of memory that VMs add_request for on a node, those on their way included.
+    /// Bytes of memory that VMs request on a node, those that will arrive included.
     pub fn memory_requested(&self, node: u32) -> u64 {
         self.state.requested(node).memory
     }
@@ -183,12 +183,12 @@ impl<'m> Run<'m> {
         &self.totals
     }
 
-    /// How often each VM was migrated to balance load.
+    /// How often each VM was migrated by an eviction or a drain.
     pub fn moves_per_vm(&self) -> &[u16] {
         self.guard.moves()
     }
 
-    /// All steps of the scenario, and a last look.
+    /// Makes all steps of the scenario, and observes the end.
     pub fn finish(&mut self) {
         while self.step < self.model.steps {
             self.step();
@@ -196,13 +196,13 @@ impl<'m> Run<'m> {
         self.observe();
     }
 
-    /// One step. It ends, whatever the model is like: every loop in it is bounded by what it works on.
+    /// Makes one step. It always ends: every loop in it is bounded.
     pub fn step(&mut self) {
         self.step_and_inspect(|_| {});
     }
 
-    /// One step; `seen` is given the state that is measured, before anything is decided on it.
-    pub fn step_and_inspect(&mut self, seen: impl FnOnce(&Self)) {
+    /// Makes one step. `inspect` gets the run as it is measured, before evictions are decided.
+    pub fn step_and_inspect(&mut self, inspect: impl FnOnce(&Self)) {
         self.apply_events_and_load();
         self.advance_moves();
         let replays = self.replay.is_some();
@@ -213,7 +213,7 @@ impl<'m> Run<'m> {
         if self.settings.measure && !replays {
             self.record();
         }
-        seen(self);
+        inspect(self);
         if replays {
             self.repeat_moves(true);
         } else if look {
@@ -223,7 +223,7 @@ impl<'m> Run<'m> {
         self.step += 1;
     }
 
-    /// The state as it would be at the beginning of the next step, measured and recorded; for the end of a run.
+    /// Measures and records the state at the beginning of the next step. A run ends with it.
     pub fn observe(&mut self) {
         self.apply_events_and_load();
         self.advance_moves();
@@ -233,7 +233,7 @@ impl<'m> Run<'m> {
         }
     }
 
-    /// Whatever moves before the cluster is looked at.
+    /// Makes the moves that come before nodes are scored, and updates the signals.
     fn advance_moves(&mut self) {
         if self.replay.is_some() {
             self.repeat_moves(false);
@@ -248,7 +248,7 @@ impl<'m> Run<'m> {
         }
     }
 
-    /// Scores and classifies the nodes as they are.
+    /// Scores and classifies the nodes.
     pub fn classify(&mut self) {
         let (signals, means) = match &mut self.averages {
             Some(averages) => averages.of(self.state.slots()),
@@ -278,7 +278,7 @@ impl<'m> Run<'m> {
         (self.step * self.model.step) as f64
     }
 
-    /// What happens by itself: events, then load.
+    /// Applies the events of the step, then its load.
     fn apply_events_and_load(&mut self) {
         let mut renumbered = false;
         while let Some((step, event)) = self.model.events.get(self.next_event).copied() {
@@ -290,7 +290,7 @@ impl<'m> Run<'m> {
             renumbered |= !matches!(event, NodeEvent::Cordon(_) | NodeEvent::Uncordon(_) | NodeEvent::Drain(_));
         }
         if renumbered {
-            // Buckets are by slot: those of the last look are of other nodes now, and migrations that wait add_request for them.
+            // Slots belong to other nodes now, and waiting migrations use the buckets, which are by slot.
             self.state.refresh();
             self.classify();
         }
@@ -340,7 +340,7 @@ impl<'m> Run<'m> {
         self.pending.sort_by_key(|vm| (std::cmp::Reverse(model.group(*vm).priority), *vm));
     }
 
-    /// The VM runs elsewhere from now on; the history gets to know.
+    /// Moves a VM and records the move.
     fn relocate(&mut self, vm: u32, to: u32, cause: Cause) {
         let from = self.state.node_of(vm);
         self.state.relocate(vm, to);
@@ -356,7 +356,7 @@ impl<'m> Run<'m> {
         }
     }
 
-    /// Repeats this step's moves: those before the cluster is looked at, or all. Evictions come after, if they are instant.
+    /// Repeats the moves of this step: all of them, or those before scoring. Instant evictions come after scoring.
     fn repeat_moves(&mut self, all: bool) {
         let Some((moves, mut made)) = self.replay else { return };
         let instant = self.settings.migration.model == MigrationModel::Instant;

@@ -1,4 +1,4 @@
-//! Where a VM goes: a random under-utilized node as in the reference, or the node a scheduler would choose.
+//! The choice of a destination: a random under-utilized node as in the reference, or the choice of a scheduler.
 
 use balance::{Bucket, Buckets};
 
@@ -8,16 +8,16 @@ use crate::{
     rng::Rng,
 };
 
-/// How often a random choice is repeated before all that fits is looked for. No loop is longer than this.
+/// The number of random draws before all nodes are searched.
 pub(super) const ATTEMPTS: usize = 64;
 
-/// A scheduler's points, as in kube-scheduler: 0 to 100 from each part, taints counting three times.
+/// The score of a node as in kube-scheduler: 0 to 100 from each plugin, and taints count three times.
 const HIGHEST: u64 = 100;
 const WEIGHT_OF_TAINTS: u64 = 3;
 
 #[derive(Debug, Default)]
 pub(super) struct Placer {
-    /// By node: taints that the buckets put on it.
+    /// By node: the number of soft taints that follow from its bucket.
     soft: Vec<u8>,
     feasible: Vec<Feasible>,
 }
@@ -29,15 +29,15 @@ struct Feasible {
     points: u64,
 }
 
-/// VMs that are on their way to nodes, with the memory they use.
+/// The VMs that will arrive on nodes.
 pub(super) trait Arriving {
-    /// Bytes that VMs on their way to the node use.
+    /// The bytes that the VMs that will arrive on the node use.
     fn memory(&self, state: &ClusterState<'_>, node: u32) -> f64;
-    /// Whether one of them must be kept anti_affinity from this word's VMs.
+    /// Whether one of the VMs that will arrive on the node has this anti-affinity number.
     fn has_anti_affinity(&self, model: &ClusterModel, node: u32, anti_affinity: u32) -> bool;
 }
 
-/// Whether labels, taints, number of VMs and the word that keeps VMs anti_affinity allow the node.
+/// Whether labels, taints, the number of VMs and anti-affinity allow the node.
 fn allowed(model: &ClusterModel, state: &ClusterState<'_>, arriving: &impl Arriving, group: &Group, node: u32) -> bool {
     let anti_affinity = |anti_affinity: u32| {
         state.vms(node).iter().any(|other| model.group(*other).anti_affinity == Some(anti_affinity))
@@ -49,7 +49,7 @@ fn allowed(model: &ClusterModel, state: &ClusterState<'_>, arriving: &impl Arriv
         && !group.anti_affinity.is_some_and(anti_affinity)
 }
 
-/// The reference's question: does the memory in use leave room for what the VM uses?
+/// Whether the memory in use leaves room for the memory that the VM uses, as the reference checks it.
 pub(super) fn has_room(
     model: &ClusterModel,
     state: &ClusterState<'_>,
@@ -62,7 +62,7 @@ pub(super) fn has_room(
         && allowed(model, state, arriving, model.group(vm), node)
 }
 
-/// A uniformly random under-utilized node. Drawn from all nodes until one is under-utilized, which is the same.
+/// A uniformly random under-utilized node. Draws from all nodes until one is under-utilized.
 pub(super) fn random_under_utilized(buckets: &Buckets, rng: &mut Rng) -> Option<usize> {
     let (all, under) = (buckets.of(), buckets.count(Bucket::Under));
     if under == 0 {
@@ -78,8 +78,8 @@ pub(super) fn random_under_utilized(buckets: &Buckets, rng: &mut Rng) -> Option<
 }
 
 impl Placer {
-    /// Puts on nodes the taints that follow from their buckets: none on under-utilized ones, one on appropriate ones,
-    /// two on over-utilized ones. Where none is under-utilized, appropriate ones count as such.
+    /// Sets the soft taints by bucket: none on under-utilized nodes, one on appropriate nodes, two on over-utilized
+    /// nodes. If no node is under-utilized, appropriate nodes get none.
     pub(super) fn taint(&mut self, state: &ClusterState<'_>, buckets: &Buckets, nodes: usize) {
         self.soft.clear();
         self.soft.resize(nodes, 0);
@@ -93,7 +93,7 @@ impl Placer {
         }
     }
 
-    /// The node a scheduler would choose for the VM, never `source`; equals are drawn from.
+    /// The node that a scheduler would choose for the VM, other than `source`. Ties are broken at random.
     pub(super) fn schedule(
         &mut self,
         model: &ClusterModel,

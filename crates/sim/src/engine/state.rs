@@ -1,8 +1,7 @@
-//! The cluster as it is now: who runs where, who uses what, and the signals that follow from it.
+//! The state of the cluster in a run: where VMs run, what they use, and the signals that follow.
 //!
-//! Everything derived is a function of the present placement and loads, never of how they came about: lists of VMs are
-//! kept in order, use is summed anew over a node's list when something on it changed, and what is added and taken away
-//! is counted in whole numbers.
+//! Derived values depend on the present placement and loads alone, not on earlier moves: lists of VMs are sorted, the
+//! use of a changed node is summed again over its list, and requests are counted in whole numbers.
 
 use balance::{Means, PressureModel, Signals};
 
@@ -10,7 +9,7 @@ use crate::model::{ClusterModel, Group};
 
 pub(crate) const NOWHERE: u32 = u32::MAX;
 
-/// What a VM asks of a node: memory in bytes and CPU in thousandths of a core.
+/// What a VM requests of a node: memory in bytes and CPU in thousandths of a core.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Request {
     pub(crate) memory: u64,
@@ -22,25 +21,24 @@ pub(crate) struct ClusterState<'m> {
     model: &'m ClusterModel,
     pressure: PressureModel,
     cpu_overcommit: f64,
-    /// By node.
+    /// By node: its VMs in order, the sum of requests, and the VMs that will arrive.
     vms: Vec<Vec<u32>>,
     requested: Vec<Request>,
-    /// VMs that are on their way to the node, beyond those on it.
     arriving: Vec<u32>,
     cordoned: Vec<bool>,
     slot_of: Vec<u32>,
-    /// By slot: the nodes that are up, in order of their numbers.
+    /// The nodes that are up, in order. A slot is a position in this list; signals are by slot.
     slots: Vec<u32>,
     signals: Signals,
     means: Means,
     heaviest: Vec<f64>,
-    /// Cores and bytes in use, where the slot is not dirty.
+    /// By slot: cores and bytes in use. It is valid where the slot is not dirty.
     used: Vec<[f64; 2]>,
     cordons: usize,
-    /// By VM: cores and bytes in use, and where it runs.
+    /// By VM: cores and bytes in use, and its node.
     usage: Vec<[f64; 2]>,
     node_of: Vec<u32>,
-    /// Slots whose signals are not up to date.
+    /// The slots whose signals are out of date.
     dirty: Vec<u32>,
     is_dirty: Vec<bool>,
 }
@@ -70,7 +68,7 @@ impl<'m> ClusterState<'m> {
         };
         for (vm, spec) in model.vms.iter().enumerate() {
             if let Some(node) = spec.node {
-                // In order of their numbers, so this is already sorted.
+                // VMs come in order of their numbers, so the list is sorted.
                 state.vms[node as usize].push(vm as u32);
                 state.node_of[vm] = node;
                 state.add_request(vm as u32, node);
@@ -113,7 +111,7 @@ impl<'m> ClusterState<'m> {
         self.requested[node as usize]
     }
 
-    /// VMs on the node and on their way to it.
+    /// The VMs on the node and those that will arrive.
     pub(crate) fn vm_count(&self, node: u32) -> u32 {
         self.vms[node as usize].len() as u32 + self.arriving[node as usize]
     }
@@ -130,7 +128,7 @@ impl<'m> ClusterState<'m> {
         !self.cordoned[node as usize]
     }
 
-    /// How many of the nodes that are up are closed.
+    /// The number of cordoned nodes among those that are up.
     pub(crate) fn cordons(&self) -> usize {
         self.cordons
     }
@@ -144,7 +142,7 @@ impl<'m> ClusterState<'m> {
         self.cordons = self.slots.iter().filter(|node| self.cordoned[**node as usize]).count();
     }
 
-    /// Bytes in use on a node, exactly as its signal has it.
+    /// Bytes in use on a node, with the same bits as in its signal.
     pub(crate) fn memory_used(&self, node: u32) -> f64 {
         match self.slot_of[node as usize] {
             NOWHERE => self.sum(node).0[1],
@@ -161,7 +159,7 @@ impl<'m> ClusterState<'m> {
         }
     }
 
-    /// The VM asks for its place on a node; it may not be there yet.
+    /// Adds the request of a VM to a node, which may not run it yet.
     pub(crate) fn add_request(&mut self, vm: u32, node: u32) {
         let request = self.request(vm);
         let requested = &mut self.requested[node as usize];
@@ -176,7 +174,7 @@ impl<'m> ClusterState<'m> {
         requested.cpu -= request.cpu;
     }
 
-    /// A VM will come: its place is kept.
+    /// Reserves room for a VM that will arrive.
     pub(crate) fn add_arrival(&mut self, vm: u32, node: u32) {
         self.arriving[node as usize] += 1;
         self.add_request(vm, node);
@@ -187,7 +185,7 @@ impl<'m> ClusterState<'m> {
         self.remove_request(vm, node);
     }
 
-    /// The VM runs on another node from now on, or nowhere.
+    /// Moves a VM to another node, or to no node.
     pub(crate) fn relocate(&mut self, vm: u32, to: u32) {
         let from = std::mem::replace(&mut self.node_of[vm as usize], to);
         if from != NOWHERE {
@@ -247,7 +245,7 @@ impl<'m> ClusterState<'m> {
         }
     }
 
-    /// Brings the signals up to date, at the cost of the nodes that changed.
+    /// Updates the signals of the nodes that changed.
     pub(crate) fn refresh(&mut self) {
         if self.dirty.is_empty() {
             return;
@@ -262,7 +260,7 @@ impl<'m> ClusterState<'m> {
             self.used[slot] = [cpu, memory];
             self.signals.set(slot, self.pressure.signals(cpu / spec.cores, memory / spec.memory));
         }
-        // A changed node costs a block of 256; beyond one in 64 all at once is cheaper.
+        // An update costs a block of 256 nodes. If more than one node in 64 changed, a reset is cheaper.
         if self.dirty.len() * 64 > self.slots.len() {
             self.means.reset(&self.signals);
         } else {
@@ -273,7 +271,8 @@ impl<'m> ClusterState<'m> {
         self.dirty.clear();
     }
 
-    /// Cores and bytes in use on a node, and the cores of its heaviest VM. The shape of the sum is that of the list.
+    /// Cores and bytes in use on a node, and the cores of its heaviest VM. The shape of the sum depends on the list
+    /// alone.
     fn sum(&self, node: u32) -> ([f64; 2], f64) {
         let mut lanes = [[0.0_f64; 2]; 4];
         let mut heaviest = [0.0_f64; 4];

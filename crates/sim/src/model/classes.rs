@@ -1,15 +1,15 @@
-//! Which nodes a VM may run on as far as labels and taints say: VMs with the same demands form a class.
+//! The nodes that labels and taints allow. VMs with the same selector and tolerations form a class.
 
 use std::collections::BTreeMap;
 
 use crate::scenario::{Effect, NodeGroup, VmGroup};
 
-/// Where VMs with the same selector and tolerations may run.
+/// The nodes for VMs with the same selector and tolerations.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Class {
-    /// By node; empty where all nodes will do.
+    /// By node. It is empty if all nodes are allowed.
     allowed: Vec<bool>,
-    /// How many taints of a node would rather keep them off; empty where none does.
+    /// By node: the number of soft taints that the VMs do not tolerate. It is empty if there are none.
     unwanted: Vec<u8>,
 }
 

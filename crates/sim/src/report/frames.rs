@@ -1,11 +1,11 @@
-//! Pictures of a run at some of its steps, had by repeating its moves.
+//! The nodes at some steps of a run, computed by a replay.
 
 use balance::Bucket;
 use serde::Serialize;
 
 use crate::{engine::Run, history::History, model::ClusterModel, settings::RunSettings};
 
-/// A report holds no more points than this.
+/// The most points of a report.
 const MOST_POINTS: usize = 60_000;
 const MOST_FRAMES: usize = 120;
 
@@ -15,7 +15,7 @@ const MOST_FRAMES: usize = 120;
 pub(crate) struct Frame {
     pub(crate) step: u64,
     pub(crate) seconds: u64,
-    /// Numbers of the nodes.
+    /// The numbers of the nodes.
     pub(crate) nodes: Vec<u32>,
     pub(crate) cpu: Vec<f32>,
     pub(crate) memory: Vec<f32>,

@@ -1,4 +1,4 @@
-//! The report: one HTML file with everything in it, which needs no network and loads nothing.
+//! The report: one HTML file that contains everything and loads nothing.
 
 use serde_json::json;
 
@@ -23,7 +23,7 @@ pub(crate) struct Report<'a> {
 }
 
 impl<'a> Report<'a> {
-    /// On a run that was recorded, and on how it compares where that is known.
+    /// A report on a recorded run, with a comparison if there is one.
     pub(crate) fn of(
         model: &'a ClusterModel,
         settings: &RunSettings,

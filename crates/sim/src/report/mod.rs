@@ -8,7 +8,7 @@ pub(crate) mod table;
 
 use balance::Bucket;
 
-/// Colours that people who see colours differently can tell apart (Okabe and Ito); shapes and words say the same.
+/// Colors for people with color blindness too (Okabe and Ito). Shapes and words say the same.
 pub(crate) const fn color(bucket: Bucket) -> &'static str {
     match bucket {
         Bucket::Under => "#0072b2",
@@ -17,7 +17,7 @@ pub(crate) const fn color(bucket: Bucket) -> &'static str {
     }
 }
 
-/// Text for XML and HTML.
+/// Escapes text for XML and HTML.
 pub(crate) fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

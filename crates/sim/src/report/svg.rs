@@ -1,5 +1,4 @@
-//! Plots as SVG: drawn with plain shapes, told apart by shape and dash as well as colour, and with a title for readers
-//! that do not see them.
+//! Plots as SVG. Shapes and dashes repeat what colors say, and each plot has a title for screen readers.
 
 use std::fmt::Write;
 
@@ -8,7 +7,7 @@ use balance::Bucket;
 use super::{color, escape, frames::Frame};
 use crate::compare::Comparison;
 
-/// Line colours (Okabe and Ito) and dashes; together they last for 21 lines.
+/// Line colors (Okabe and Ito) and dashes. Together they distinguish 21 lines.
 const LINES: [&str; 7] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000"];
 const DASHES: [&str; 3] = ["", "6 3", "2 3"];
 
@@ -148,7 +147,7 @@ pub(crate) fn lines(title: &str, y_label: &str, hours: f64, lines: &[Line<'_>]) 
     document(900.0, height, title, &plot.text)
 }
 
-/// Means with their intervals, best first; ranks that are shared have a sign.
+/// Means with their intervals, best first. Shared ranks have the sign `=`.
 pub(crate) fn ranking(comparison: &Comparison) -> String {
     let entries = &comparison.entries;
     let high = entries

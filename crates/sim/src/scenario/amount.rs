@@ -1,4 +1,4 @@
-//! Numbers that a scenario may give as a constant, draw at random, or let change over time.
+//! Numbers in a scenario: constant, random, or changing over time.
 
 use std::{borrow::Cow, fmt};
 
@@ -13,7 +13,7 @@ use crate::{
     units::{ClockTime, Span},
 };
 
-/// A load over time, as a share of what the VM has: a number, or one of the shapes.
+/// A load over time as a share of the VM's size: a number, or one of the shapes.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Load {
     Constant(f64),
@@ -93,7 +93,7 @@ impl Amount {
     }
 }
 
-/// Like `f64::clamp`, but it does not panic when the ends are the wrong way round.
+/// Like `f64::clamp`, but without a panic when `low` is above `high`.
 pub(crate) fn clamp(value: f64, low: f64, high: f64) -> f64 {
     if value < low {
         low

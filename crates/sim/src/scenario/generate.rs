@@ -1,4 +1,4 @@
-//! Scenarios of any size: nodes of the reference's size with loads drawn between wide bounds, and VMs to match.
+//! Generated scenarios of any size: nodes of the reference's size with random loads, and VMs that cause them.
 
 use super::{Load, NodeGroup, Scenario, ScenarioError, VmGroup};
 use crate::{
@@ -7,9 +7,8 @@ use crate::{
     units::{Bytes, Span},
 };
 
-/// A cluster of `nodes` nodes with `vms` VMs in all. Each node's CPU use is drawn from 0.2 to 0.95 and its memory use from
-/// 0.2 to 0.8, and shared out among its VMs, which differ by up to a half. `unsteady` lets one VM of each node change its
-/// load in every step.
+/// A cluster whose nodes have a CPU use from 0.2 to 0.95 and a memory use from 0.2 to 0.8, shared by unequal VMs. With
+/// `unsteady`, the load of one VM of each node changes in every step.
 pub fn generate(nodes: u32, vms: u32, seed: u64, unsteady: bool) -> Result<Scenario, ScenarioError> {
     if !(1..=MOST_NODES as u32).contains(&nodes) {
         return Err(ScenarioError::new("nodes", format!("{nodes} is not a number from 1 to {MOST_NODES}")));
@@ -21,7 +20,7 @@ pub fn generate(nodes: u32, vms: u32, seed: u64, unsteady: bool) -> Result<Scena
     for node in 0..nodes {
         let mut rng = Rng::keyed(seed, Purpose::Model, u64::from(node), 1);
         let (cpu, memory) = (rng.between(0.2, 0.95), rng.between(0.2, 0.8));
-        // The remainder goes to the first nodes, one each.
+        // The first nodes get the remainder, one VM each.
         let count = vms / nodes + u32::from(node < vms % nodes);
         if count == 0 {
             continue;
@@ -57,7 +56,7 @@ pub fn generate(nodes: u32, vms: u32, seed: u64, unsteady: bool) -> Result<Scena
     })
 }
 
-/// Few digits, so that the file is readable and means exactly what was generated.
+/// Few digits keep the file readable and exact.
 fn rounded(value: f64) -> f64 {
     libm::round(value * 10_000.0) / 10_000.0
 }

@@ -1,6 +1,6 @@
-//! Scenarios: which nodes and VMs there are, how their load goes over time, what happens to nodes, and how to rebalance.
+//! The file format of scenarios: nodes and VMs, their load over time, the events of nodes, and how to rebalance.
 //!
-//! This is the file format. [`ClusterModel`](crate::ClusterModel) is what it comes to when counts and names are resolved.
+//! A [`ClusterModel`](crate::ClusterModel) is built from a scenario, with counts and names resolved.
 
 mod amount;
 pub mod generate;
@@ -314,7 +314,7 @@ fn is_midnight(value: &ClockTime) -> bool {
 }
 
 impl Scenario {
-    /// A scenario with these nodes and VMs and nothing else said.
+    /// A scenario with these nodes and VMs and defaults for the rest.
     pub fn new(name: &str, nodes: Vec<NodeGroup>, vms: Vec<VmGroup>) -> Self {
         Self {
             name: name.to_owned(),
@@ -331,12 +331,12 @@ impl Scenario {
         }
     }
 
-    /// How many steps its duration is.
+    /// The number of steps of the duration.
     pub fn steps(&self) -> u64 {
         self.duration.0 / self.step.0.max(1)
     }
 
-    /// As a file that reads back to the same scenario.
+    /// The scenario as a file. Parsing it gives the same scenario.
     pub fn to_yaml(&self) -> String {
         serde_saphyr::to_string(self).unwrap_or_default()
     }
@@ -359,7 +359,7 @@ impl NodeGroup {
 }
 
 impl VmGroup {
-    /// One VM with nothing else said.
+    /// One VM with defaults.
     pub fn new(name: &str) -> Self {
         Self {
             name: name.to_owned(),

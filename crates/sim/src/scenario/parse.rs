@@ -1,4 +1,4 @@
-//! Reads scenarios, ours and the reference's, from YAML or JSON, and says where and what a mistake is.
+//! Parses scenarios in our format and in the reference's, from YAML or JSON. Errors name the line and the field.
 
 use std::fmt;
 
@@ -9,15 +9,15 @@ use serde_path_to_error::Segment;
 use super::{Scenario, reference};
 use crate::{model::ClusterModel, settings::RunSettings};
 
-/// More text than this is no scenario.
+/// The longest text of a scenario, in bytes.
 const LONGEST: usize = 64 << 20;
 
 /// What is wrong with a scenario, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScenarioError {
-    /// Line and column, where they are known.
+    /// Line and column, if they are known.
     pub place: Option<(usize, usize)>,
-    /// The field, such as `nodes[2].cores`; empty for the whole.
+    /// The field, such as `nodes[2].cores`; empty for the whole scenario.
     pub field: String,
     /// What was found and what was expected.
     pub message: String,
@@ -43,7 +43,7 @@ impl ScenarioError {
     }
 }
 
-/// The scenarios in a file: one of ours, or all of a file of the reference's. Each can be turned into a model.
+/// The scenarios of a file: one in our format, or all of a file of the reference. A model can be built from each.
 pub fn parse(text: &str) -> Result<Vec<Scenario>, ScenarioError> {
     if text.len() > LONGEST {
         return Err(ScenarioError::new("", format!("the text is longer than {} MiB", LONGEST >> 20)));
@@ -88,7 +88,7 @@ pub(super) fn read<'de, T: Deserialize<'de>>(text: &'de str, json: bool) -> Resu
     })
 }
 
-/// The first line of the message, without the picture of the source and without the place.
+/// The first line of the message, without the source snippet and the place.
 fn plain(error: &serde_saphyr::Error) -> String {
     let text = error.without_snippet().to_string();
     let line = text.lines().next().unwrap_or_default();
@@ -114,11 +114,11 @@ fn path<'a>(segments: impl Iterator<Item = &'a Segment>) -> String {
     text
 }
 
-/// Adds the line of the field, for mistakes that are found only after reading.
+/// Adds the place of the field to errors that are found after parsing.
 fn located(mut error: ScenarioError, text: &str) -> ScenarioError {
     if error.place.is_none() && !error.field.is_empty() {
         let mut field = error.field.as_str();
-        // A missing field has no place of its own; what it belongs to has.
+        // A missing field has no place; its parent has one.
         while error.place.is_none() && !field.is_empty() {
             error.place = position(text, field);
             field = &field[..field.rfind(['.', '[']).unwrap_or(0)];
@@ -140,7 +140,7 @@ fn position(text: &str, field: &str) -> Option<(usize, usize)> {
     Some((tree.referenced.line() as usize, tree.referenced.column() as usize))
 }
 
-/// A document as far as places matter.
+/// A document with the places of its fields.
 enum Tree {
     Map(Vec<(String, serde_saphyr::Spanned<Tree>)>),
     List(Vec<serde_saphyr::Spanned<Tree>>),
@@ -192,7 +192,7 @@ impl<'de> Deserialize<'de> for Tree {
     }
 }
 
-/// The text as plain values, for telling the two formats apart.
+/// The text as plain values, to distinguish the two formats.
 pub(super) fn values(text: &str, json: bool) -> Option<Value> {
     if json { serde_json::from_str(text).ok() } else { serde_saphyr::from_str(text).ok() }
 }

@@ -1,4 +1,4 @@
-//! How a cluster is rebalanced, as a scenario says it. Names of algorithms and modes are resolved in `settings`.
+//! How a scenario rebalances its cluster. `settings` resolves the names of algorithms and modes.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

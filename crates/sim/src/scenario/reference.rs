@@ -1,8 +1,8 @@
-//! The reference's scenario files: an object of names, each with a list of nodes that carry their use, their pressure
-//! and, maybe, VMs in the old form (shares of a node) or the new one (cores and bytes).
+//! The reference's scenario files: an object of names, each with a list of nodes. A node has its use, its pressure and
+//! optional VMs, in the old form (shares of a node) or the new form (cores and bytes).
 //!
-//! All nodes have the reference's size. What the file says of a node with VMs follows from its VMs, as it does in the
-//! reference after a step; a node without VMs gets one that cannot be moved, of the use that the file states.
+//! All nodes have the reference's size. The use of a node with VMs follows from its VMs, as in the reference after a
+//! step. A node without VMs gets one VM with the use of the file, which cannot migrate.
 
 use std::collections::BTreeMap;
 
@@ -40,7 +40,7 @@ struct ReferenceVm {
     _scheduled_node: Option<String>,
 }
 
-/// Whether this is a file of the reference's: every entry is a list of nodes that state their CPU use.
+/// Whether this is a file of the reference: its entries are lists of nodes with their CPU use.
 pub(super) fn is(text: &str, json: bool) -> bool {
     if !text.contains("cpu_usage") {
         return false;
@@ -92,7 +92,7 @@ fn scenario(name: &str, nodes: &[ReferenceNode]) -> Result<Scenario, ScenarioErr
 fn vm_group(vm: &ReferenceVm, node: &str) -> VmGroup {
     let group = plain_vm(vm.id.clone(), node);
     if vm.cpu_consumption.is_some() || vm.memory_consumption.is_some() {
-        // Shares of a node become shares of 2 cores and 4 GiB, which may be more than all of them.
+        // Shares of a node become shares of 2 cores and 4 GiB, which may exceed 1.
         return VmGroup {
             cpu: Load::Constant(vm.cpu_consumption.unwrap_or(0.0) * 16.0),
             memory_use: Load::Constant(vm.memory_consumption.unwrap_or(0.0) * 32.0),

@@ -1,8 +1,8 @@
-//! The scenarios that come with the program.
+//! The scenarios that are part of the program.
 
 use super::{Scenario, parse};
 
-/// Name and text of each, in the order in which they are listed.
+/// The name and the text of each scenario, in the order of the list.
 pub const FILES: [(&str, &str); 8] = [
     ("light", include_str!("../../scenarios/light.yaml")),
     ("mixed", include_str!("../../scenarios/mixed.yaml")),
@@ -14,13 +14,11 @@ pub const FILES: [(&str, &str); 8] = [
     ("week", include_str!("../../scenarios/week.yaml")),
 ];
 
-/// The scenario of that name.
 pub fn find(name: &str) -> Option<Scenario> {
     let (_, text) = FILES.iter().find(|(known, _)| *known == name)?;
     parse(text).ok().and_then(|scenarios| scenarios.into_iter().next())
 }
 
-/// All of them.
 pub fn all() -> impl Iterator<Item = Scenario> {
     FILES.iter().filter_map(|(name, _)| find(name))
 }

@@ -1,4 +1,4 @@
-//! The commands of `rebalance-lab sim`, as far as they need no terminal.
+//! The commands of `rebalance-lab sim`, without a terminal.
 
 use clap::Parser;
 use serde_json::Value;
@@ -17,7 +17,7 @@ pub(crate) fn sim(arguments: &[&str], width: Option<usize>) -> Result<String, St
     Ok(plain(&String::from_utf8(out).unwrap()))
 }
 
-/// Without styles, as a file or `NO_COLOR` has it.
+/// The text without styles.
 fn plain(text: &str) -> String {
     let mut plain = String::new();
     let mut rest = text;
@@ -38,7 +38,7 @@ fn tables_fit_every_width() {
     ] {
         for width in [60, 80, 120, 200] {
             let text = sim(arguments, Some(width)).unwrap();
-            // Sentences wrap by themselves; lines of tables begin after the header.
+            // Only the lines of the table must fit.
             let table = text
                 .split("\n\n")
                 .find(|part| part.contains("ALGORITHM") || part.contains("NODE ") || part.contains("SCENARIO"))
@@ -76,13 +76,13 @@ fn a_comparison_ranks_all_and_says_who_cannot_be_told_apart() {
             .unwrap();
     let entries = json["entries"].as_array().unwrap();
     assert_eq!(entries.len(), 19);
-    // With sensitivity 1 the amplified one is the ideal point itself: the same moves, so nothing tells them apart.
+    // With sensitivity 1 the amplified algorithm equals the ideal point: both make the same moves.
     let rank = |slug: &str| entries.iter().find(|entry| entry["algorithm"] == slug).unwrap();
     let (ideal, amplified) =
         (rank("ideal_point_positive_distance"), rank("linear_amplified_ideal_point_positive_distance:k1"));
     assert_eq!(ideal["rank"], amplified["rank"]);
     assert_eq!((&ideal["tied"], &ideal["score"]["mean"]), (&Value::Bool(true), &amplified["score"]["mean"]));
-    // Algorithms that push load onto idle nodes' neighbours are told from those that level it.
+    // An algorithm that moves load away from idle nodes too ranks behind.
     assert!(rank("centroid_distance")["rank"].as_u64() > ideal["rank"].as_u64());
     let csv = sim(&["compare", "light", "--seeds", "2", "--algorithms", "k3,k5", "-o", "csv"], None).unwrap();
     insta::assert_snapshot!("comparison-columns", csv.lines().next().unwrap());
@@ -160,7 +160,7 @@ fn plots_and_the_report_need_nothing_from_elsewhere() {
     for outside in ["src=", "href=", "@import", "url(", "fetch(", "XMLHttpRequest"] {
         assert!(!html.contains(outside), "{outside}");
     }
-    // The only address in it is the name of the SVG language, which nobody loads.
+    // The only address is the SVG namespace, which is never loaded.
     assert_eq!(html.matches("http").count(), html.matches("http://www.w3.org/2000/svg").count());
     for part in ["id=\"time\"", "▼ under-utilized", "▲ over-utilized", "Ranking", "95 % interval over 3 seeds"] {
         assert!(html.contains(part), "{part}");

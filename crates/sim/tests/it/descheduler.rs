@@ -1,4 +1,4 @@
-//! The real descheduler's rules, by table.
+//! The rules of the real descheduler.
 
 use sim::{
     Cause, Move, Run, Scenario,
@@ -53,7 +53,7 @@ fn low_priorities_go_first_and_what_cannot_migrate_is_passed_over() {
     assert_eq!(names, ["plain-1", "plain-2", "plain-3"], "of equals, any goes first");
 }
 
-/// Whole percent: a score a hair above the bound is not over, in contrast to the reference.
+/// A score slightly above the bound is over in the reference, but not in whole percent.
 #[test]
 fn scores_are_cut_to_whole_percent_and_over_is_strict() {
     // CPU Focused of 0.7 x use and the reference's pressure: the use is chosen to give 0.10 more than the average.
@@ -88,7 +88,7 @@ fn evictions_in_flight_count_until_the_migration_ends() {
     let mut run = Run::new(&model, settings, seed);
     for _ in 0..3 {
         run.step();
-        // 64 GiB over a shared Gigabit take longer than three minutes: nobody has arrived, nobody else has left.
+        // 64 GiB over a shared gigabit take longer than three minutes, so no VM arrives and no other VM leaves.
         assert_eq!(run.migrating().count(), 3, "three are in flight and no more");
     }
 }

@@ -1,7 +1,7 @@
-//! The same seed gives the same bytes: with other threads, and in debug and release builds.
+//! The same seed gives the same bytes with any number of threads, in debug and in release builds.
 //!
-//! `digests.csv` was written once and must hold in both builds. `cargo test -p sim` checks it in debug;
-//! `cargo test -p sim --release determinism` in release. `UPDATE_DIGESTS=1` writes it anew.
+//! `digests.csv` is valid for both builds: `cargo test -p sim` checks it in debug, `cargo test -p sim --release
+//! determinism` in release. `UPDATE_DIGESTS=1` rewrites it.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Generated files and documents are current. `UPDATE_DOCS=1 cargo test -p sim documents` writes them anew.
+//! Generated files and documents are current. `UPDATE_DOCS=1 cargo test -p sim documents` rewrites them.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ fn path(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(name)
 }
 
-/// Tests run side by side; those that rewrite the guide take turns.
+/// Tests run in parallel, so a test that rewrites the guide takes this lock.
 static GUIDE: std::sync::Mutex<()> = std::sync::Mutex::new(());
 
 fn keep(path: &Path, current: &str) {
@@ -30,7 +30,7 @@ fn the_published_schema_is_that_of_the_code() {
     keep(&path("config/lab/scenario.schema.json"), &sim::command::schema());
 }
 
-/// Each block between the marks holds a command and what it prints.
+/// Each marked block contains a command and its output.
 #[test]
 fn the_guide_shows_real_output() {
     let _turn = GUIDE.lock();
@@ -55,7 +55,7 @@ fn the_guide_shows_real_output() {
     keep(&guide, &current);
 }
 
-/// What the reference published beside what ours does: shown, not asserted.
+/// The published results of the reference are shown beside ours, but not asserted.
 #[test]
 fn the_guide_shows_ours_beside_the_reference() {
     let _turn = GUIDE.lock();

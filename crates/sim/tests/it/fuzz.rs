@@ -1,4 +1,4 @@
-//! The parser and the whole loop with whatever comes. `SIM_FUZZ=100000 cargo test -p sim --release fuzz` takes longer.
+//! The parser and the whole loop with random input. `SIM_FUZZ=100000 cargo test -p sim --release fuzz` takes longer.
 
 use proptest::{prelude::*, test_runner::TestRunner};
 use sim::{
@@ -17,7 +17,7 @@ fn runner(cases: u32) -> TestRunner {
     })
 }
 
-/// A shipped text with pieces cut out, doubled, swapped for other pieces, or replaced by odd characters.
+/// A shipped scenario with pieces removed, copied or replaced by odd texts.
 fn mangled() -> impl Strategy<Value = String> {
     let edits = prop::collection::vec((0..4_u8, any::<u32>(), any::<u32>(), 1..20_usize), 1..6);
     (0..shipped::FILES.len(), edits).prop_map(|(file, edits)| {
@@ -109,7 +109,6 @@ fn fuzz_the_loop_with_small_random_clusters() {
         .unwrap();
 }
 
-/// What is written is what is read.
 /// Holds L6.
 #[test]
 fn a_scenario_survives_being_written_and_read() {

@@ -1,10 +1,10 @@
-//! Against the vectors that the reference produced: the whole way from a file in its format to buckets.
+//! Golden vectors of the reference: from a file in its format to buckets.
 
 use sim::{Run, scenario::parse};
 
 use crate::support::run;
 
-/// Six nodes whose VMs' use makes the reference's inputs, as far as its pressure model does.
+/// Six nodes whose use gives the reference's signals, as far as its pressure model allows.
 const FILE: &str = r#"{"golden": [
  {"name": "n1", "cpu_usage": 0.92, "cpu_pressure": 0.224, "memory_usage": 0.40, "memory_pressure": 0.028, "vms": []},
  {"name": "n2", "cpu_usage": 0.75, "cpu_pressure": 0.05, "memory_usage": 0.80, "memory_pressure": 0.10},
@@ -36,13 +36,13 @@ fn a_file_of_the_reference_gives_the_signals_of_the_reference() {
             assert!((found - expected).abs() < 1e-6, "node {node}: {:?}", run.signals().node(node));
         }
     }
-    // Under n4, n3, n6; appropriate n5; over n1, n2: as the reference has it in every mode.
+    // In every mode of the reference n1 and n2 are over, n5 is appropriate, and the others are under.
     let symbols: String = run.buckets().of().iter().map(|bucket| bucket.symbol()).collect();
     assert_eq!(symbols, "▲▲▼▼■▼");
     assert_eq!(model.vm_count(), 7);
 }
 
-/// The reference's pressures in the corners of its model, through a node with one VM.
+/// The pressures of a node with one VM at the reference's corner values.
 #[test]
 fn pressures_have_the_corner_values_of_the_reference() {
     for (usage, cpu, memory) in [

@@ -1,4 +1,4 @@
-//! What holds of any run of any small cluster.
+//! Properties of any run of any small cluster.
 
 use proptest::prelude::*;
 use sim::{
@@ -107,7 +107,7 @@ fn group_of_node<'a>(scenario: &'a Scenario, model: &ClusterModel, node: u32) ->
     scenario.nodes.iter().find(|known| known.name == group).unwrap()
 }
 
-/// The evictions of one step: with instant migrations, exactly what was decided in it.
+/// Checks the limits of one step. With instant migrations its moves are its decisions.
 fn limits_hold(scenario: &Scenario, moves: &[Move]) {
     let rules = &scenario.rebalancing;
     if rules.migration.model != MigrationModel::Instant {
@@ -121,7 +121,7 @@ fn limits_hold(scenario: &Scenario, moves: &[Move]) {
     }
 }
 
-/// The reference never ended here: the only under-utilized node has no room for any VM.
+/// The reference never ends here, because the only under-utilized node has no room for any VM.
 /// Holds L4.
 #[test]
 fn a_cluster_in_which_nothing_fits_ends_and_says_that_nothing_had_room() {

@@ -1,4 +1,4 @@
-//! The simulator as its users see it.
+//! Tests of the public interface.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

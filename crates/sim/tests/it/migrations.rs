@@ -13,7 +13,7 @@ fn outcome(text: &str) -> Outcome {
     simulate(&model, &settings, 0).0
 }
 
-/// One VM leaves a drained node: memory / (bandwidth - dirty rate), and what was written meanwhile is sent again.
+/// One VM leaves a drained node. The memory that it writes meanwhile is sent again.
 #[test]
 fn a_migration_takes_memory_divided_by_what_the_network_has_over_the_dirty_rate() {
     let text = "
@@ -49,7 +49,7 @@ rebalancing: {placement: scheduler, migration: {model: preCopy, bandwidth: 85899
 ";
     let (model, settings, _) = run(&scenario(text), 0);
     let (_, run) = simulate(&model, &settings, 0);
-    // A GiB per second: the small one has half of it for 8 s; then 8 of 12 GiB are left, and all of it.
+    // The network carries 1 GiB/s. Both share it for 8 s; then the large one has 8 GiB left and the whole network.
     let steps: Vec<u32> = run.history().moves().iter().map(|moved| moved.step).collect();
     assert_eq!(steps, [8, 16]);
 }
@@ -127,7 +127,7 @@ events: [{at: 10m, add: {name: fresh, cores: 32, memory: 128Gi}}]
     assert!(outcome.migrations.evicted > 0);
 }
 
-/// A VM that is too heavy for balance goes to and fro; a cool-down makes it stay longer.
+/// A VM that is too heavy for balance moves back and forth; a cool-down makes it stay longer.
 #[test]
 fn guards_reduce_moves_to_and_fro() {
     let text = |guards: &str| {
@@ -153,7 +153,7 @@ rebalancing: {{algorithm: cpu_focused, guards: {{{guards}}}}}
     assert_eq!(outcome(&text("hysteresis: 1.0")).migrations.total, 0);
 }
 
-/// What the soft taints are for: without them the scheduler, which sees equal requests, puts VMs back on hot nodes.
+/// Without soft taints the scheduler sees equal requests and puts VMs back on hot nodes.
 #[test]
 fn soft_taints_keep_the_scheduler_off_hot_nodes() {
     let total = |soft: bool| {
@@ -174,7 +174,7 @@ rebalancing: {{algorithm: cpu_focused, semantics: descheduler, placement: schedu
     assert!(with * 2 < without, "{with} with soft taints, {without} without");
 }
 
-/// Found by fuzzing: what was known of nodes by their position was used after one of them was gone.
+/// A fault found by fuzzing: buckets by slot were used after a node had failed and slots had changed.
 #[test]
 fn a_migration_that_waits_while_a_node_fails_finds_a_destination_among_those_left() {
     let text = "

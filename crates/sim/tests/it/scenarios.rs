@@ -1,4 +1,4 @@
-//! Scenario files: what is shipped, what is refused and with which words.
+//! Scenario files: the shipped ones, and the errors of invalid ones.
 
 use sim::{
     ClusterModel,

@@ -1,4 +1,4 @@
-//! Small random clusters, and what must hold of any run.
+//! Small random scenarios, and the invariants of any run.
 
 use proptest::prelude::*;
 use sim::{
@@ -110,7 +110,7 @@ fn tasks() -> impl Strategy<Value = Vec<TaskGroup>> {
     prop::collection::vec(task, 0..2)
 }
 
-/// A small cluster of any kind, with any rules.
+/// A small scenario with any nodes, VMs, events, tasks and rules.
 pub(crate) fn scenario() -> impl Strategy<Value = Scenario> {
     let rules = (0..19_usize, 0..6_usize, any::<[bool; 5]>(), 0..8_u32, 0..4_u32);
     let guards = (0..4_u64, any::<bool>(), 0..4_u32, 0.0..0.2_f64);
@@ -147,7 +147,7 @@ pub(crate) fn scenario() -> impl Strategy<Value = Scenario> {
     )
 }
 
-/// What must hold of a run after every step, whatever the scenario.
+/// Checks the invariants of a run after a step.
 pub(crate) fn check(model: &ClusterModel, run: &Run<'_>, scenario: &Scenario) {
     let mut seen = vec![0_u32; model.vm_count()];
     for node in 0..model.node_count() as u32 {
