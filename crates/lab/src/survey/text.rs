@@ -262,7 +262,7 @@ and 2 before
         let text = plain(&text(&survey(), Some(60)));
         let tables = text.lines().filter(|line| line.starts_with("kwok-node") || line.starts_with("vm-"));
         assert!(tables.clone().count() > 5);
-        assert!(tables.clone().all(|line| line.chars().count() <= 60), "{text}");
+        assert!(tables.clone().all(|line| sim::display_width(line) <= 60), "{text}");
     }
 
     #[test]

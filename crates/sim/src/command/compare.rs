@@ -75,7 +75,7 @@ pub(super) fn run(args: &CompareArgs, terminal: Terminal, out: &mut dyn Write) -
     }
     let text = match args.output {
         Output::Json => json(&comparison),
-        Output::Csv => csv::comparison(&comparison),
+        Output::Csv => csv::comparison(&comparison)?,
         Output::Table => table(&comparison, &settings, terminal),
     };
     Ok(out.write_all(text.as_bytes())?)

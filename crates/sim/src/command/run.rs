@@ -65,7 +65,7 @@ pub(super) fn run(args: &RunArgs, terminal: Terminal, out: &mut dyn Write) -> Re
                 args.moves.then(|| run.history().moves().iter().map(|one| named(&model, one)).collect::<Vec<_>>());
             json(&json!({ "outcome": outcome, "samples": run.history().samples(), "moves": moves }))
         }
-        Output::Csv => csv::samples(run.history(), model.step_seconds()),
+        Output::Csv => csv::samples(run.history(), model.step_seconds())?,
         Output::Table => {
             let mut text = summary(&outcome, &settings) + "\n" + &nodes(&model, &run, terminal);
             if args.moves {

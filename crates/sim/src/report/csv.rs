@@ -1,33 +1,34 @@
-//! Comma-separated values as in RFC 4180, with a header line; numbers are written so that they read back exactly.
+//! CSV with a header line. Numbers are written so that they read back exactly.
+
+use std::io;
 
 use crate::{compare::Comparison, history::History};
 
-pub(crate) fn samples(history: &History, step_seconds: u64) -> String {
-    let mut text = "step,seconds,nodes,under,over,balanced,heaviest".to_owned();
+pub(crate) fn samples(history: &History, step_seconds: u64) -> io::Result<String> {
+    let mut header = strings(["step", "seconds", "nodes", "under", "over", "balanced", "heaviest"]);
     for signal in ["cpu", "cpuPressure", "memory", "memoryPressure"] {
-        for part in ["Mean", "Sigma", "Min", "Max"] {
-            text += &format!(",{signal}{part}");
-        }
+        header.extend(["Mean", "Sigma", "Min", "Max"].map(|part| format!("{signal}{part}")));
     }
-    text += ",vmsUnderPressure,migrating,pending,moved\n";
+    header.extend(strings(["vmsUnderPressure", "migrating", "pending", "moved"]));
     let mut moves = history.moves().iter().peekable();
-    for sample in history.samples() {
+    let records = history.samples().iter().map(|sample| {
         let mut moved = 0;
         while moves.next_if(|one| u64::from(one.step) <= sample.step).is_some() {
             moved += 1;
         }
-        let (step, nodes, under, over) = (sample.step, sample.nodes, sample.under, sample.over);
-        text +=
-            &format!("{step},{},{nodes},{under},{over},{},{}", step * step_seconds, sample.balanced, sample.heaviest);
+        let mut record = strings([sample.step, sample.step * step_seconds]);
+        record.extend(strings([sample.nodes, sample.under, sample.over]));
+        record.extend([sample.balanced.to_string(), sample.heaviest.to_string()]);
         for spread in [sample.cpu, sample.cpu_pressure, sample.memory, sample.memory_pressure] {
-            text += &format!(",{},{},{},{}", spread.mean, spread.sigma, spread.min, spread.max);
+            record.extend(strings([spread.mean, spread.sigma, spread.min, spread.max]));
         }
-        text += &format!(",{},{},{},{moved}\n", sample.vms_under_pressure, sample.migrating, sample.pending);
-    }
-    text
+        record.extend(strings([sample.vms_under_pressure, sample.migrating, sample.pending, moved]));
+        record
+    });
+    text(header, records)
 }
 
-pub(crate) fn comparison(comparison: &Comparison) -> String {
+pub(crate) fn comparison(comparison: &Comparison) -> io::Result<String> {
     let columns = [
         "score",
         "spread",
@@ -41,14 +42,11 @@ pub(crate) fn comparison(comparison: &Comparison) -> String {
         "blocked",
         "pressure",
     ];
-    let mut text = "rank,tied,algorithm".to_owned();
-    for column in columns {
-        text += &format!(",{column},{column}Margin");
-    }
-    text += ",balancedAtEnd,balancedEver,noneOver\n";
-    for entry in &comparison.entries {
-        text += &format!("{},{},{}", entry.rank, entry.tied, entry.algorithm);
-        for estimate in [
+    let mut header = strings(["rank", "tied", "algorithm"]);
+    header.extend(columns.into_iter().flat_map(|column| [column.to_owned(), format!("{column}Margin")]));
+    header.extend(strings(["balancedAtEnd", "balancedEver", "noneOver"]));
+    let records = comparison.entries.iter().map(|entry| {
+        let estimates = [
             entry.score,
             entry.spread,
             entry.end_spread,
@@ -60,10 +58,37 @@ pub(crate) fn comparison(comparison: &Comparison) -> String {
             entry.ping_pong,
             entry.blocked,
             entry.pressure,
-        ] {
-            text += &format!(",{},{}", estimate.mean, estimate.margin);
-        }
-        text += &format!(",{},{},{}\n", entry.balanced_at_end, entry.balanced_ever, entry.none_over);
+        ];
+        let mut record = vec![entry.rank.to_string(), entry.tied.to_string(), entry.algorithm.clone()];
+        record.extend(estimates.iter().flat_map(|estimate| strings([estimate.mean, estimate.margin])));
+        record.extend(strings([entry.balanced_at_end, entry.balanced_ever, entry.none_over]));
+        record
+    });
+    text(header, records)
+}
+
+/// A header line and records, with quotes where they are needed.
+pub(crate) fn text(header: Vec<String>, records: impl Iterator<Item = Vec<String>>) -> io::Result<String> {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    writer.write_record(header)?;
+    records.map(|record| writer.write_record(record)).collect::<csv::Result<()>>()?;
+    let bytes = writer.into_inner().map_err(|error| error.into_error())?;
+    String::from_utf8(bytes).map_err(io::Error::other)
+}
+
+fn strings<T: ToString, const N: usize>(values: [T; N]) -> Vec<String> {
+    values.map(|value| value.to_string()).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_quoted_where_needed_and_numbers_read_back_exactly() {
+        let records = [strings([0.1, 1e-7, 1.0 / 3.0]), strings(["plain", "a, b", "say \"no\""])];
+        let text = text(strings(["a", "b", "c"]), records.into_iter()).unwrap();
+        let expected = "a,b,c\n0.1,0.0000001,0.3333333333333333\nplain,\"a, b\",\"say \"\"no\"\"\"\n";
+        assert_eq!(text, expected);
     }
-    text
 }

@@ -1,10 +1,11 @@
-//! Tables that fit the terminal: aligned, long texts cut in the middle, and columns left out from the right where it is too narrow.
+//! Tables that fit the terminal. Long texts are cut in the middle, then columns are left out from the right.
 
 use anstyle::Style;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 const BOLD: Style = Style::new().bold();
 const GAP: usize = 2;
-/// A text is not cut shorter than this.
+/// The least width that a text is cut to.
 const SHORTEST: usize = 14;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,15 +29,15 @@ impl Table {
         self.rows.push(cells);
     }
 
-    /// At most `width` wide, where it is given.
+    /// Renders the table with at most this width, if it is given.
     pub fn render(&self, width: Option<usize>) -> String {
         let mut widths: Vec<usize> = self
             .columns
             .iter()
             .enumerate()
             .map(|(at, (header, _))| {
-                let longest = self.rows.iter().filter_map(|row| row.get(at)).map(|cell| length(cell)).max();
-                longest.unwrap_or(0).max(length(header))
+                let widest = self.rows.iter().filter_map(|row| row.get(at)).map(|cell| display_width(cell)).max();
+                widest.unwrap_or(0).max(display_width(header))
             })
             .collect();
         let mut shown = widths.len();
@@ -69,7 +70,7 @@ impl Table {
         let mut text = String::new();
         for (at, width) in widths.iter().enumerate() {
             let cell = cut(cells.get(at).map_or("", String::as_str), *width);
-            let padding = " ".repeat(width.saturating_sub(length(&cell)));
+            let padding = " ".repeat(width.saturating_sub(display_width(&cell)));
             match self.columns[at].1 {
                 Align::Left => text += &format!("{cell}{padding}"),
                 Align::Right => text += &format!("{padding}{cell}"),
@@ -82,19 +83,31 @@ impl Table {
     }
 }
 
-fn length(text: &str) -> usize {
-    text.chars().count()
+/// The number of terminal columns of a text. Wide characters have two, combining characters none.
+pub fn display_width(text: &str) -> usize {
+    text.width()
 }
 
-/// The middle goes: what tells names apart is often at their end.
+/// Cuts the middle, because names often differ at their end.
 fn cut(text: &str, width: usize) -> String {
-    let length = length(text);
-    if length <= width {
+    if display_width(text) <= width {
         return text.to_owned();
     }
     let kept = width.saturating_sub(1);
     let (head, tail) = (kept / 2, kept - kept / 2);
-    text.chars().take(head).chain(['…']).chain(text.chars().skip(length - tail)).collect()
+    let head: String = within(text.chars(), head).collect();
+    let tail: Vec<char> = within(text.chars().rev(), tail).collect();
+    // A combining character without its base would join the ellipsis.
+    let tail = tail.into_iter().rev().skip_while(|c| c.width() == Some(0));
+    head.chars().chain(['…']).chain(tail).collect()
+}
+
+/// The first characters that fit the width.
+fn within(characters: impl Iterator<Item = char>, width: usize) -> impl Iterator<Item = char> {
+    characters.scan(0, move |used, c| {
+        *used += c.width().unwrap_or(0);
+        (*used <= width).then_some(c)
+    })
 }
 
 #[cfg(test)]
@@ -125,10 +138,25 @@ mod tests {
         for width in 8..60 {
             let text = plain(&table().render(Some(width)));
             let rows = text.lines().filter(|line| !line.starts_with("Too narrow"));
-            let widest = rows.map(length).max().unwrap();
+            let widest = rows.map(display_width).max().unwrap();
             assert!(widest <= width.max(SHORTEST), "{width}: {text}");
         }
         assert!(plain(&table().render(Some(40))).contains("a name th…ather long"));
         assert!(plain(&table().render(Some(25))).contains("Too narrow for BYTES MOVED; -o json has all.\n"));
+    }
+
+    /// `東京` has two wide characters, and `e\u{301}` is one `é`.
+    #[test]
+    fn wide_and_combining_characters_are_aligned_and_cut_by_their_width() {
+        assert_eq!((display_width("東京"), display_width("e\u{301}a"), display_width("▲ é")), (4, 2, 3));
+        let mut table = Table::new(&[("NAME", Align::Left), ("STEPS", Align::Right)]);
+        for name in ["東京", "e\u{301}t", "plain"] {
+            table.row(vec![name.into(), "7".into()]);
+        }
+        let text = plain(&table.render(None));
+        assert_eq!(text.lines().map(display_width).collect::<Vec<_>>(), [12; 4], "{text}");
+        assert_eq!(cut("東京都千代田区", 8), "東…田区", "a wide character that does not fit is left out");
+        assert_eq!(cut("ae\u{301}bcdefghi", 6), "ae\u{301}…ghi");
+        assert_eq!(cut("abcdefgh京\u{301}i", 4), "a…i", "no mark without its base");
     }
 }

@@ -44,7 +44,7 @@ fn tables_fit_every_width() {
                 .find(|part| part.contains("ALGORITHM") || part.contains("NODE ") || part.contains("SCENARIO"))
                 .unwrap();
             let rows = table.lines().filter(|line| !line.starts_with("Too narrow"));
-            assert!(rows.map(|line| line.chars().count()).max() <= Some(width), "{arguments:?} {width}\n{table}");
+            assert!(rows.map(sim::display_width).max() <= Some(width), "{arguments:?} {width}\n{table}");
         }
     }
 }
