@@ -1,6 +1,6 @@
 //! Migrations that take time: the running ones and the queue. [`crate::precopy`] computes how long they take.
 
-use super::{place::Arriving, state::ClusterState};
+use super::state::ClusterState;
 use crate::{
     history::Cause,
     model::ClusterModel,
@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// After this many seconds the descheduler no longer counts an eviction as in flight.
-const FORGOTTEN: f64 = 600.0;
+const IN_FLIGHT_TIMEOUT: f64 = 600.0;
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Waiting {
@@ -59,7 +59,7 @@ impl Migrations {
     /// The number of evictions that the descheduler counts as in flight, of one node or of all.
     pub(super) fn in_flight(&self, node: Option<u32>, now: f64) -> usize {
         let counts = |cause, from, since| {
-            cause == Cause::Eviction && node.is_none_or(|node| node == from) && now - since <= FORGOTTEN
+            cause == Cause::Eviction && node.is_none_or(|node| node == from) && now - since <= IN_FLIGHT_TIMEOUT
         };
         self.running.iter().filter(|running| counts(running.cause, running.from, running.since)).count()
             + self.waiting.iter().filter(|waiting| counts(waiting.cause, waiting.from, waiting.since)).count()
@@ -115,6 +115,20 @@ impl Migrations {
         self.running = kept;
         gone
     }
+
+    /// The bytes that the VMs that will arrive on a node use.
+    pub(super) fn arriving_memory(&self, state: &ClusterState<'_>, node: u32) -> f64 {
+        let running = self.running.iter().filter(|running| running.to == node).map(|running| running.vm);
+        let arrivals = self.arrivals.iter().filter(|(_, to)| *to == node).map(|(vm, _)| *vm);
+        running.chain(arrivals).fold(0.0, |sum, vm| sum + state.usage(vm)[1])
+    }
+
+    /// Whether a VM with this anti-affinity number will arrive on a node.
+    pub(super) fn has_arriving(&self, model: &ClusterModel, node: u32, anti_affinity: u32) -> bool {
+        let has_number = |vm: u32| model.group(vm).anti_affinity == Some(anti_affinity);
+        self.running.iter().any(|running| running.to == node && has_number(running.vm))
+            || self.arrivals.iter().any(|(vm, to)| *to == node && has_number(*vm))
+    }
 }
 
 impl Transfer for Running {
@@ -128,19 +142,5 @@ impl Transfer for Running {
 
     fn copying_mut(&mut self) -> &mut Copying {
         &mut self.copying
-    }
-}
-
-impl Arriving for Migrations {
-    fn memory(&self, state: &ClusterState<'_>, node: u32) -> f64 {
-        let running = self.running.iter().filter(|running| running.to == node).map(|running| running.vm);
-        let arrivals = self.arrivals.iter().filter(|(_, to)| *to == node).map(|(vm, _)| *vm);
-        running.chain(arrivals).fold(0.0, |sum, vm| sum + state.usage(vm)[1])
-    }
-
-    fn has_anti_affinity(&self, model: &ClusterModel, node: u32, anti_affinity: u32) -> bool {
-        let has_number = |vm: u32| model.group(vm).anti_affinity == Some(anti_affinity);
-        self.running.iter().any(|running| running.to == node && has_number(running.vm))
-            || self.arrivals.iter().any(|(vm, to)| *to == node && has_number(*vm))
     }
 }

@@ -206,8 +206,8 @@ impl<'m> Run<'m> {
         self.apply_events_and_load();
         self.advance_moves();
         let replays = self.replay.is_some();
-        let look = self.step.is_multiple_of(self.settings.interval);
-        if look || self.settings.measure || replays {
+        let is_due = self.step.is_multiple_of(self.settings.interval);
+        if is_due || self.settings.measure || replays {
             self.classify();
         }
         if self.settings.measure && !replays {
@@ -216,7 +216,7 @@ impl<'m> Run<'m> {
         inspect(self);
         if replays {
             self.repeat_moves(true);
-        } else if look {
+        } else if is_due {
             self.evict();
         }
         self.state.refresh();

@@ -2,7 +2,7 @@
 
 use balance::{Bucket, Buckets};
 
-use super::state::ClusterState;
+use super::{migrations::Migrations, state::ClusterState};
 use crate::{
     model::{ClusterModel, Group},
     rng::Rng,
@@ -29,19 +29,11 @@ struct Feasible {
     points: u64,
 }
 
-/// The VMs that will arrive on nodes.
-pub(super) trait Arriving {
-    /// The bytes that the VMs that will arrive on the node use.
-    fn memory(&self, state: &ClusterState<'_>, node: u32) -> f64;
-    /// Whether one of the VMs that will arrive on the node has this anti-affinity number.
-    fn has_anti_affinity(&self, model: &ClusterModel, node: u32, anti_affinity: u32) -> bool;
-}
-
 /// Whether labels, taints, the number of VMs and anti-affinity allow the node.
-fn allowed(model: &ClusterModel, state: &ClusterState<'_>, arriving: &impl Arriving, group: &Group, node: u32) -> bool {
+fn allowed(model: &ClusterModel, state: &ClusterState<'_>, migrations: &Migrations, group: &Group, node: u32) -> bool {
     let anti_affinity = |anti_affinity: u32| {
         state.vms(node).iter().any(|other| model.group(*other).anti_affinity == Some(anti_affinity))
-            || arriving.has_anti_affinity(model, node, anti_affinity)
+            || migrations.has_arriving(model, node, anti_affinity)
     };
     state.is_open(node)
         && model.classes[group.class as usize].allows(node)
@@ -53,13 +45,13 @@ fn allowed(model: &ClusterModel, state: &ClusterState<'_>, arriving: &impl Arriv
 pub(super) fn has_room(
     model: &ClusterModel,
     state: &ClusterState<'_>,
-    arriving: &impl Arriving,
+    migrations: &Migrations,
     vm: u32,
     node: u32,
 ) -> bool {
-    let used = state.memory_used(node) + arriving.memory(state, node);
+    let used = state.memory_used(node) + migrations.arriving_memory(state, node);
     used + state.usage(vm)[1] <= model.nodes[node as usize].memory
-        && allowed(model, state, arriving, model.group(vm), node)
+        && allowed(model, state, migrations, model.group(vm), node)
 }
 
 /// A uniformly random under-utilized node. Draws from all nodes until one is under-utilized.
@@ -98,7 +90,7 @@ impl Placer {
         &mut self,
         model: &ClusterModel,
         state: &ClusterState<'_>,
-        arriving: &impl Arriving,
+        migrations: &Migrations,
         vm: u32,
         source: u32,
         rng: &mut Rng,
@@ -116,7 +108,7 @@ impl Placer {
             if *node == source || memory_after > memory || cpu_after > cpu {
                 continue;
             }
-            if !allowed(model, state, arriving, group, *node) {
+            if !allowed(model, state, migrations, group, *node) {
                 continue;
             }
             let unwanted = class.unwanted(*node) + u32::from(self.soft.get(*node as usize).copied().unwrap_or(0));

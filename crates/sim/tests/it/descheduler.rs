@@ -5,7 +5,7 @@ use sim::{
     scenario::{Semantics, parse},
 };
 
-use crate::support::run;
+use crate::support::build;
 
 fn scenario(vms: &str, rules: &str) -> Scenario {
     let text = format!(
@@ -16,8 +16,8 @@ fn scenario(vms: &str, rules: &str) -> Scenario {
 
 /// The evictions of the first step: names of VMs with their sources.
 fn first_evictions(scenario: &Scenario) -> Vec<(String, String)> {
-    let (model, settings, seed) = run(scenario, 7);
-    let mut run = Run::new(&model, settings, seed);
+    let (model, settings) = build(scenario);
+    let mut run = Run::new(&model, settings, 7);
     run.step();
     let evictions = run.history().moves().iter().filter(|moved| moved.cause == Cause::Eviction);
     evictions.map(|moved: &Move| (model.vm_name(moved.vm), model.node_name(moved.from).to_owned())).collect()
@@ -84,8 +84,8 @@ fn evictions_in_flight_count_until_the_migration_ends() {
         &vms,
         "limits: {total: 3, perNode: 2}, migration: {model: preCopy, bandwidth: 1Gbps, cluster: 10, perNode: 5}",
     );
-    let (model, settings, seed) = run(&scenario, 1);
-    let mut run = Run::new(&model, settings, seed);
+    let (model, settings) = build(&scenario);
+    let mut run = Run::new(&model, settings, 1);
     for _ in 0..3 {
         run.step();
         // 64 GiB over a shared gigabit take longer than three minutes, so no VM arrives and no other VM leaves.
@@ -99,8 +99,8 @@ fn a_cordoned_node_is_no_destination() {
         .to_yaml()
         .replace("rebalancing:", "events: [{at: 0s, cordon: n-3}]\nrebalancing:");
     let scenario = parse(&text).unwrap().remove(0);
-    let (model, settings, seed) = run(&scenario, 1);
-    let mut run = Run::new(&model, settings, seed);
+    let (model, settings) = build(&scenario);
+    let mut run = Run::new(&model, settings, 1);
     (0..20).for_each(|_| run.step());
     assert!(!run.history().moves().is_empty());
     assert!(run.history().moves().iter().all(|moved| model.node_name(moved.to) != "n-3"));

@@ -8,27 +8,27 @@ use std::path::Path;
 use balance::{Algorithm, Scores, Signals};
 use proptest::prelude::*;
 use sim::{
-    ClusterModel, Rng, RunSettings,
+    Rng, RunSettings,
     compare::{Criterion, compare},
     scenario::shipped,
     simulate,
 };
 
-use crate::support::{run, scenario};
+use crate::support::{build, scenario};
 
 #[test]
 fn every_shipped_scenario_has_the_committed_digest_in_every_build() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/digests.csv");
     let mut found = "scenario,seed,digest\n".to_owned();
     for scenario in shipped::all() {
-        let (model, settings) = (ClusterModel::new(&scenario).unwrap(), RunSettings::new(&scenario).unwrap());
+        let (model, settings) = build(&scenario);
         for seed in [0, 1] {
             found += &format!("{},{seed},{}\n", scenario.name, simulate(&model, &settings, seed).0.digest);
         }
     }
     for (number, algorithm) in Algorithm::all().into_iter().enumerate() {
         let scenario = shipped::find("mixed").unwrap();
-        let (model, settings) = (ClusterModel::new(&scenario).unwrap(), RunSettings::new(&scenario).unwrap());
+        let (model, settings) = build(&scenario);
         let settings = RunSettings { algorithm, ..settings };
         found += &format!(
             "mixed with {},{number},{}\n",
@@ -71,7 +71,7 @@ fn scores_have_the_same_bits_everywhere() {
 #[test]
 fn a_comparison_does_not_depend_on_the_number_of_threads() {
     let scenario = shipped::find("light").unwrap();
-    let (model, settings) = (ClusterModel::new(&scenario).unwrap(), RunSettings::new(&scenario).unwrap());
+    let (model, settings) = build(&scenario);
     let with = |threads: usize| {
         let algorithms = [Algorithm::amplified(3.0), Algorithm::amplified(5.0), Algorithm::MaxMetric];
         let comparison = compare(&model, &settings, &algorithms, 3..9, Criterion::Migrations, threads, &|_, _| {});
@@ -86,7 +86,7 @@ fn a_comparison_does_not_depend_on_the_number_of_threads() {
 #[test]
 fn another_seed_gives_another_run() {
     let scenario = shipped::find("mixed").unwrap();
-    let (model, settings, _) = run(&scenario, 0);
+    let (model, settings) = build(&scenario);
     assert_ne!(simulate(&model, &settings, 1).0.digest, simulate(&model, &settings, 2).0.digest);
 }
 
@@ -95,7 +95,7 @@ proptest! {
 
     #[test]
     fn the_same_seed_gives_the_same_bytes(scenario in scenario(), seed in any::<u64>()) {
-        let (model, settings, seed) = run(&scenario, seed);
+        let (model, settings) = build(&scenario);
         let (first, one) = simulate(&model, &settings, seed);
         let (second, other) = simulate(&model, &settings, seed);
         prop_assert_eq!(one.history(), other.history());

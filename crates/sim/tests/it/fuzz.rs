@@ -6,7 +6,7 @@ use sim::{
     scenario::{parse, shipped},
 };
 
-use crate::support::{check, run, scenario};
+use crate::support::{build, check, scenario};
 
 fn runner(cases: u32) -> TestRunner {
     let asked = std::env::var("SIM_FUZZ").ok().and_then(|text| text.parse().ok());
@@ -72,9 +72,9 @@ fn fuzz_the_parser_never_panics_and_what_it_accepts_can_be_run() {
                 }
             };
             for scenario in scenarios {
-                let (model, settings, seed) = run(&scenario, 0);
+                let (model, settings) = build(&scenario);
                 if model.vm_count() < 5000 && model.node_count() < 500 {
-                    let mut run = Run::new(&model, settings, seed);
+                    let mut run = Run::new(&model, settings, 0);
                     (0..3).for_each(|_| run.step());
                 }
             }
@@ -97,7 +97,7 @@ fn fuzz_the_parser_with_texts_of_any_kind() {
 fn fuzz_the_loop_with_small_random_clusters() {
     runner(64)
         .run(&(scenario(), any::<u64>()), |(scenario, seed)| {
-            let (model, settings, seed) = run(&scenario, seed);
+            let (model, settings) = build(&scenario);
             let mut run = Run::new(&model, settings, seed);
             for _ in 0..model.steps() {
                 run.step();

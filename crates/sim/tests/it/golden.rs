@@ -2,7 +2,7 @@
 
 use sim::{Run, scenario::parse};
 
-use crate::support::run;
+use crate::support::build;
 
 /// Six nodes whose use gives the reference's signals, as far as its pressure model allows.
 const FILE: &str = r#"{"golden": [
@@ -20,7 +20,7 @@ const FILE: &str = r#"{"golden": [
 fn a_file_of_the_reference_gives_the_signals_of_the_reference() {
     let scenario = parse(FILE).unwrap().remove(0);
     assert_eq!(scenario.name, "golden");
-    let (model, settings, _) = run(&scenario, 0);
+    let (model, settings) = build(&scenario);
     let mut run = Run::new(&model, settings, 0);
     run.observe();
     let expected = [
@@ -59,7 +59,7 @@ fn pressures_have_the_corner_values_of_the_reference() {
             "{{\"a\": [{{\"name\": \"n\", \"cpu_usage\": {usage}, \"cpu_pressure\": 0, \"memory_usage\": {usage}, \"memory_pressure\": 0}}]}}"
         );
         let scenario = parse(&text).unwrap().remove(0);
-        let (model, settings, _) = run(&scenario, 0);
+        let (model, settings) = build(&scenario);
         let mut run = Run::new(&model, settings, 0);
         run.observe();
         let found = run.signals().node(0);

@@ -6,14 +6,14 @@ use sim::{
     scenario::{MigrationModel, Placement, Semantics},
 };
 
-use crate::support::{check, run, scenario};
+use crate::support::{build, check, scenario};
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn vms_are_conserved_and_limits_hold_at_every_step(scenario in scenario(), seed in 0..1000_u64) {
-        let (model, settings, seed) = run(&scenario, seed);
+        let (model, settings) = build(&scenario);
         let mut run = Run::new(&model, settings, seed);
         for _ in 0..model.steps() {
             let before = run.history().moves().len();
@@ -25,7 +25,7 @@ proptest! {
 
     #[test]
     fn no_move_brings_a_node_over_its_memory(scenario in scenario(), seed in 0..1000_u64) {
-        let (model, settings, seed) = run(&scenario, seed);
+        let (model, settings) = build(&scenario);
         let mut run = Run::new(&model, settings, seed);
         let memory: Vec<u64> = memory(&scenario, &model);
         let asked = |run: &Run<'_>| -> Vec<u64> { (0..memory.len() as u32).map(|node| run.memory_requested(node)).collect() };
@@ -51,7 +51,7 @@ proptest! {
 
     #[test]
     fn a_vm_goes_only_where_it_may(scenario in scenario(), seed in 0..1000_u64) {
-        let (model, settings, seed) = run(&scenario, seed);
+        let (model, settings) = build(&scenario);
         let mut run = Run::new(&model, settings, seed);
         for _ in 0..model.steps() {
             let before = run.history().moves().len();
@@ -73,7 +73,7 @@ proptest! {
 
     #[test]
     fn replaying_the_moves_gives_the_same_signals_at_every_step(scenario in scenario(), seed in 0..1000_u64) {
-        let (model, settings, seed) = run(&scenario, seed);
+        let (model, settings) = build(&scenario);
         let mut live = Run::new(&model, settings, seed);
         let mut seen = Vec::new();
         for _ in 0..model.steps() {
@@ -142,7 +142,7 @@ rebalancing: {algorithm: cpu_focused}
         let mut scenario = sim::scenario::parse(text).unwrap().remove(0);
         scenario.rebalancing.semantics = semantics;
         scenario.rebalancing.placement = placement;
-        let (model, settings, _) = run(&scenario, 0);
+        let (model, settings) = build(&scenario);
         let (outcome, _) = sim::simulate(&model, &settings, 1);
         assert_eq!(outcome.migrations.total, 0, "{semantics:?} {placement:?}");
         assert!(outcome.blocked.no_room > 0, "{semantics:?} {placement:?}: {:?}", outcome.blocked);

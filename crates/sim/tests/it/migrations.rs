@@ -2,14 +2,14 @@
 
 use sim::{Cause, Outcome, Run, Scenario, scenario::parse, simulate};
 
-use crate::support::run;
+use crate::support::build;
 
 fn scenario(text: &str) -> Scenario {
     parse(text).unwrap_or_else(|error| panic!("{error}")).remove(0)
 }
 
 fn outcome(text: &str) -> Outcome {
-    let (model, settings, _) = run(&scenario(text), 0);
+    let (model, settings) = build(&scenario(text));
     simulate(&model, &settings, 0).0
 }
 
@@ -25,7 +25,7 @@ vms: [{name: a, cores: 4, memory: 10Gi, memoryUse: 0.8, dirtyRate: 2Gbps, on: [n
 events: [{at: 10s, drain: n-1}]
 rebalancing: {placement: scheduler, migration: {model: preCopy, bandwidth: 10Gbps}}
 ";
-    let (model, settings, _) = run(&scenario(text), 0);
+    let (model, settings) = build(&scenario(text));
     let (outcome, run) = simulate(&model, &settings, 0);
     // 8 GiB at (10 - 2) Gbit/s: 8.59 s.
     let moved = run.history().moves()[0];
@@ -47,7 +47,7 @@ vms:
 events: [{at: 0s, drain: n-1}]
 rebalancing: {placement: scheduler, migration: {model: preCopy, bandwidth: 8589934592}}
 ";
-    let (model, settings, _) = run(&scenario(text), 0);
+    let (model, settings) = build(&scenario(text));
     let (_, run) = simulate(&model, &settings, 0);
     // The network carries 1 GiB/s. Both share it for 8 s; then the large one has 8 GiB left and the whole network.
     let steps: Vec<u32> = run.history().moves().iter().map(|moved| moved.step).collect();
@@ -72,7 +72,7 @@ rebalancing: {placement: scheduler, migration: {model: preCopy, bandwidth: 10Gbp
 #[test]
 fn a_drain_empties_the_node_but_for_what_cannot_migrate() {
     let scenario = sim::scenario::shipped::find("drain").unwrap();
-    let (model, settings, _) = run(&scenario, 0);
+    let (model, settings) = build(&scenario);
     let mut run = Run::new(&model, settings, 0);
     while run.step_number() < 70 {
         run.step();
@@ -98,7 +98,7 @@ vms:
 events: [{at: 2m, fail: n-1}, {at: 6m, recover: n-1}]
 rebalancing: {limits: {total: 0}}
 ";
-    let (model, settings, _) = run(&scenario(text), 0);
+    let (model, settings) = build(&scenario(text));
     let mut run = Run::new(&model, settings, 0);
     while run.step_number() < 5 {
         run.step();
@@ -192,7 +192,7 @@ rebalancing:
   limits: {total: 5, perNode: 5}
   migration: {model: preCopy, bandwidth: 10Gbps, cluster: 1}
 ";
-    let (model, settings, _) = run(&scenario(text), 0);
+    let (model, settings) = build(&scenario(text));
     for seed in 0..20 {
         let (outcome, run) = simulate(&model, &settings, seed);
         assert!(outcome.migrations.evicted > 0);

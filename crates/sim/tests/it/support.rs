@@ -10,8 +10,8 @@ use sim::{
     units::{Bytes, Rate, Span},
 };
 
-pub(crate) fn run(scenario: &Scenario, seed: u64) -> (ClusterModel, RunSettings, u64) {
-    (ClusterModel::new(scenario).unwrap(), RunSettings::new(scenario).unwrap(), seed)
+pub(crate) fn build(scenario: &Scenario) -> (ClusterModel, RunSettings) {
+    (ClusterModel::new(scenario).unwrap(), RunSettings::new(scenario).unwrap())
 }
 
 fn nodes() -> impl Strategy<Value = Vec<NodeGroup>> {
