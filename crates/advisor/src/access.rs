@@ -1,8 +1,7 @@
-//! What the operator may do in a cluster: the rights that profiles declare, as rules of Kubernetes that grant these and no
-//! more. `config/rbac` is written from here.
+//! The RBAC rules of the operator: exactly the rights that profiles declare. `config/rbac` is generated from here.
 //!
-//! Objects of others are named one by one. That holds for `create`, too: the API server authorizes an apply that creates
-//! with the name of the object, and refuses a plain POST, which has none.
+//! Objects are named one by one, also for `create`: the API server authorizes a creating apply with the name of the object, and
+//! refuses a plain POST, which has no name.
 
 mod roles;
 mod yaml;
@@ -14,14 +13,14 @@ use crate::{Kind, ObjectRef};
 pub use roles::{LEASE, NAMESPACE, Role, SERVICE_ACCOUNT, operator, people};
 pub use yaml::files;
 
-/// What a profile does with an object, or with the objects of a kind. Whatever is changed is read and watched as well.
+/// What a profile does with an object, or with the objects of a kind. A changed object is also read and watched.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Access {
     /// Reads and watches this object.
     Read(ObjectRef),
     /// Reads this object from time to time. Does not watch it.
     Get(ObjectRef),
-    /// Reads objects whose names other objects tell. Neither lists nor watches them.
+    /// Reads objects whose names are known from other objects. Neither lists nor watches them.
     ReadAny(&'static Kind),
     /// Lists and watches all objects of the kind.
     List(&'static Kind),
@@ -76,13 +75,13 @@ pub struct Rule {
     pub group: &'static str,
     /// Its plural, and for a subresource a slash and its name.
     pub resource: &'static str,
-    /// Which objects; all of them when none is named.
+    /// The objects; empty means all objects.
     pub names: Vec<String>,
     pub verbs: Vec<&'static str>,
 }
 
 impl Rule {
-    /// Whether it allows a request, as Kubernetes judges it. A list or watch has a name if it selects one; a POST has none.
+    /// Whether it allows a request, as Kubernetes decides it. A list or watch has a name if it selects one; a POST has none.
     pub fn allows(&self, verb: &str, group: &str, resource: &str, name: Option<&str>) -> bool {
         let named = self.names.is_empty() || name.is_some_and(|name| self.names.iter().any(|known| known == name));
         named && self.group == group && self.resource == resource && self.verbs.contains(&verb)
@@ -98,53 +97,53 @@ pub struct Grants {
     pub own: Vec<Rule>,
 }
 
-/// What somebody may do with the objects of a name, and who asked for it.
+/// The verbs on the objects of a name, and the profiles that need them.
 #[derive(Debug, Clone, Default)]
-struct Cell<'a> {
+struct Permission<'a> {
     verbs: BTreeSet<&'static str>,
     profiles: BTreeSet<&'a str>,
 }
 
-/// By kind and name; no name stands for all objects of the kind.
-type Cells<'a> = BTreeMap<(&'static Kind, Option<&'a str>), Cell<'a>>;
+/// By kind and name; no name means all objects of the kind.
+type Permissions<'a> = BTreeMap<(&'static Kind, Option<&'a str>), Permission<'a>>;
 
 /// The rules that grant what profiles, each with its name, declare.
 ///
-/// Only the operator's own namespace is sure to be there when the operator is installed. A Role in another one could not be
-/// installed, and would be missing once the namespace is there; so what is there is granted by name, in all namespaces.
+/// When the operator is installed, only its own namespace is sure to exist. Roles in others could not be installed, so objects there
+/// are granted by name in all namespaces.
 pub fn grants<'a>(declared: &'a [(&'a str, Vec<Access>)]) -> Grants {
-    let (mut cluster, mut own) = (Cells::new(), Cells::new());
+    let (mut cluster, mut own) = (Permissions::new(), Permissions::new());
     for (profile, access) in
         declared.iter().flat_map(|(profile, list)| list.iter().map(move |access| (*profile, access)))
     {
         let object = access.object();
         let is_own = object.is_some_and(|object| object.namespace == Some(NAMESPACE));
-        let cells = if is_own { &mut own } else { &mut cluster };
-        let cell = cells.entry((access.kind(), object.map(|object| object.name.as_str()))).or_default();
-        cell.verbs.extend(access.verbs());
-        cell.profiles.insert(profile);
+        let permissions = if is_own { &mut own } else { &mut cluster };
+        let permission = permissions.entry((access.kind(), object.map(|object| object.name.as_str()))).or_default();
+        permission.verbs.extend(access.verbs());
+        permission.profiles.insert(profile);
     }
-    // What all objects of a kind are granted need not be said of one again, nor what is granted in all namespaces.
-    let of_all: Cells<'_> = cluster.clone().into_iter().filter(|((_, name), _)| name.is_none()).collect();
-    for (&(kind, name), cell) in &mut own {
-        remove(cell, cluster.get(&(kind, name)));
-        remove(cell, of_all.get(&(kind, None)));
+    // Drop what a rule for all objects of the kind, or for all namespaces, grants already.
+    let of_all: Permissions<'_> = cluster.clone().into_iter().filter(|((_, name), _)| name.is_none()).collect();
+    for (&(kind, name), permission) in &mut own {
+        remove(permission, cluster.get(&(kind, name)));
+        remove(permission, of_all.get(&(kind, None)));
     }
-    for (&(kind, _), cell) in cluster.iter_mut().filter(|((_, name), _)| name.is_some()) {
-        remove(cell, of_all.get(&(kind, None)));
+    for (&(kind, _), permission) in cluster.iter_mut().filter(|((_, name), _)| name.is_some()) {
+        remove(permission, of_all.get(&(kind, None)));
     }
     Grants { cluster: rules(&cluster), own: rules(&own) }
 }
 
-fn remove(cell: &mut Cell<'_>, granted: Option<&Cell<'_>>) {
-    cell.verbs.retain(|verb| !granted.is_some_and(|granted| granted.verbs.contains(verb)));
+fn remove(permission: &mut Permission<'_>, granted: Option<&Permission<'_>>) {
+    permission.verbs.retain(|verb| !granted.is_some_and(|granted| granted.verbs.contains(verb)));
 }
 
-/// One rule for all names of a kind that are granted the same. A rule for all objects of the kind stands alone.
-fn rules(cells: &Cells<'_>) -> Vec<Rule> {
+/// One rule for all names of a kind with the same verbs. A rule for all objects of the kind stays separate.
+fn rules(permissions: &Permissions<'_>) -> Vec<Rule> {
     let mut rules: Vec<(Rule, BTreeSet<&str>)> = Vec::new();
-    for ((kind, name), cell) in cells.iter().filter(|(_, cell)| !cell.verbs.is_empty()) {
-        let verbs: Vec<_> = cell.verbs.iter().copied().collect();
+    for ((kind, name), permission) in permissions.iter().filter(|(_, permission)| !permission.verbs.is_empty()) {
+        let verbs: Vec<_> = permission.verbs.iter().copied().collect();
         let (group, resource) = (kind.group, kind.plural);
         let same = |rule: &Rule| {
             (rule.group, rule.resource) == (group, resource) && rule.verbs == verbs && !rule.names.is_empty()
@@ -152,11 +151,11 @@ fn rules(cells: &Cells<'_>) -> Vec<Rule> {
         match rules.iter_mut().find(|(rule, _)| name.is_some() && same(rule)) {
             Some((rule, profiles)) => {
                 rule.names.extend(name.map(str::to_owned));
-                profiles.extend(&cell.profiles);
+                profiles.extend(&permission.profiles);
             }
             None => {
                 let names = name.iter().map(|&name| name.to_owned()).collect();
-                rules.push((Rule { why: String::new(), group, resource, names, verbs }, cell.profiles.clone()));
+                rules.push((Rule { why: String::new(), group, resource, names, verbs }, permission.profiles.clone()));
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Profiles are offered by an object each that does nothing until somebody changes its action.
+//! The operator offers each profile by an object that does nothing until somebody changes its action.
 
 use api::names::{
     ADVISOR_GROUP, AUTO_CREATED_ANNOTATION, CATEGORY_LABEL, DESCRIPTION_ANNOTATION, FIELD_MANAGER,
@@ -11,7 +11,7 @@ use crate::{
     fields::{self, Path},
 };
 
-/// What an object says about its profile: where, and what.
+/// The metadata of an object that describes its profile: section, key and text.
 fn texts(about: &About) -> [(&'static str, &'static str, &'static str); 3] {
     [
         ("annotations", DESCRIPTION_ANNOTATION, about.description),
@@ -34,8 +34,8 @@ pub fn offer(about: &About) -> Value {
     })
 }
 
-/// What a newer version says differently, as a merge patch. Only of objects that were offered, and only what nobody else has
-/// written since or taken out.
+/// A merge patch with the texts of this version, for objects that the operator has offered. Texts that somebody else has changed or
+/// removed stay.
 pub fn refresh(object: &Value, about: &About) -> Option<Value> {
     object.pointer("/metadata/annotations")?.get(AUTO_CREATED_ANNOTATION).filter(|made| *made == "true")?;
     let owners = fields::managers(object);

@@ -10,12 +10,12 @@ use crate::render;
 
 const CONTEXT: usize = 3;
 
-/// The diff that is kept in the status: the objects as they are stored, secrets masked.
+/// The diff for the status: the objects as they are stored, with secrets masked.
 pub fn diff(kind: &str, name: &str, before: Option<&Value>, after: Option<&Value>) -> String {
     unified(kind, name, before, after, |object| object)
 }
 
-/// The same for people: payloads of Ignition files in clear.
+/// The diff for people: also decodes the payloads of Ignition files.
 pub fn readable(kind: &str, name: &str, before: Option<&Value>, after: Option<&Value>) -> String {
     unified(kind, name, before, after, |object| render::decoded(&object))
 }
@@ -49,10 +49,10 @@ fn unified(
     let yaml = |object: &Option<Value>, view: &dyn Fn(Value) -> Value| render::yaml(object.clone().map(view).as_ref());
     let (mut old, mut new) = (yaml(&before, &view), yaml(&after, &view));
     if old == new {
-        // The view hides what differs, as when the same text is only encoded in another way.
+        // The view hides the difference, for example the same text in another encoding.
         (old, new) = (yaml(&before, &|object| object), yaml(&after, &|object| object));
     }
     let diff = TextDiff::from_lines(&old, &new).unified_diff().context_radius(CONTEXT).header(&from, &to).to_string();
-    // An empty line of context is written as such: kubectl shows texts with blanks at the end of a line escaped.
+    // An empty context line has no trailing space: kubectl would show the whole text escaped.
     diff.split_inclusive('\n').map(|line| if line == " \n" { "\n" } else { line }).collect()
 }

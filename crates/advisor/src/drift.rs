@@ -1,7 +1,7 @@
-//! Whether what we manage of an object is as it was, and who changed it.
+//! Whether the managed fields of an object are as they were applied, and who changed them.
 //!
-//! What is watched follows from what the item sets and not from who owns it at the moment: after somebody else's edit our
-//! ownership is gone, also when the value is set back.
+//! The managed fields follow from the item, not from the current ownership: an edit by somebody else takes the ownership away, even
+//! if the value is set back later.
 
 use api::virt_platform_config::{DriftedBy, Item, Operation};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -13,7 +13,7 @@ use crate::{
     fingerprint,
 };
 
-/// The manager of a change that the object does not tell the manager of.
+/// The manager of a change if `managedFields` does not name one.
 pub const UNKNOWN_MANAGER: &str = "unknown";
 
 /// SHA-256 over the live values of the leaves that the item manages.
@@ -21,15 +21,15 @@ pub fn fingerprint(item: &Item, live: Option<&Value>) -> String {
     fingerprint::fingerprint(live, &leaves(item, live))
 }
 
-/// The leaves that the item manages: what it sets or takes out, and what we own and it would give up, as far as they lie in
-/// what it declares or are labels.
+/// The leaves that the item manages: those that it sets or removes, and those that its field manager owns and would give up. Only
+/// within the declared fields and the labels.
 pub fn leaves(item: &Item, live: Option<&Value>) -> Vec<Path> {
     let mut declared: Vec<Path> = item.managed_fields.iter().map(|path| Path::dotted(path)).collect();
     declared.push(Path::dotted("metadata.labels"));
     let managers = live.map(fields::managers).unwrap_or_default();
     let owned: Vec<&Path> = managers.iter().flat_map(|manager| &manager.leaves).collect();
-    // An atomic list or map is owned as a whole, by whomever, and compared as a whole. A map of which somebody owns a part
-    // is not atomic, even if another manager is left with the map and nothing in it.
+    // An atomic list or map is owned and compared as a whole. A map of which somebody owns a part is not atomic, even if another
+    // manager owns the map itself.
     let is_whole = |path: &Path| !owned.iter().any(|other| *other != path && other.is_within(path));
     let whole = |leaf: Path| {
         owned
@@ -40,7 +40,7 @@ pub fn leaves(item: &Item, live: Option<&Value>) -> Vec<Path> {
     let set = fields::set_by(&json!(item.desired_state)).into_iter().map(whole);
     let ours = live.map(|live| fields::applied_by(live, field_manager::of_item(item))).unwrap_or_default();
     let mut leaves: Vec<Path> = Vec::new();
-    // Nor is what is left to us of a map when somebody else has taken its members.
+    // A map that the operator still owns after others have taken its members is not atomic either.
     let ours = ours.into_iter().filter(is_whole);
     for leaf in set.chain(ours).filter(|leaf| declared.iter().any(|path| leaf.is_within(path))) {
         if !leaves.contains(&leaf) {
@@ -51,7 +51,7 @@ pub fn leaves(item: &Item, live: Option<&Value>) -> Vec<Path> {
     leaves
 }
 
-/// Whether an object already is what the item makes of it.
+/// Whether an object already is as the item makes it.
 pub fn is_applied(item: &Item, live: Option<&Value>) -> bool {
     match (item.operation, live) {
         (Operation::Delete, live) => live.is_none(),
@@ -60,7 +60,7 @@ pub fn is_applied(item: &Item, live: Option<&Value>) -> bool {
     }
 }
 
-/// Whether an object has all the fields that another one sets.
+/// Whether an object has all fields of `desired`.
 pub fn contains(live: &Value, desired: &Value) -> bool {
     match desired.as_object().filter(|map| !map.is_empty()) {
         Some(map) => map.iter().all(|(name, value)| live.get(name).is_some_and(|live| contains(live, value))),
@@ -68,8 +68,8 @@ pub fn contains(live: &Value, desired: &Value) -> bool {
     }
 }
 
-/// Who last changed a field that is no longer what the item set, as far as the object tells.
-pub fn culprit(item: &Item, live: Option<&Value>) -> DriftedBy {
+/// Who last changed a field that is no longer as the item set it, according to `managedFields`.
+pub fn changed_by(item: &Item, live: Option<&Value>) -> DriftedBy {
     let unknown = DriftedBy { manager: UNKNOWN_MANAGER.into(), time: None };
     let Some(live) = live else { return unknown };
     let desired = json!(item.desired_state);
@@ -161,7 +161,7 @@ mod tests {
                 object(json!({"limits": limits})),
                 &[
                     (FIELD_MANAGER, "Apply", json!({"f:limits": {"f:total": {}}})),
-                    // What is left of a manager that owned the map and lost all of its members.
+                    // The entry of a manager that owned the map and lost all of its members.
                     ("creator", "Update", json!({"f:limits": {}})),
                 ],
             )
@@ -187,12 +187,12 @@ mod tests {
                 (FIELD_MANAGER, "Apply", json!({"f:b": {}})),
             ],
         );
-        let by = culprit(&item, Some(&live));
+        let by = changed_by(&item, Some(&live));
         assert_eq!(by.manager, "argocd", "the later of two, and not who owns what is as it was");
         assert_eq!(by.time, Some(Time("2026-01-01T00:00:06Z".parse().unwrap())));
         let removed = managed(object(json!({"b": "2"})), &[(FIELD_MANAGER, "Apply", json!({"f:b": {}}))]);
-        assert_eq!(culprit(&item, Some(&removed)).manager, "unknown", "a removal leaves no trace");
-        assert_eq!(culprit(&item, None).manager, "unknown");
+        assert_eq!(changed_by(&item, Some(&removed)).manager, "unknown", "a removal leaves no trace");
+        assert_eq!(changed_by(&item, None).manager, "unknown");
     }
 
     #[test]

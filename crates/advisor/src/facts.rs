@@ -1,7 +1,7 @@
-//! What a profile wants to know of a cluster, and what was found. Fetching is somebody else's business.
+//! What a profile wants to know about a cluster, and what was found.
 //!
-//! An answer always means that the API server answered: an object that could not be read is an error before any plan is
-//! drawn up, and never looks like an absent one.
+//! An answer always comes from the API server. An object that cannot be read is an error before a plan is made, and never looks like
+//! an absent one.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -13,8 +13,8 @@ use crate::{Kind, ObjectRef};
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Query {
     Object(ObjectRef),
-    /// An object that tells more about others. A plan is possible without it, so that the right to read it is optional.
-    Evidence(ObjectRef),
+    /// An object that a plan can do without. The right to read it is optional.
+    Optional(ObjectRef),
     /// All objects of a kind. Only for kinds of which clusters have a handful.
     List(&'static Kind),
 }
@@ -22,7 +22,7 @@ pub enum Query {
 impl Query {
     pub fn kind(&self) -> &'static Kind {
         match self {
-            Query::Object(reference) | Query::Evidence(reference) => reference.kind,
+            Query::Object(reference) | Query::Optional(reference) => reference.kind,
             Query::List(kind) => kind,
         }
     }
@@ -32,7 +32,7 @@ impl Query {
 impl fmt::Display for Query {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Query::Object(reference) | Query::Evidence(reference) => reference.fmt(f),
+            Query::Object(reference) | Query::Optional(reference) => reference.fmt(f),
             Query::List(kind) => f.write_str(kind.plural),
         }
     }
@@ -40,9 +40,9 @@ impl fmt::Display for Query {
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Answer {
-    /// The API server does not serve the kind in any version that we know.
+    /// The API server does not serve the kind in any known version.
     KindMissing,
-    /// The kind is served, and there is no such object.
+    /// The kind is served, and the object does not exist.
     Absent {
         version: &'static str,
     },
@@ -54,7 +54,7 @@ pub enum Answer {
         version: &'static str,
         items: Vec<Value>,
     },
-    /// We may not read it. Only evidence is answered so.
+    /// The operator may not read it. Only for optional objects.
     Denied,
 }
 
@@ -69,17 +69,17 @@ impl Facts {
         self.answers.insert(query, answer);
     }
 
-    /// Builds facts in one go, for tests and examples.
+    /// Builds facts from answers, for tests and examples.
     pub fn of(answers: impl IntoIterator<Item = (Query, Answer)>) -> Self {
         Facts { answers: answers.into_iter().collect() }
     }
 
-    /// Forgets one answer, so that it is asked for again.
+    /// Forgets one answer, so that it is queried again.
     pub fn forget(&mut self, query: &Query) {
         self.answers.remove(query);
     }
 
-    /// Everything that was asked.
+    /// All answered queries.
     pub fn queries(&self) -> impl Iterator<Item = &Query> {
         self.answers.keys()
     }
@@ -100,26 +100,26 @@ impl Facts {
         }
     }
 
-    /// What an object tells that a plan is possible without.
-    pub fn evidence(&self, reference: &ObjectRef) -> Option<&Value> {
-        match self.answer(&Query::Evidence(reference.clone()))? {
+    /// An optional object, if it exists and may be read.
+    pub fn optional(&self, reference: &ObjectRef) -> Option<&Value> {
+        match self.answer(&Query::Optional(reference.clone()))? {
             Answer::Object { object, .. } => Some(object),
             _ => None,
         }
     }
 
-    /// Whether evidence was asked for and may not be read.
+    /// Whether an optional object may not be read.
     pub fn is_denied(&self, reference: &ObjectRef) -> bool {
-        self.answer(&Query::Evidence(reference.clone())) == Some(&Answer::Denied)
+        self.answer(&Query::Optional(reference.clone())) == Some(&Answer::Denied)
     }
 
-    /// Whether it has been asked for and is known not to be there.
+    /// Whether the object is known not to exist.
     pub fn is_absent(&self, reference: &ObjectRef) -> bool {
         let answer = self.answer(&Query::Object(reference.clone()));
         matches!(answer, Some(Answer::Absent { .. } | Answer::KindMissing))
     }
 
-    /// The target of an item, if it was asked for in the version that the item speaks: then it is there or not.
+    /// The target of an item, if it was queried in the version of the item; inside, `None` is an object that does not exist.
     pub fn target(&self, target: &TargetRef) -> Option<Option<&Value>> {
         self.answers.iter().find_map(|(query, answer)| {
             let Query::Object(reference) = query else { return None };
@@ -132,8 +132,8 @@ impl Facts {
         })
     }
 
-    /// Whether the target of an item was asked for in vain, because nothing of its kind is served any more.
-    pub fn is_of_no_kind(&self, target: &TargetRef) -> bool {
+    /// Whether the kind of an item's target was queried and is not served any more.
+    pub fn kind_is_gone(&self, target: &TargetRef) -> bool {
         self.answers.iter().any(|(query, answer)| {
             let Query::Object(reference) = query else { return false };
             let is_it = |version: &&'static str| reference.target(version) == *target;
@@ -148,7 +148,7 @@ impl Facts {
         }
     }
 
-    /// The version in which a kind answered. None when it is not served, or nobody asked.
+    /// The served version of a kind. None if it is not served, or was not queried.
     pub fn version(&self, kind: &'static Kind) -> Option<&'static str> {
         self.answers.iter().filter(|(query, _)| query.kind() == kind).find_map(|(_, answer)| match answer {
             Answer::KindMissing | Answer::Denied => None,

@@ -1,8 +1,7 @@
-//! Under which name the fields of a profile are applied. Every profile has one of its own, so that an apply for one of them
-//! gives up nothing of what another one has set.
+//! The field managers of profiles. Every profile has its own, so that an apply for one profile does not give up fields of another.
 //!
-//! All profiles once shared one name. What was applied under it goes on under it: under another name, nobody could ever give
-//! its fields up.
+//! Earlier versions had one field manager for all profiles. Objects that were applied with it keep it: no other manager could give
+//! their fields up.
 
 use api::{
     names::{FIELD_MANAGER, field_manager},
@@ -31,12 +30,12 @@ pub fn of_item(item: &Item) -> &str {
     item.field_manager.as_deref().unwrap_or(FIELD_MANAGER)
 }
 
-/// Whether a field manager stands for a profile, or for all of them as it once did.
+/// Whether a field manager belongs to a profile, or is the former one of all profiles.
 pub fn is_of_a_profile(manager: &str) -> bool {
     manager == FIELD_MANAGER || profile(manager).is_some()
 }
 
-/// The profile that a field manager stands for, if for one.
+/// The profile that a field manager belongs to, if it belongs to a single one.
 pub fn profile(manager: &str) -> Option<&str> {
     manager.strip_prefix(FIELD_MANAGER)?.strip_prefix('/')
 }

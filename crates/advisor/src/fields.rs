@@ -4,36 +4,36 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
-/// One step from an object to a field.
+/// One element of a path.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Step {
+pub enum PathElement {
     /// A member of a map.
     Field(String),
     /// The entry of a list whose key fields have these values.
     Key(Map<String, Value>),
     /// The entry of a set that has this value.
     Value(Value),
-    /// An entry of a list by its place.
+    /// An entry of a list by its index.
     Index(usize),
 }
 
-/// The way from the root of an object to a field.
+/// The path from the root of an object to a field.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Path(Vec<Step>);
+pub struct Path(Vec<PathElement>);
 
 impl Path {
     /// A path of plain members, as `spec.kernelArguments`.
     pub fn dotted(text: &str) -> Self {
-        Path(text.split('.').map(|name| Step::Field(name.to_owned())).collect())
+        Path(text.split('.').map(|name| PathElement::Field(name.to_owned())).collect())
     }
 
-    /// A path of plain members, whatever their names hold.
+    /// A path of plain members, whose names may contain any characters.
     pub fn member(names: &[&str]) -> Self {
-        Path(names.iter().map(|&name| Step::Field(name.to_owned())).collect())
+        Path(names.iter().map(|&name| PathElement::Field(name.to_owned())).collect())
     }
 
-    fn child(&self, step: Step) -> Self {
-        Path(self.0.iter().cloned().chain([step]).collect())
+    fn child(&self, element: PathElement) -> Self {
+        Path(self.0.iter().cloned().chain([element]).collect())
     }
 
     /// Whether the field lies at or below another one.
@@ -47,21 +47,21 @@ impl Path {
     }
 
     pub fn find<'a>(&self, object: &'a Value) -> Option<&'a Value> {
-        self.0.iter().try_fold(object, |value, step| match step {
-            Step::Field(name) => value.get(name),
-            Step::Key(key) => {
+        self.0.iter().try_fold(object, |value, element| match element {
+            PathElement::Field(name) => value.get(name),
+            PathElement::Key(key) => {
                 let entry = |entry: &&Value| key.iter().all(|(name, value)| entry.get(name) == Some(value));
                 value.as_array()?.iter().find(entry)
             }
-            Step::Value(wanted) => value.as_array()?.iter().find(|entry| *entry == wanted),
-            Step::Index(index) => value.get(index),
+            PathElement::Value(wanted) => value.as_array()?.iter().find(|entry| *entry == wanted),
+            PathElement::Index(index) => value.get(index),
         })
     }
 
-    /// Takes the field out of an object; maps that become empty stay.
+    /// Removes the field from an object; maps that become empty stay.
     pub fn remove(&self, object: &mut Value) {
-        let Some((Step::Field(name), parents)) = self.0.split_last() else { return };
-        let pointer: String = parents.iter().map(|step| format!("/{}", pointer_part(step))).collect();
+        let Some((PathElement::Field(name), parents)) = self.0.split_last() else { return };
+        let pointer: String = parents.iter().map(|element| format!("/{}", pointer_part(element))).collect();
         if let Some(parent) = object.pointer_mut(&pointer).and_then(Value::as_object_mut) {
             parent.remove(name);
         }
@@ -69,31 +69,31 @@ impl Path {
 
     /// The field as a JSON pointer. Only for paths of plain members.
     pub fn pointer(&self) -> String {
-        self.0.iter().map(|step| format!("/{}", pointer_part(step))).collect()
+        self.0.iter().map(|element| format!("/{}", pointer_part(element))).collect()
     }
 }
 
-fn pointer_part(step: &Step) -> String {
-    match step {
-        Step::Field(name) => name.replace('~', "~0").replace('/', "~1"),
-        Step::Index(index) => index.to_string(),
-        Step::Key(_) | Step::Value(_) => "-".to_owned(),
+fn pointer_part(element: &PathElement) -> String {
+    match element {
+        PathElement::Field(name) => name.replace('~', "~0").replace('/', "~1"),
+        PathElement::Index(index) => index.to_string(),
+        PathElement::Key(_) | PathElement::Value(_) => "-".to_owned(),
     }
 }
 
 /// `spec.template.containers[name="web"].image`
 impl fmt::Display for Path {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (position, step) in self.0.iter().enumerate() {
-            match step {
-                Step::Field(name) if name.contains(['.', '/']) => write!(f, "[{name:?}]")?,
-                Step::Field(name) => write!(f, "{}{name}", if position > 0 { "." } else { "" })?,
-                Step::Key(key) => {
+        for (position, element) in self.0.iter().enumerate() {
+            match element {
+                PathElement::Field(name) if name.contains(['.', '/']) => write!(f, "[{name:?}]")?,
+                PathElement::Field(name) => write!(f, "{}{name}", if position > 0 { "." } else { "" })?,
+                PathElement::Key(key) => {
                     let pairs: Vec<_> = key.iter().map(|(name, value)| format!("{name}={value}")).collect();
                     write!(f, "[{}]", pairs.join(","))?;
                 }
-                Step::Value(value) => write!(f, "[={value}]")?,
-                Step::Index(index) => write!(f, "[{index}]")?,
+                PathElement::Value(value) => write!(f, "[={value}]")?,
+                PathElement::Index(index) => write!(f, "[{index}]")?,
             }
         }
         Ok(())
@@ -105,7 +105,7 @@ pub fn set_by(object: &Value) -> Vec<Path> {
     fn walk(value: &Value, path: &Path, found: &mut Vec<Path>) {
         match value.as_object().filter(|map| !map.is_empty()) {
             Some(map) => {
-                map.iter().for_each(|(name, below)| walk(below, &path.child(Step::Field(name.clone())), found))
+                map.iter().for_each(|(name, below)| walk(below, &path.child(PathElement::Field(name.clone())), found))
             }
             None => found.push(path.clone()),
         }
@@ -156,23 +156,23 @@ fn leaves(tree: &Value) -> Vec<Path> {
 
 fn collect(tree: &Value, path: &Path, found: &mut Vec<Path>) {
     let children: Vec<_> =
-        tree.as_object().into_iter().flatten().filter_map(|(key, below)| Some((step(key)?, below))).collect();
+        tree.as_object().into_iter().flatten().filter_map(|(key, below)| Some((element(key)?, below))).collect();
     if children.is_empty() && !path.0.is_empty() {
         found.push(path.clone());
     }
-    for (step, below) in children {
-        collect(below, &path.child(step), found);
+    for (element, below) in children {
+        collect(below, &path.child(element), found);
     }
 }
 
-/// Reads one key of a `fieldsV1` tree; `.` stands for the entry itself and leads nowhere.
-fn step(key: &str) -> Option<Step> {
+/// Parses one key of a `fieldsV1` tree; `.` stands for the entry itself and is no element.
+fn element(key: &str) -> Option<PathElement> {
     let (kind, rest) = key.split_once(':')?;
     match kind {
-        "f" => Some(Step::Field(rest.to_owned())),
-        "k" => serde_json::from_str(rest).ok().map(Step::Key),
-        "v" => serde_json::from_str(rest).ok().map(Step::Value),
-        "i" => rest.parse().ok().map(Step::Index),
+        "f" => Some(PathElement::Field(rest.to_owned())),
+        "k" => serde_json::from_str(rest).ok().map(PathElement::Key),
+        "v" => serde_json::from_str(rest).ok().map(PathElement::Value),
+        "i" => rest.parse().ok().map(PathElement::Index),
         _ => None,
     }
 }

@@ -1,7 +1,6 @@
-//! Fingerprints: whether what we manage is as it was, and whether a plan is the one that was reviewed.
+//! Fingerprints tell whether managed fields have changed, and whether a plan is the one that was reviewed.
 //!
-//! A fingerprint covers the values of exactly the leaves we manage, and whether the object exists. A field that somebody
-//! adds beside ours changes nothing.
+//! A fingerprint covers the values of the managed leaves, and whether the object exists. Other fields do not change it.
 
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,4 @@
-//! HyperConverged: where it is, and where its settings are in the version that the cluster serves.
+//! HyperConverged: its location, and the paths of its settings in the served version.
 
 use api::virt_platform_config::Input;
 use serde_json::Value;
@@ -10,19 +10,19 @@ const NAME: &str = "kubevirt-hyperconverged";
 /// OpenShift Virtualization's namespace, then the one that the upstream project uses.
 const NAMESPACES: [&str; 2] = ["openshift-cnv", "kubevirt-hyperconverged"];
 
-/// Where it may be.
-pub fn places() -> [ObjectRef; 2] {
+/// Where the object may be.
+pub fn locations() -> [ObjectRef; 2] {
     NAMESPACES.map(|namespace| ObjectRef::namespaced(&kind::HYPER_CONVERGED, namespace, NAME))
 }
 
-/// The object to look for next: the second place only when there is nothing in the first.
+/// The object to query next: the second location only if the first has none.
 pub fn wants(facts: &Facts) -> Query {
     Query::Object(reference(facts))
 }
 
-/// The object that is there, else the one that was expected first.
+/// The object that exists, or else the one of the first location.
 pub fn reference(facts: &Facts) -> ObjectRef {
-    let [first, second] = places();
+    let [first, second] = locations();
     let look_further = facts.is_absent(&first) && !facts.is_missing(&kind::HYPER_CONVERGED);
     if look_further && !facts.is_absent(&second) { second } else { first }
 }
@@ -35,7 +35,7 @@ pub fn path(version: &str, setting: &str) -> String {
     }
 }
 
-/// A setting of HyperConverged that a plan depends on. No value when it is not set, or when there is no HyperConverged.
+/// A setting of HyperConverged that a plan depends on. No value if it is not set, or if there is no HyperConverged.
 pub fn input(facts: &Facts, setting: &str) -> (Option<Value>, Input) {
     let version = facts.version(&kind::HYPER_CONVERGED).unwrap_or("v1beta1");
     let path = path(version, setting);

@@ -1,4 +1,4 @@
-//! How much a change disturbs, told from what would change and not from the name of the profile.
+//! The impact of a change, derived from what would change and not from the name of the profile.
 
 use api::virt_platform_config::{ImpactDetail, PoolImpact, Severity};
 use serde_json::Value;
@@ -14,7 +14,7 @@ use crate::{
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Impact {
     pub severity: Severity,
-    /// Which nodes are concerned. Only for changes that reach nodes.
+    /// The affected nodes. Only for changes that reach nodes.
     pub detail: Option<ImpactDetail>,
 }
 
@@ -28,7 +28,7 @@ pub fn impact(weight: Weight, before: Option<&Value>, after: Option<&Value>, cha
         return Impact::NONE;
     }
     match weight {
-        Weight::Trifle => Impact::NONE,
+        Weight::Negligible => Impact::NONE,
         Weight::Platform => Impact { severity: Severity::Medium, detail: None },
         Weight::Component if before.is_none() => Impact { severity: Severity::Medium, detail: None },
         Weight::Component => Impact::NONE,
@@ -36,10 +36,10 @@ pub fn impact(weight: Weight, before: Option<&Value>, after: Option<&Value>, cha
     }
 }
 
-/// What to assume of a change whose outcome could not be previewed: the worst.
+/// The impact of a change that could not be previewed: the worst case.
 pub fn unknown(weight: Weight) -> Impact {
     let severity = match weight {
-        Weight::Trifle => Severity::Low,
+        Weight::Negligible => Severity::Low,
         Weight::Component | Weight::Platform => Severity::Medium,
         Weight::Nodes => Severity::High,
     };
@@ -72,7 +72,7 @@ fn of_nodes(before: Option<&Value>, after: Option<&Value>, facts: &Facts) -> Imp
         paused: pool.is_paused(),
         rendered: before
             .and_then(|before| before.pointer("/metadata/name")?.as_str())
-            .filter(|name| disruption != Disruption::Unchanged && pool.takes_in(name))
+            .filter(|name| disruption != Disruption::Unchanged && pool.target_includes(name))
             .and_then(|_| pool.target().map(str::to_owned)),
     });
     Impact { severity, detail: Some(ImpactDetail { reboot, pools: pools.collect() }) }

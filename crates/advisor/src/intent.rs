@@ -1,32 +1,32 @@
-//! What a profile means to do to one object, before anybody asked the API server what would come of it.
+//! What a profile intends to do to one object, before the API server has previewed it.
 
 use api::virt_platform_config::{Input, Risk};
 use serde_json::Value;
 
 use crate::{About, ObjectRef, field_manager, fields::Path};
 
-/// The changes of a plan, in order, and remarks for whoever reads it.
+/// The changes of a plan, in order, and remarks for its readers.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Draft {
     pub intents: Vec<Intent>,
     /// For example why something needs no change.
     pub notes: Vec<String>,
-    /// What may go wrong if it is carried out.
+    /// What may go wrong if the plan is applied.
     pub risks: Vec<Risk>,
 }
 
-/// A risk by its name, with what it is seen from.
+/// A risk: its name, and how it was recognized.
 pub fn risk(name: &str, message: impl Into<String>) -> Risk {
     Risk { name: name.to_owned(), message: message.into() }
 }
 
 impl Draft {
-    /// Nothing to do, and why.
+    /// No change, and a note that says why.
     pub fn note(text: String) -> Self {
         Draft { notes: vec![text], ..Draft::default() }
     }
 
-    /// This, then the other.
+    /// Appends another draft.
     pub fn and(mut self, other: Draft) -> Self {
         self.intents.extend(other.intents);
         self.notes.extend(other.notes);
@@ -47,7 +47,7 @@ pub struct Intent {
     pub managed: Vec<&'static str>,
     /// What will happen, for the item in the status.
     pub message: String,
-    /// What it is good for.
+    /// The purpose of the change.
     pub why: &'static str,
     /// Settings of other objects that the change was derived from.
     pub inputs: Vec<Input>,
@@ -55,7 +55,7 @@ pub struct Intent {
 }
 
 impl Intent {
-    /// Under which name it is applied to its target, previewed and written alike.
+    /// The field manager of both the preview and the write.
     pub fn field_manager(&self, about: &About, live: Option<&Value>) -> String {
         field_manager::of_profile(about, live, &self.managed)
     }
@@ -65,19 +65,19 @@ impl Intent {
 pub enum Change {
     /// Server-side apply of an object with just these fields; then the removal of fields that others may have set.
     Apply { fields: Value, remove: Vec<Path> },
-    /// Deletion of an object that is ours.
+    /// Deletion of an object that the operator owns.
     Delete,
 }
 
-/// How the impact of a change is weighed, if there is a change.
+/// How the impact of a change is derived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Weight {
     /// A component's configuration: new is Medium, changed is Low.
     Component,
     /// Behavior of the whole platform: Medium.
     Platform,
-    /// Nodes: by what the machine config daemon will have to do.
+    /// Nodes: derived from what the machine config daemon will do.
     Nodes,
-    /// Nothing that anybody would notice: Low.
-    Trifle,
+    /// Without any noticeable effect: Low.
+    Negligible,
 }

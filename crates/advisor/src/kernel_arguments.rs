@@ -1,7 +1,7 @@
 //! Kernel arguments as the machine config daemon and the kernel read them.
 //!
-//! An entry of `spec.kernelArguments` may hold several arguments: the daemon splits it at blanks outside of double quotes. A
-//! pool concatenates the entries of its configs, with repetitions, and of several values the kernel takes the last.
+//! An entry of `spec.kernelArguments` may contain several arguments: the daemon splits it at blanks outside of double quotes. A pool
+//! concatenates the entries of its configs, with repetitions, and the kernel uses the last of several values.
 
 use serde_json::Value;
 
@@ -25,19 +25,19 @@ pub fn of(config: &Value) -> impl Iterator<Item = &str> {
     entries(config).flat_map(split)
 }
 
-/// The name of an argument: what is before `=`.
+/// The name of an argument: the part before `=`.
 pub fn name(argument: &str) -> &str {
     let argument = argument.trim_matches('"');
     argument.split_once('=').map_or(argument, |(name, _)| name)
 }
 
-/// The value that the kernel takes for a name; empty for an argument without a value.
+/// The value that the kernel uses for a name; empty for an argument without a value.
 pub fn value<'a>(config: &'a Value, of_name: &str) -> Option<&'a str> {
     let last = of(config).filter(|argument| name(argument) == of_name).last()?;
     Some(last.trim_matches('"').split_once('=').map_or("", |(_, value)| value.trim_matches('"')))
 }
 
-/// Whether the kernel takes a value for true.
+/// Whether the kernel parses a value as true.
 pub fn is_true(value: &str) -> bool {
     let mut letters = value.chars().map(|c| c.to_ascii_lowercase());
     match letters.next() {
@@ -47,7 +47,7 @@ pub fn is_true(value: &str) -> bool {
     }
 }
 
-/// The entries without some arguments. An entry that loses none stays as it is written, and one that loses all goes.
+/// The entries without the unwanted arguments. Other entries stay as they are written, and empty ones are dropped.
 pub fn without(config: &Value, unwanted: impl Fn(&str) -> bool) -> Vec<String> {
     let kept = |entry: &str| match split(entry).any(&unwanted) {
         false => entry.to_owned(),

@@ -1,12 +1,12 @@
 //! The kinds of objects that profiles read and write, and references to objects of them.
 //!
-//! Plurals and scopes are written down and not discovered: a GET then tells by its answer whether the kind is served.
+//! Plurals and scopes are constants, without discovery: the answer to a GET tells whether the kind is served.
 
 use std::fmt;
 
 use api::virt_platform_config::TargetRef;
 
-/// A kind, in the versions that we can work with. The first served one is used.
+/// A kind and its supported versions. The first served one is used.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Kind {
     /// Empty for the core group.
@@ -25,8 +25,8 @@ impl Kind {
         }
     }
 
-    /// Whether plans read the status of its objects. Of all others a change of the status is no news.
-    pub fn tells_by_status(&self) -> bool {
+    /// Whether plans depend on the status of its objects. For all other kinds, a change of the status is ignored.
+    pub fn has_relevant_status(&self) -> bool {
         [&KUBE_DESCHEDULER, &DEPLOYMENT].contains(&self)
     }
 }
@@ -55,7 +55,7 @@ pub static MACHINE_CONFIG_POOL: Kind = Kind {
     namespaced: false,
 };
 
-/// Holds the node disruption policy: what the machine config daemon does short of a reboot.
+/// Has the node disruption policy: which changes the machine config daemon makes without a reboot.
 pub static MACHINE_CONFIGURATION: Kind = Kind {
     group: "operator.openshift.io",
     versions: &["v1"],
@@ -95,7 +95,7 @@ pub static CUSTOM_RESOURCE_DEFINITION: Kind = Kind {
     namespaced: false,
 };
 
-/// One object, wherever its kind is served.
+/// A reference to one object, in any version.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectRef {
     pub kind: &'static Kind,

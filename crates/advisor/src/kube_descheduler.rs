@@ -1,8 +1,7 @@
-//! The Kube Descheduler Operator, release by release: how a release is told from its definition, and which fields it refuses
-//! beside one another.
+//! The releases of the Kube Descheduler Operator: how its definition shows the release, and which fields exclude each other.
 //!
-//! Releases are named after the OpenShift release that they belong to. The plan, the lab's stand-in and the documentation
-//! all read the tables here.
+//! Releases are named after their OpenShift release. The plan, the simulated descheduler of the lab and the documentation use these
+//! tables.
 
 use std::fmt;
 
@@ -10,25 +9,25 @@ use serde_json::Value;
 
 use crate::schema;
 
-/// The profile of virtual machines, its former name, and what there was before it.
+/// The profile for virtual machines, its former name, and the profile before it.
 pub const RELIEVE_AND_MIGRATE: &str = "KubeVirtRelieveAndMigrate";
 pub const DEV_RELIEVE_AND_MIGRATE: &str = "DevKubeVirtRelieveAndMigrate";
 pub const LONG_LIFECYCLE: &str = "LongLifecycle";
 
-/// A release of the operator that behaves in a way of its own, the oldest first.
+/// A release of the operator that differs from the one before it, the oldest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Release {
     /// No profile for virtual machines.
     V4_17,
-    /// The profile under its former name; load is measured only where a metric is chosen.
+    /// The profile has its former name; load is measured only if a metric is chosen.
     V4_18,
     /// Load is measured by default, and evictions are limited per node.
     V4_19,
-    /// The profile under its name of today.
+    /// The profile has its current name.
     V4_20,
     /// Rules in the definition, and memory counts as load.
     V4_21,
-    /// Virtual machines that just moved are left alone for a while. The newest.
+    /// Virtual machines that were just migrated are not moved for a while. The newest.
     V5_1,
 }
 
@@ -38,8 +37,8 @@ impl Release {
 
     pub const NEWEST: Release = Release::V5_1;
 
-    /// Reads the release from the schema of `spec`. A release between two of these looks like the older one, and what a
-    /// schema cannot tell is taken for the newest.
+    /// The release, from the schema of `spec`. A release between two of these counts as the older one, and an unknown schema as the
+    /// newest.
     pub fn of(schema: Option<&Value>) -> Release {
         let Some(schema) = schema else { return Release::NEWEST };
         let has = |path: &str| schema::field(schema, path).is_some();
@@ -61,7 +60,7 @@ impl Release {
         }
     }
 
-    /// The best profile for virtual machines that it has.
+    /// The best profile for virtual machines of this release.
     pub fn profile(self) -> &'static str {
         match self {
             Release::V4_17 => LONG_LIFECYCLE,
@@ -70,7 +69,7 @@ impl Release {
         }
     }
 
-    /// Its name in the names of files, as `4.21`.
+    /// Its name, as `4.21`, also in file names.
     pub fn as_str(self) -> &'static str {
         match self {
             Release::V4_17 => "4.17",
@@ -89,7 +88,7 @@ impl fmt::Display for Release {
     }
 }
 
-/// Two customizations that the operator refuses beside one another: it then changes nothing and says so in its log at most.
+/// Two customizations that exclude each other: the operator then changes nothing, and at most logs it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exclusion {
     /// Below `spec.profileCustomizations`.
@@ -121,13 +120,13 @@ pub const EXCLUSIONS: [Exclusion; 3] = [
 ];
 
 impl Exclusion {
-    /// Those that a release knows.
+    /// The exclusions of a release.
     pub fn of(release: Release) -> impl Iterator<Item = &'static Exclusion> {
         EXCLUSIONS.iter().filter(move |exclusion| release >= exclusion.since)
     }
 
-    /// The field that must not be there when `field` is.
-    pub fn rival_of(&self, field: &str) -> Option<&'static str> {
+    /// The field that `field` excludes.
+    pub fn counterpart(&self, field: &str) -> Option<&'static str> {
         let [one, other] = self.fields;
         if field == one {
             Some(other)
@@ -144,7 +143,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::world::{definition, spec_schema};
+    use crate::test_cluster::{definition, spec_schema};
 
     #[test]
     fn every_release_is_told_from_its_definition() {
@@ -181,10 +180,10 @@ mod tests {
         }
     }
 
-    /// Of the record: 4.18, 4.20, 4.21 and the newest refuse two thresholds; 4.19 lies between two that do.
+    /// As recorded: 4.18, 4.20, 4.21 and the newest refuse two thresholds; 4.19 lies between two that do.
     #[test]
     fn a_field_has_a_rival_where_its_release_knows_both() {
-        let rivals = |release, field| Exclusion::of(release).find_map(|exclusion| exclusion.rival_of(field));
+        let rivals = |release, field| Exclusion::of(release).find_map(|exclusion| exclusion.counterpart(field));
         assert_eq!(rivals(Release::V4_17, "devDeviationThresholds"), None);
         for release in &Release::ALL[1..] {
             assert_eq!(

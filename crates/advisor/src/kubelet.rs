@@ -1,57 +1,57 @@
-//! What the kubelets of a pool make of swap, read from the config that the pool was rendered to.
+//! How the kubelets of a pool handle swap, according to the rendered config of the pool.
 //!
-//! A kubelet ends at once when there is swap and `failSwapOn` is not false, and its node does not come back. So swap is planned
-//! only where that is known not to happen.
+//! A kubelet exits if there is swap and `failSwapOn` is not false, and its node is lost. So swap is planned only where the kubelet is
+//! known to accept it.
 
 use serde_json::Value;
 
 use crate::{Facts, ObjectRef, Query, kind, pools::Pool, render::data_url};
 
-const SETTINGS: &str = "/etc/kubernetes/kubelet.conf";
+const MAIN_FILE: &str = "/etc/kubernetes/kubelet.conf";
 const UNIT: &str = "kubelet.service";
 
-/// Where the kubelet of OpenShift 4.21 looks for more settings, if its unit says so.
+/// The folder of further settings of the kubelet of OpenShift 4.21, if its unit names it.
 pub const DROP_INS: &str = "/etc/openshift/kubelet.conf.d";
 
 /// The first release whose kubelets allow swap and read the folder above.
 const SINCE: (u64, u64) = (4, 21);
 
-/// What becomes of a node that gets swap.
+/// What happens to a node with swap.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SwapSupport {
     Accepted,
-    /// Why the node would be lost, or the swap be of no use.
+    /// Why the node would be lost, or the swap be useless.
     Refused(String),
-    /// Why nobody can tell.
+    /// Why it is not known.
     Unknown(String),
 }
 
-/// The version of the cluster. Asked for only where a pool's config does not tell.
+/// The version of the cluster. Only queried if the config of a pool is not sufficient.
 pub fn cluster_version() -> ObjectRef {
     ObjectRef::cluster(&kind::CLUSTER_VERSION, "version")
 }
 
-/// What is needed to judge these pools, given what is known so far.
+/// The facts that are needed for these pools, given the facts so far.
 pub fn wants(pools: &[Pool<'_>], facts: &Facts) -> Vec<Query> {
     let configs = pools.iter().filter_map(Pool::newest_config);
     let mut queries: Vec<Query> = configs.map(Query::Object).collect();
     let is_known = facts.unanswered(queries.clone()).is_empty();
     if is_known && pools.iter().any(|pool| settings(*pool, facts).is_none()) {
-        queries.push(Query::Evidence(cluster_version()));
+        queries.push(Query::Optional(cluster_version()));
     }
     queries
 }
 
-/// How the kubelets of a pool take swap.
+/// How the kubelets of a pool handle swap.
 pub fn swap_support(pool: Pool<'_>, facts: &Facts) -> SwapSupport {
     match settings(pool, facts) {
-        Some(settings) => settings.judge(),
+        Some(settings) => settings.swap_support(),
         None => by_version(facts),
     }
 }
 
 fn by_version(facts: &Facts) -> SwapSupport {
-    let Some(version) = facts.evidence(&cluster_version()).and_then(installed) else {
+    let Some(version) = facts.optional(&cluster_version()).and_then(installed) else {
         let nor = match facts.is_denied(&cluster_version()) {
             true => format!("{} may not be read", cluster_version()),
             false => format!("there is no {} that tells", cluster_version()),
@@ -70,23 +70,23 @@ fn by_version(facts: &Facts) -> SwapSupport {
     }
 }
 
-/// The newest version that the cluster was updated to completely.
+/// The newest version with a completed update.
 fn installed(version: &Value) -> Option<&str> {
     let history = version.pointer("/status/history")?.as_array()?;
     history.iter().find(|entry| entry["state"] == "Completed")?["version"].as_str()
 }
 
-/// The settings of a kubelet that matter here.
+/// The settings of a kubelet that concern swap.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Settings {
+struct KubeletSettings {
     fails_on_swap: bool,
     /// Whether pods may use swap at all.
     limited_swap: bool,
     reads_drop_ins: bool,
 }
 
-impl Settings {
-    fn judge(&self) -> SwapSupport {
+impl KubeletSettings {
+    fn swap_support(&self) -> SwapSupport {
         if self.fails_on_swap {
             return SwapSupport::Refused(
                 "its kubelet has no 'failSwapOn: false' and does not start on a node with swap".to_owned(),
@@ -110,18 +110,18 @@ impl Settings {
     }
 }
 
-/// The kubelet's settings in the newest config of a pool: its file, and the folder of more files if its unit reads that.
-fn settings(pool: Pool<'_>, facts: &Facts) -> Option<Settings> {
+/// The kubelet's settings in the newest config of a pool: its main file, and the files of the folder if the unit names it.
+fn settings(pool: Pool<'_>, facts: &Facts) -> Option<KubeletSettings> {
     let config = facts.object(&pool.newest_config()?)?;
     let files: Vec<(&str, &Value)> = list(config, "/spec/config/storage/files", "path");
     let text = |file: &Value| {
-        // A payload that is compressed is none that we read.
+        // Compressed payloads are not supported.
         let contents = &file["contents"];
         let is_plain = contents["compression"].as_str().unwrap_or_default().is_empty();
         contents["source"].as_str().filter(|_| is_plain).and_then(data_url)
     };
-    let main = files.iter().rfind(|(path, _)| *path == SETTINGS)?;
-    let mut settings = Settings { fails_on_swap: true, ..Settings::default() };
+    let main = files.iter().rfind(|(path, _)| *path == MAIN_FILE)?;
+    let mut settings = KubeletSettings { fails_on_swap: true, ..KubeletSettings::default() };
     settings.take_over(&text(main.1)?)?;
 
     let units = list(config, "/spec/config/systemd/units", "name");
@@ -149,7 +149,7 @@ fn is_drop_in(path: &str) -> bool {
     name.is_some_and(|name| name.ends_with(".conf") && !name.contains('/'))
 }
 
-/// Whether a unit starts the kubelet with the folder of more settings.
+/// Whether a unit starts the kubelet with the folder of further settings.
 fn reads_drop_ins(unit: &str) -> bool {
     let values = unit.split("--config-dir").skip(1);
     values.filter_map(|rest| rest.strip_prefix(['=', ' '])).any(|rest| {
@@ -167,13 +167,13 @@ mod tests {
 
     const LABELS: &str = "machineconfiguration.openshift.io/role";
 
-    /// What the templates of a release render to, as far as it matters. Units of releases before 4.21 have no `--config-dir`.
+    /// The relevant parts of a rendered config. Units of releases before 4.21 have no `--config-dir`.
     fn rendered(conf: &str, unit: &str) -> Value {
         let encoded: String = conf.bytes().map(|byte| format!("%{byte:02X}")).collect();
         json!({"metadata": {"name": "rendered-worker"}, "spec": {"config": {
             "storage": {"files": [
                 {"path": "/etc/other", "contents": {"source": "data:,x"}},
-                {"path": SETTINGS, "contents": {"source": format!("data:,{encoded}")}},
+                {"path": MAIN_FILE, "contents": {"source": format!("data:,{encoded}")}},
             ]},
             "systemd": {"units": [{"name": UNIT, "contents": unit}]},
         }}})
@@ -199,7 +199,7 @@ mod tests {
         let facts = Facts::of([
             list,
             (Query::Object(config), answer(rendered)),
-            (Query::Evidence(cluster_version()), answer(version)),
+            (Query::Optional(cluster_version()), answer(version)),
         ]);
         let reached = pools::reached(&facts, &json!({LABELS: "worker"}));
         swap_support(reached[0], &facts)

@@ -1,5 +1,5 @@
-//! The domain of the advisor: from a profile, its options and facts about a cluster to a plan that a person can read and
-//! trust. Values in, values out; nothing here talks to anybody.
+//! The domain of the advisor: it makes a plan from a profile, its options and facts about a cluster, and decides when to apply it.
+//! Nothing here performs I/O.
 
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/dev/writing-a-profile.md")]
@@ -34,12 +34,12 @@ pub mod rollout;
 pub mod schema;
 pub mod session;
 #[cfg(any(test, feature = "test-util"))]
-pub mod world;
+pub mod test_cluster;
 pub mod writing;
 
 pub use access::Access;
 pub use facts::{Answer, Facts, Query};
 pub use intent::{Change, Draft, Intent, risk};
 pub use kind::{Kind, ObjectRef};
-pub use plan::{Outcome, Plan, PlannedItem, Preview, Refusal, Verb};
+pub use plan::{Plan, PlannedItem, Preview, PreviewOutcome, Refusal, Verb};
 pub use profile::{About, Effect, InvalidOptions, Planner, Profile, Requirement};

@@ -1,7 +1,7 @@
 //! What the machine config daemon does to a node when a MachineConfig changes.
 //!
-//! Some fields always mean a reboot. Files and units mean one too, unless the cluster's node disruption policy names
-//! something milder for every one of them that changed.
+//! Changes of some fields always cause a reboot. So do changes of files and units, unless the node disruption policy of the cluster
+//! names a milder action for each of them.
 
 use std::collections::BTreeSet;
 
@@ -9,11 +9,11 @@ use serde_json::{Map, Value};
 
 use crate::{Facts, ObjectRef, kind};
 
-/// A change of any of these reboots, whatever the policy says.
+/// A change of any of these causes a reboot, whatever the policy says.
 const ALWAYS_REBOOT: [&str; 6] =
     ["kernelArguments", "extensions", "fips", "kernelType", "osImageURL", "baseOSExtensionsContainerImage"];
 
-/// What a change does to the nodes it reaches, from mild to harsh.
+/// What a change does to the nodes it reaches, from mild to severe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Disruption {
     /// Nothing changes.
@@ -42,14 +42,14 @@ pub fn disruption(before: Option<&Value>, after: Option<&Value>, facts: &Facts) 
     if same(before, after) {
         return Disruption::Unchanged;
     }
-    // The daemon refuses such a change. Whoever gets it through all the same has to reckon with the worst.
+    // The daemon refuses such a change. Assume the worst case.
     if !same(&others(before), &others(after)) {
         return Disruption::Rebooted;
     }
     let files = changed(before.pointer("/storage/files"), after.pointer("/storage/files"), "path");
     let units = changed(before.pointer("/systemd/units"), after.pointer("/systemd/units"), "name");
     let policies = facts.object(&policy()).and_then(|object| {
-        // A policy that its controller has not seen yet is not in force.
+        // A policy that its controller has not observed yet does not count.
         let seen = object.pointer("/status/observedGeneration");
         let fresh = seen.is_some() && seen == object.pointer("/metadata/generation");
         object.pointer("/status/nodeDisruptionPolicyStatus/clusterPolicies").filter(|_| fresh)
@@ -58,14 +58,14 @@ pub fn disruption(before: Option<&Value>, after: Option<&Value>, facts: &Facts) 
     let of_units = units.iter().map(|name| unit_disruption(policies, name));
     let keys_differ = !same(&before["passwd"], &after["passwd"]);
     let of_keys = keys_differ.then(|| actions(policies.and_then(|policies| policies.get("sshkey"))));
-    // What no list names by its key cannot be looked up either.
+    // A change without a key cannot be looked up in the policy.
     let is_named = !files.is_empty() || !units.is_empty() || keys_differ;
     let disruption = of_files.chain(of_units).chain(of_keys).max().unwrap_or(Disruption::Written);
     if is_named { disruption } else { Disruption::Rebooted }
 }
 
-/// What an Ignition config holds besides files, units and the keys of users: directories, disks and so on, which no policy
-/// covers. Its version is not part of it, because rendering brings all configs to the same one.
+/// The other parts of an Ignition config: directories, disks and so on, which no policy covers. The version does not count, because
+/// rendering converts all configs to the same version.
 fn others(config: &Value) -> Value {
     let mut config = config.clone();
     for (part, list) in [("ignition", "version"), ("storage", "files"), ("systemd", "units")] {
@@ -104,7 +104,7 @@ fn changed(before: Option<&Value>, after: Option<&Value>, key: &str) -> BTreeSet
     keys.into_iter().filter(|key| before.get(*key) != after.get(*key)).cloned().collect()
 }
 
-/// The policy with the longest path, as it is written, that is the file or a folder above it. Of equals the first.
+/// The action of the policy with the longest path that is the file or a folder above it, the first of equally long ones.
 fn file_disruption(policies: Option<&Value>, path: &str) -> Disruption {
     let entries = policies.and_then(|policies| policies["files"].as_array()).into_iter().flatten();
     let mut closest: Option<(usize, &Value)> = None;
@@ -118,7 +118,7 @@ fn file_disruption(policies: Option<&Value>, path: &str) -> Disruption {
     actions(closest.map(|(_, entry)| entry))
 }
 
-/// Whether a file lies below a folder, whatever slashes the folder is written with. Nothing counts as below the root.
+/// Whether a file lies below a folder, ignoring repeated slashes. Nothing counts as below the root.
 fn is_below(path: &str, folder: &str) -> bool {
     let parts = |path: &str| {
         path.split('/').filter(|part| !part.is_empty() && *part != ".").map(str::to_owned).collect::<Vec<_>>()
@@ -132,8 +132,7 @@ fn unit_disruption(policies: Option<&Value>, name: &str) -> Disruption {
     actions(entries.find(|entry| entry["name"] == name))
 }
 
-/// Without a policy a node reboots. With one, nothing happens but what the policy lists; a word that is not known here is
-/// taken for the worst.
+/// Without a policy a node reboots. With a policy, only its actions happen; an unknown action counts as a reboot.
 fn actions(policy: Option<&Value>) -> Disruption {
     let Some(policy) = policy else { return Disruption::Rebooted };
     let disruption = |action: &Value| match action["type"].as_str() {

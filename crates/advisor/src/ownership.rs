@@ -1,4 +1,4 @@
-//! Whose an object is, read from what Kubernetes itself records and not from a mark of ours.
+//! Who owns an object, according to `managedFields` and not to a label of the operator.
 
 use api::virt_platform_config::TakeOver;
 use serde_json::Value;
@@ -7,22 +7,22 @@ use crate::fields::{self, Manager, Path};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ownership {
-    /// We made it, and nobody else set anything of substance: it may be deleted.
+    /// Created by this manager, and nobody else has set a significant field: it may be deleted.
     Ours,
-    /// We set fields of it, and so did these managers: only our fields may be taken back.
+    /// This manager has set fields, and so have these: only the own fields may be given up.
     Shared { with: Vec<String> },
-    /// We set nothing of it: it is left alone.
+    /// This manager has set nothing: it stays as it is.
     Foreign { of: Vec<String> },
 }
 
-/// An object is ours when no other manager owns anything but labels, annotations and status. We are one field manager: what
-/// another profile has set is somebody else's.
+/// An object belongs to field manager `us` if no other manager owns anything but labels, annotations and status. Other profiles
+/// are other managers.
 pub fn ownership(object: &Value, us: &str) -> Ownership {
     let managers = fields::managers(object);
     let ours = managers.iter().any(|manager| manager.name == us && manager.operation == "Apply");
     let mut others: Vec<String> = Vec::new();
-    for manager in managers.iter().filter(|manager| manager.name != us && manager.leaves.iter().any(is_substance)) {
-        // A manager has one entry for each way in which it wrote.
+    for manager in managers.iter().filter(|manager| manager.name != us && manager.leaves.iter().any(is_significant)) {
+        // A manager has one entry per operation and subresource.
         if !others.contains(&manager.name) {
             others.push(manager.name.clone());
         }
@@ -34,12 +34,12 @@ pub fn ownership(object: &Value, us: &str) -> Ownership {
     }
 }
 
-/// Owners as people read them.
+/// The names of owners, for people.
 pub fn names(owners: &[String]) -> String {
     if owners.is_empty() { "somebody else".to_owned() } else { owners.join(", ") }
 }
 
-/// Whether we set something within `field` that nobody else has set too, so that giving it up removes it.
+/// Whether `us` has set something within `field` that nobody else has set, so that giving it up removes it.
 pub fn owns_alone(object: &Value, us: &str, field: &str) -> bool {
     let others: Vec<Manager> = fields::managers(object).into_iter().filter(|manager| manager.name != us).collect();
     let shared = |leaf: &Path| others.iter().any(|manager| manager.leaves.contains(leaf));
@@ -47,8 +47,8 @@ pub fn owns_alone(object: &Value, us: &str, field: &str) -> bool {
     fields::applied_by(object, us).iter().any(|leaf| leaf.is_within(&field) && !shared(leaf))
 }
 
-/// Adds to whose fields change hands those that lose a field because it is taken out.
-pub fn with_losers(mut taken: Vec<TakeOver>, object: &Value, us: &str, removed: &[Path]) -> Vec<TakeOver> {
+/// Adds the owners of removed fields to those whose fields are taken over.
+pub fn with_removed_fields(mut taken: Vec<TakeOver>, object: &Value, us: &str, removed: &[Path]) -> Vec<TakeOver> {
     for manager in fields::managers(object).into_iter().filter(|manager| manager.name != us) {
         let lost = removed.iter().filter(|path| manager.leaves.iter().any(|leaf| leaf.overlaps(path)));
         let lost: Vec<String> = lost.map(Path::to_string).collect();
@@ -68,8 +68,8 @@ pub fn with_losers(mut taken: Vec<TakeOver>, object: &Value, us: &str, removed: 
     taken
 }
 
-/// Whether a field is more than a label, an annotation or status.
-pub(crate) fn is_substance(leaf: &Path) -> bool {
+/// Whether a field is neither label, annotation nor status.
+pub(crate) fn is_significant(leaf: &Path) -> bool {
     let trifles = ["metadata.labels", "metadata.annotations", "status"].map(Path::dotted);
     !trifles.iter().any(|trifle| leaf.is_within(trifle))
 }

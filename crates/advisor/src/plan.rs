@@ -1,4 +1,4 @@
-//! The plan: what the API server would make of each intent, what that disturbs, and the digest that an approval names.
+//! The plan: the preview of each intent, its impact, and the digest that an approval names.
 
 #[cfg(test)]
 mod tests;
@@ -11,31 +11,31 @@ use crate::{
     fields::{self, Path},
     fingerprint::sha256,
     impact,
-    ownership::with_losers,
-    profile_conflict::{conflict, handovers, spoken},
+    ownership::with_removed_fields,
+    profile_conflict::{conflict, display_name, handovers},
 };
 
-/// What a dry run of one intent showed.
+/// The result of a dry run of one intent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Preview {
     /// The target as it is.
     pub live: Option<Value>,
-    pub outcome: Outcome,
-    /// Whose fields would change hands.
+    pub outcome: PreviewOutcome,
+    /// Whose fields would be taken over.
     pub takes_over: Vec<TakeOver>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub enum Outcome {
+pub enum PreviewOutcome {
     /// The target as it would be.
     Object(Value),
-    /// The target would be gone.
+    /// The target would not exist any more.
     Gone,
-    /// The API server would not have it.
+    /// The API server would refuse the change.
     Refused(Refusal),
 }
 
-/// Why a change cannot be previewed, and therefore not be made as things stand.
+/// Why a change cannot be previewed, and therefore not be applied now.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     #[error(
@@ -58,7 +58,7 @@ pub enum Refusal {
         "{target} is left as it is: profile '{profile}' and {other} want different values for {fields}. Change the options \
          of one of them; or set one to Ignore and take its fields back, those of {other} with: kubectl apply --server-side \
          --field-manager={manager} and an object that leaves them out",
-        other = spoken(.manager), fields = .fields.join(", ")
+        other = display_name(.manager), fields = .fields.join(", ")
     )]
     ProfileConflict { target: String, profile: &'static str, manager: String, fields: Vec<String> },
 }
@@ -77,7 +77,7 @@ impl Refusal {
     }
 }
 
-/// What would be done to a target, in Flux's words.
+/// What would be done to a target, in the terms of Flux.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verb {
     Created,
@@ -108,20 +108,20 @@ pub struct Plan {
     pub risks: Vec<Risk>,
     /// The strongest impact of any item.
     pub severity: Severity,
-    /// Changes when anything changes that a reviewer has read.
+    /// Covers everything that a reviewer has read.
     pub digest: String,
-    /// Over the live values of everything managed.
+    /// Covers the live values of all managed fields.
     pub snapshot: String,
-    /// What it was drawn up from.
+    /// The facts that the plan was made from.
     pub facts: Facts,
 }
 
-/// One item, with what the status does not keep.
+/// One item of a plan, with data that the status does not have.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlannedItem {
-    /// The profile whose item it is.
+    /// The profile of the item.
     pub about: &'static About,
-    /// As it goes into the status.
+    /// The item as it is stored in the status.
     pub item: Item,
     pub target: ObjectRef,
     /// The version of the target's kind that is used.
@@ -130,13 +130,13 @@ pub struct PlannedItem {
     pub why: &'static str,
     /// The diff for people.
     pub readable_diff: String,
-    /// Over the live values of the managed leaves.
+    /// Covers the live values of the managed leaves.
     pub fingerprint: String,
     pub refusal: Option<Refusal>,
 }
 
 impl Plan {
-    /// Puts together what a profile intends and what the API server said to it.
+    /// Combines the draft of a profile with the previews of the API server.
     pub fn assemble(about: &'static About, draft: Draft, previews: Vec<Preview>, facts: Facts) -> Plan {
         let mut inputs: Vec<Input> = Vec::new();
         let mut items = Vec::new();
@@ -167,7 +167,7 @@ impl Plan {
     }
 }
 
-/// Whether an item leaves an object as it is, in everything that is the item's to set, take out or give up.
+/// Whether an item leaves an object as it is, in all fields that the item sets, removes or gives up.
 fn changes_nothing(item: &Item, live: Option<&Value>, after: &Value) -> bool {
     let Some(live) = live else { return false };
     let mut ours =
@@ -192,7 +192,7 @@ impl PlannedItem {
             target_ref: intent.target.target(intent.version),
             operation,
             desired_state,
-            takes_over: live.map_or(takes_over.clone(), |live| with_losers(takes_over, live, &manager, &lost)),
+            takes_over: live.map_or(takes_over.clone(), |live| with_removed_fields(takes_over, live, &manager, &lost)),
             field_manager: Some(manager),
             managed_fields: intent.managed.iter().map(|&path| path.to_owned()).collect(),
             removes: remove.iter().map(Path::to_string).collect(),
@@ -200,12 +200,12 @@ impl PlannedItem {
         };
         let conflict = conflict(about, &intent.target, &item, live, &item.takes_over);
         let (after, refusal) = match outcome {
-            Outcome::Object(_) | Outcome::Gone if conflict.is_some() => (live.cloned(), conflict),
-            // What others have just put there, like a new default, is not to be written by us.
-            Outcome::Object(object) if changes_nothing(&item, live, &object) => (live.cloned(), None),
-            Outcome::Object(object) => (Some(object), None),
-            Outcome::Gone => (None, None),
-            Outcome::Refused(refusal) => (live.cloned(), Some(refusal)),
+            PreviewOutcome::Object(_) | PreviewOutcome::Gone if conflict.is_some() => (live.cloned(), conflict),
+            // Fields that others have just added, like a new default, are no change by the operator.
+            PreviewOutcome::Object(object) if changes_nothing(&item, live, &object) => (live.cloned(), None),
+            PreviewOutcome::Object(object) => (Some(object), None),
+            PreviewOutcome::Gone => (None, None),
+            PreviewOutcome::Refused(refusal) => (live.cloned(), Some(refusal)),
         };
         let after = after.as_ref();
         let changes = diff::differ(live, after);
@@ -247,12 +247,12 @@ impl PlannedItem {
         }
     }
 
-    /// Why the item may not be applied to the target as it is now, if another profile holds what it would change.
+    /// Why the item may not be applied to the target, if another profile owns a field that it would change.
     pub fn conflict(&self, live: Option<&Value>) -> Option<Refusal> {
         conflict(self.about, &self.target, &self.item, live, &[])
     }
 
-    /// What a reviewer has read and approves. Node counts are not part of it: a pool that grows voids no approval.
+    /// What a reviewer reads and approves. Without node counts: a pool that grows does not void an approval.
     fn reviewed(&self) -> Value {
         let Item {
             name,

@@ -1,4 +1,4 @@
-//! MachineConfigPools: which machine configs reach which nodes.
+//! MachineConfigPools: which MachineConfigs reach which nodes.
 
 use api::virt_platform_config::Risk;
 use serde_json::Value;
@@ -18,7 +18,7 @@ impl<'a> Pool<'a> {
         self.0.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// How many nodes it has, by its own count.
+    /// The number of nodes, according to its status.
     pub fn nodes(&self) -> Option<i32> {
         let count = self.0.pointer("/status/machineCount").and_then(Value::as_i64);
         count.and_then(|count| i32::try_from(count).ok()).filter(|count| *count >= 0)
@@ -38,35 +38,35 @@ impl<'a> Pool<'a> {
         self.0.pointer("/spec/configuration/name").and_then(Value::as_str).filter(|name| !name.is_empty())
     }
 
-    /// The config that its nodes are to run, or else run, if it is one that was rendered.
+    /// The rendered config that its nodes are to run, or else run.
     pub fn newest_config(&self) -> Option<ObjectRef> {
         self.target().or(self.rendered()).and_then(rendered_config)
     }
 
-    /// The machine configs that went into what its nodes run.
+    /// The MachineConfigs in the rendered config that its nodes run.
     pub fn sources(&self) -> impl Iterator<Item = &'a str> + use<'a> {
         let sources = self.0.pointer("/status/configuration/source").and_then(Value::as_array);
         sources.into_iter().flatten().filter_map(|source| source["name"].as_str())
     }
 
-    /// Whether a machine config goes into what its nodes are to run.
-    pub fn takes_in(&self, config: &str) -> bool {
+    /// Whether the rendered config that its nodes are to run includes a MachineConfig.
+    pub fn target_includes(&self, config: &str) -> bool {
         let sources = self.0.pointer("/spec/configuration/source").and_then(Value::as_array);
         sources.into_iter().flatten().any(|source| source["name"] == config)
     }
 
-    /// Whether a machine config went into what its nodes run.
+    /// Whether the rendered config that its nodes run includes a MachineConfig.
     pub fn is_rendered_from(&self, config: &str) -> bool {
         self.sources().any(|source| source == config)
     }
 
-    /// Whether it takes a machine config with these labels. An empty selector takes none.
+    /// Whether it selects a MachineConfig with these labels. An empty selector selects none.
     fn selects(&self, labels: &Value) -> bool {
         self.0.pointer("/spec/machineConfigSelector").is_some_and(|selector| matches(selector, labels))
     }
 }
 
-/// The pools that a machine config with these labels reaches, which may be more than the one its role names.
+/// The pools that select a MachineConfig with these labels. There may be more than the pool of its role.
 pub fn reached<'a>(facts: &'a Facts, labels: &Value) -> Vec<Pool<'a>> {
     facts.list(&kind::MACHINE_CONFIG_POOL).iter().map(Pool).filter(|pool| pool.selects(labels)).collect()
 }
@@ -76,18 +76,18 @@ pub fn named<'a>(facts: &'a Facts, names: &[&str]) -> Vec<Pool<'a>> {
     facts.list(&kind::MACHINE_CONFIG_POOL).iter().map(Pool).filter(|pool| names.contains(&pool.name())).collect()
 }
 
-/// The rendered configs of pools, wanted to know what their nodes run.
+/// The rendered configs that the nodes of pools run.
 pub fn rendered_configs<'a>(pools: &'a [Pool<'a>]) -> impl Iterator<Item = ObjectRef> + 'a {
     pools.iter().filter_map(Pool::rendered).filter_map(rendered_config)
 }
 
-/// A rendered config by its name. A pool that names anything else names something that we have no business with.
+/// A rendered config by its name. Other names are ignored.
 fn rendered_config(name: &str) -> Option<ObjectRef> {
     let config = ObjectRef::cluster(&kind::MACHINE_CONFIG, name);
     (is_rendered(&config) && config.name.len() <= api::bounds::NAME).then_some(config)
 }
 
-/// What there is to say of a machine config that reaches no machine.
+/// The risk that a MachineConfig reaches no machine.
 pub fn no_machine_reached(config: &str, facts: &Facts, reached: &[Pool<'_>]) -> Option<Risk> {
     let is_known = matches!(facts.answer(&all()), Some(Answer::List { .. }));
     let is_empty = reached.iter().all(|pool| pool.nodes() == Some(0));
@@ -102,7 +102,7 @@ pub fn no_machine_reached(config: &str, facts: &Facts, reached: &[Pool<'_>]) -> 
     })
 }
 
-/// Whether a machine config was rendered for a pool. Such a config is never changed.
+/// Whether a MachineConfig was rendered for a pool. Such a config never changes.
 pub fn is_rendered(reference: &ObjectRef) -> bool {
     reference.kind == &kind::MACHINE_CONFIG && reference.name.starts_with("rendered-")
 }

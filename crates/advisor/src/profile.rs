@@ -1,4 +1,4 @@
-//! The contract of a profile: what it is, what it requires, what it wants to know, and the plan it draws from that.
+//! The interface of a profile: its description, its requirements, the facts that it wants, and its plan.
 //!
 //! A [`Profile`] resolves the options of a user into a [`Planner`] once; from then on options are valid and complete.
 
@@ -8,7 +8,7 @@ use api::virt_platform_config::{Input, Item, Options, Severity};
 
 use crate::{Access, Draft, Facts, Kind, ObjectRef, Query, kind::HYPER_CONVERGED};
 
-/// What is the same for all users of a profile.
+/// The description of a profile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct About {
     pub name: &'static str,
@@ -21,7 +21,7 @@ pub struct About {
     pub advertised: bool,
     /// The member of `spec.options` that belongs to the profile.
     pub options_member: Option<&'static str>,
-    /// The field manager under which versions applied it in which all profiles shared one. None for a profile that came later.
+    /// The field manager of earlier versions, which all profiles shared. None for a profile that is newer.
     pub former_manager: Option<&'static str>,
     /// Where it is documented, from the root of the repository.
     pub documentation: &'static str,
@@ -30,7 +30,7 @@ pub struct About {
 pub trait Profile: Debug + Sync {
     fn about(&self) -> &'static About;
 
-    /// Everything that its plans may read or change, whatever the options. The operator is granted this and no more.
+    /// Everything that its plans may read or change with any options. The operator is granted exactly this.
     fn access(&self) -> Vec<Access>;
 
     /// Checks the options and fills in the defaults.
@@ -39,14 +39,13 @@ pub trait Profile: Debug + Sync {
 
 /// A profile with its options resolved.
 pub trait Planner: Debug + Send + Sync {
-    /// What must be there for the plan to make sense. Every kind and object named here must also be wanted.
+    /// What must exist for the plan to make sense. Every kind and object named here must also be wanted.
     fn requirements(&self, facts: &Facts) -> Vec<Requirement>;
 
-    /// What the plan depends on, given what is known so far. Asked again with every round of answers, until all that is
-    /// wanted is known.
+    /// What the plan depends on, given the facts so far. Called again after each round of answers, until everything wanted is known.
     fn wants(&self, facts: &Facts) -> Vec<Query>;
 
-    /// How a changed input is told to people.
+    /// The text about a changed input.
     fn input_changed(&self, before: &Input, after: &Input) -> String {
         let leaf = before.path.rsplit('.').next().unwrap_or_default();
         let kind = before.source.split('/').next().unwrap_or_default();
@@ -55,8 +54,8 @@ pub trait Planner: Debug + Send + Sync {
         format!("{kind} {leaf} changed ({} -> {})", value(before), value(after))
     }
 
-    /// Whether an item that was written is in effect, as far as the owner of its target tells. Machine configs are asked
-    /// about when their pools have rolled them out.
+    /// Whether a written item is in effect, according to the operator of its target. For MachineConfigs it is called after their
+    /// rollout.
     fn effect(&self, _item: &Item, _facts: &Facts) -> Effect {
         Effect::Unreported
     }
@@ -65,20 +64,20 @@ pub trait Planner: Debug + Send + Sync {
     fn plan(&self, facts: &Facts) -> Draft;
 }
 
-/// What the owner of a target makes of what was written to it.
+/// What the operator of a target reports about a written item.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
-    /// Nobody reports: written counts as done.
+    /// No operator reports: written counts as done.
     Unreported,
-    /// The owner has taken it.
+    /// The operator has taken it over.
     Confirmed,
-    /// The owner has not taken it yet.
+    /// The operator has not taken it over yet.
     Pending(String),
-    /// The owner does not take it, or something overrules it.
+    /// The operator refuses it, or something overrides it.
     Refused(String),
 }
 
-/// Options that the API server let pass (an older schema, say) and that make no sense.
+/// Options that make no sense but passed the API server, for example with an older schema.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("spec.options.{field} is {value}: {rule}")]
 pub struct InvalidOptions {
@@ -110,13 +109,13 @@ impl InvalidOptions {
 pub enum Requirement {
     /// The kind must be served.
     Kind { kind: &'static Kind, hint: &'static str },
-    /// The object must exist; it is not ours to create.
+    /// The object must exist; the operator does not create it.
     Object { reference: ObjectRef, hint: &'static str },
-    /// Something of what is there is not as it must be; the text says what, and what to do.
+    /// Something exists but is not as it must be; the text says what, and what to do.
     Unmet(String),
 }
 
-/// What is missing, as a message for people. None when nothing is.
+/// What is missing, as a message for people.
 pub fn missing(requirements: &[Requirement], facts: &Facts) -> Option<String> {
     let lines: String = requirements.iter().filter_map(|requirement| missing_line(requirement, facts)).collect();
     (!lines.is_empty()).then(|| format!("Missing required dependencies:\n{lines}"))

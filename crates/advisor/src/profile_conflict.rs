@@ -1,5 +1,5 @@
-//! Two profiles that want different values for one field. The first to apply it has it; the other one is refused, with words
-//! for what to do, so that the two never take turns.
+//! Conflicts between profiles that want different values for one field. The first profile to apply the field keeps it; the other one
+//! is refused with a message, so that they do not overwrite each other in turns.
 
 #[cfg(test)]
 mod tests;
@@ -10,11 +10,11 @@ use serde_json::{Value, json};
 use crate::{
     About, ObjectRef, Refusal, field_manager,
     fields::{self, Manager, Path},
-    ownership::is_substance,
+    ownership::is_significant,
 };
 
-/// Why an item may not be applied to an object: what it would set to another value, take out or delete is held by another
-/// profile. `taken` is whose fields a dry run would have changed hands of.
+/// Why an item may not be applied to an object: another profile owns a field that the item would change, remove or delete. `taken`
+/// lists whose fields the dry run has taken over.
 pub fn conflict(
     about: &About,
     target: &ObjectRef,
@@ -45,30 +45,30 @@ pub fn conflict(
     })
 }
 
-/// The profile behind a field manager, as people read it.
-pub(crate) fn spoken(manager: &str) -> String {
+/// The profile of a field manager, for people.
+pub(crate) fn display_name(manager: &str) -> String {
     match field_manager::profile(manager) {
         Some(profile) => format!("profile '{profile}'"),
         None => "a profile that an earlier version applied".to_owned(),
     }
 }
 
-/// The fields of a manager that would not be what it has applied any more.
+/// The fields of a manager that would no longer be as it has applied them.
 fn lost(item: &Item, manager: &Manager, managers: &[Manager], live: Option<&Value>) -> Vec<String> {
     let Some(live) = live else { return Vec::new() };
     if item.operation == Operation::Delete {
-        return manager.leaves.iter().filter(|leaf| is_substance(leaf)).map(Path::to_string).collect();
+        return manager.leaves.iter().filter(|leaf| is_significant(leaf)).map(Path::to_string).collect();
     }
     let desired = json!(item.desired_state);
     let set = fields::set_by(&desired);
     let owned = || managers.iter().flat_map(|manager| &manager.leaves);
-    // A map of which somebody owns a part, or in which nothing is yet, is not owned as a whole.
+    // A map of which somebody owns a part, or an empty map, is not owned as a whole.
     let is_whole = |leaf: &Path| {
         let is_empty = leaf.find(live).and_then(Value::as_object).is_some_and(|map| map.is_empty());
         !is_empty && !owned().any(|other| other != leaf && other.is_within(leaf))
     };
     let is_changed = |leaf: &Path| {
-        // Entries of a list that are merged by their keys stay when they are not mentioned.
+        // Entries of a list that is merged by key stay if they are not mentioned.
         let wanted = leaf.find(&desired);
         let is_set = set.iter().any(|path| leaf.is_within(path) || (path.is_within(leaf) && is_whole(leaf)));
         is_set && wanted.is_some() && wanted != leaf.find(live)
@@ -82,9 +82,8 @@ fn lost(item: &Item, manager: &Manager, managers: &[Manager], live: Option<&Valu
     manager.leaves.iter().filter(|leaf| is_changed(leaf) || is_removed(leaf)).map(Path::to_string).collect()
 }
 
-/// What changes hands between profiles without changing its value: fields that the item gives up and another profile keeps, and
-/// fields that another profile has set as the item wants them. Unless that is written, too, a field could never be changed any
-/// more by the one who keeps it, or would go when the other one gives it up.
+/// Fields whose ownership changes between profiles without a change of value: the item gives them up and another profile keeps them,
+/// or another profile has set the wanted value already. Without this write, later changes and removals would go wrong.
 pub fn handovers(about: &About, item: &Item, live: Option<&Value>) -> Vec<String> {
     let Some(live) = live.filter(|_| item.operation == Operation::Apply) else { return Vec::new() };
     let ours = fields::applied_by(live, field_manager::of_item(item));
@@ -99,7 +98,7 @@ pub fn handovers(about: &About, item: &Item, live: Option<&Value>) -> Vec<String
                 (false, true) => "shared with",
                 _ => continue,
             };
-            found.push(format!("{leaf} is {how} {}", spoken(&manager.name)));
+            found.push(format!("{leaf} is {how} {}", display_name(&manager.name)));
         }
     }
     found
@@ -110,7 +109,7 @@ fn is_applied_by_another_profile(about: &About, item: &Item, manager: &Manager) 
     is_applied && is_other_profile(about, item, &manager.name)
 }
 
-/// What a profile applied when all shared one name is its own.
+/// The former field manager of all profiles counts as the profile's own.
 fn is_other_profile(about: &About, item: &Item, manager: &str) -> bool {
     field_manager::is_of_a_profile(manager)
         && manager != field_manager::of_item(item)

@@ -1,4 +1,4 @@
-//! Objects as people read them: without what the API server keeps for itself, without secrets, with payloads in clear.
+//! Objects as text for people: without server-side metadata, with masked secrets and decoded payloads.
 
 #[cfg(test)]
 mod tests;
@@ -11,18 +11,18 @@ use serde_saphyr::{DoubleQuoted, ser_options};
 /// The object as YAML with sorted keys; empty for an object that does not exist.
 pub fn yaml(object: Option<&Value>) -> String {
     let Some(object) = object else { return String::new() };
-    // A long text stays on its line: folded, one changed word would shift all that follow.
+    // Long texts are not folded: one changed word would change all following lines of a diff.
     let options = ser_options! { folded_wrap_chars: usize::MAX };
-    // Nothing in a JSON value can fail to be written; if it did, JSON is YAML too.
+    // Serializing a JSON value cannot fail; as a fallback, JSON is valid YAML.
     let text = serde_saphyr::to_string_with_options(&Node(&sorted(object)), options)
         .unwrap_or_else(|_| format!("{object:#}\n"));
-    // The writer indents the empty lines of a block. A text with blanks at the end of a line (a diff in a status, say)
-    // is shown by kubectl as one endless line of escapes.
+    // The serializer indents empty lines of a block. kubectl shows a text with trailing blanks, such as a diff in a status, as one
+    // long escaped line.
     let bare = |line| if str::trim(line).is_empty() { "\n" } else { line };
     text.split_inclusive('\n').map(bare).collect()
 }
 
-/// A value whose texts are written as blocks, except where a line of nothing but blanks would not be seen.
+/// A value whose texts are written as blocks, except for texts with blank lines, which a block would hide.
 struct Node<'a>(&'a Value);
 
 impl Serialize for Node<'_> {
@@ -52,7 +52,7 @@ fn sorted(value: &Value) -> Value {
     }
 }
 
-/// Takes out what changes without anybody changing anything, and the status.
+/// Removes the status and the fields that the API server maintains.
 pub fn sanitized(object: &Value) -> Value {
     let mut object = object.clone();
     if let Some(map) = object.as_object_mut() {
@@ -66,14 +66,14 @@ pub fn sanitized(object: &Value) -> Value {
     object
 }
 
-/// Where a Secret has values. kubectl keeps a copy of what it applied in an annotation, values included.
+/// Where a Secret has values. kubectl also stores the applied object, with its values, in an annotation.
 const SECRET: [(&str, Option<&str>); 3] = [
     ("/data", None),
     ("/stringData", None),
     ("/metadata/annotations", Some("kubectl.kubernetes.io/last-applied-configuration")),
 ];
 
-/// Hides the values of Secrets on both sides of a comparison. That a value changes is still told.
+/// Masks the values of Secrets on both sides of a comparison. Changed values stay different.
 pub fn masked(before: Option<Value>, after: Option<Value>) -> (Option<Value>, Option<Value>) {
     let is_secret = |object: &Option<Value>| object.as_ref().is_some_and(|object| object["kind"] == "Secret");
     if !is_secret(&before) && !is_secret(&after) {
@@ -94,7 +94,7 @@ pub fn masked(before: Option<Value>, after: Option<Value>) -> (Option<Value>, Op
     (side(&before, &after, "before"), side(&after, &before, "after"))
 }
 
-/// Writes the payloads of Ignition files in clear and their modes in octal, for people.
+/// Decodes the payloads of Ignition files, and writes their modes in octal.
 pub fn decoded(object: &Value) -> Value {
     let mut object = object.clone();
     let files = object.pointer_mut("/spec/config/storage/files").and_then(Value::as_array_mut);

@@ -1,7 +1,7 @@
-//! Whether a change of a MachineConfig has reached the nodes, told from the pools.
+//! Whether a change of a MachineConfig has reached the nodes, according to its pools.
 //!
-//! A pool that says it is updated is believed only when it has taken in the very change that is waited for: right after a
-//! write it still says so of the configuration before.
+//! Right after a write, a pool still reports the state of the configuration before. So `Updated` counts only if the pool has rendered
+//! this change.
 
 use crate::pools::Pool;
 
@@ -11,22 +11,22 @@ pub enum Rollout {
     Waiting(String),
 }
 
-/// What is waited for: the config in its pools, or its absence from them.
+/// Whether the config is expected in its pools, or its absence from them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wanted {
+pub enum Expected {
     Present,
     Absent,
 }
 
-/// How far the rollout of a machine config is, over all pools that it reaches. `before` tells what a pool had rendered before
-/// the change, if an earlier version of the config was in it.
+/// The progress of a rollout over all pools of a MachineConfig. `before` returns what a pool had rendered before the change, if that
+/// included an earlier version of the config.
 pub fn rollout<'a>(
     name: &str,
     pools: &[Pool<'_>],
-    wanted: Wanted,
+    expected: Expected,
     before: impl Fn(&str) -> Option<&'a str>,
 ) -> Rollout {
-    let of_pools: Vec<Rollout> = pools.iter().map(|pool| of_pool(*pool, name, wanted, before(pool.name()))).collect();
+    let of_pools: Vec<Rollout> = pools.iter().map(|pool| of_pool(*pool, name, expected, before(pool.name()))).collect();
     let waiting = of_pools.iter().filter_map(|rollout| match rollout {
         Rollout::Waiting(message) => Some(message.as_str()),
         Rollout::Done(_) => None,
@@ -41,8 +41,8 @@ pub fn rollout<'a>(
     Rollout::Done(done.collect::<Vec<_>>().join("; "))
 }
 
-fn of_pool(pool: Pool<'_>, config: &str, wanted: Wanted, before: Option<&str>) -> Rollout {
-    let (pool_name, is_pending) = (pool.name(), !taken_in(pool, config, wanted, before));
+fn of_pool(pool: Pool<'_>, config: &str, expected: Expected, before: Option<&str>) -> Rollout {
+    let (pool_name, is_pending) = (pool.name(), !is_taken_over(pool, config, expected, before));
     let pool = pool.object();
     let waiting = |text: String| Rollout::Waiting(format!("MachineConfigPool '{pool_name}' {text}"));
     let status = &pool["status"];
@@ -81,13 +81,16 @@ fn of_pool(pool: Pool<'_>, config: &str, wanted: Wanted, before: Option<&str>) -
     Rollout::Waiting(format!("Waiting for MachineConfigPool '{pool_name}' to stabilize {counts}"))
 }
 
-/// Whether the pool's target was rendered with the change and is what its nodes run, as of its newest spec.
-fn taken_in(pool: Pool<'_>, config: &str, wanted: Wanted, before: Option<&str>) -> bool {
+/// Whether the pool has rendered the change, and its nodes run that, as of its newest spec.
+fn is_taken_over(pool: Pool<'_>, config: &str, expected: Expected, before: Option<&str>) -> bool {
     let object = pool.object();
     let observed = object.pointer("/status/observedGeneration");
     let current = observed.is_none() || observed == object.pointer("/metadata/generation");
     let rendered_anew = before.is_none() || pool.target() != before;
-    pool.takes_in(config) == (wanted == Wanted::Present) && rendered_anew && current && pool.target() == pool.rendered()
+    pool.target_includes(config) == (expected == Expected::Present)
+        && rendered_anew
+        && current
+        && pool.target() == pool.rendered()
 }
 
 #[cfg(test)]
@@ -112,7 +115,7 @@ mod tests {
         }
     }
 
-    /// A pool of three nodes in which the change is done, with something different about it.
+    /// A pool of three nodes that have rolled out the change, with a difference.
     fn pool(difference: Value) -> Value {
         let mut pool = json!({
             "metadata": {"name": "worker", "generation": 4},
@@ -130,14 +133,14 @@ mod tests {
         pool
     }
 
-    fn of(pools: Vec<Value>, wanted: Wanted) -> Rollout {
-        of_changed(pools, wanted, None)
+    fn of(pools: Vec<Value>, expected: Expected) -> Rollout {
+        of_changed(pools, expected, None)
     }
 
-    fn of_changed(pools: Vec<Value>, wanted: Wanted, before: Option<&str>) -> Rollout {
+    fn of_changed(pools: Vec<Value>, expected: Expected, before: Option<&str>) -> Rollout {
         let answer = Answer::List { version: "v1", items: pools };
         let facts = Facts::of([(Query::List(&kind::MACHINE_CONFIG_POOL), answer)]);
-        rollout(NAME, &pools::reached(&facts, &labels()), wanted, |_| before)
+        rollout(NAME, &pools::reached(&facts, &labels()), expected, |_| before)
     }
 
     fn conditions(updated: bool, updating: bool) -> Value {
@@ -215,21 +218,21 @@ mod tests {
                 Ok(message) => Rollout::Done(message.into()),
                 Err(message) => Rollout::Waiting(message.into()),
             };
-            assert_eq!(of(vec![pool(difference)], Wanted::Present), expected, "{case}");
+            assert_eq!(of(vec![pool(difference)], Expected::Present), expected, "{case}");
         }
     }
 
     #[test]
     fn a_removal_is_done_when_the_config_is_no_longer_part_of_the_pool() {
-        assert!(matches!(of(vec![pool(json!({}))], Wanted::Absent), Rollout::Waiting(_)), "still part of it");
+        assert!(matches!(of(vec![pool(json!({}))], Expected::Absent), Rollout::Waiting(_)), "still part of it");
         let without = json!({"spec": {"configuration": {"source": [{"name": "00-worker"}]}}});
-        assert!(matches!(of(vec![pool(without)], Wanted::Absent), Rollout::Done(_)));
+        assert!(matches!(of(vec![pool(without)], Expected::Absent), Rollout::Done(_)));
     }
 
     /// W4: what it says of the config before does not count.
     #[test]
     fn a_changed_config_that_was_part_of_the_pool_before_needs_a_new_target() {
-        let of = |before: &str| of_changed(vec![pool(json!({}))], Wanted::Present, Some(before));
+        let of = |before: &str| of_changed(vec![pool(json!({}))], Expected::Present, Some(before));
         let waiting = "MachineConfigPool 'worker' is processing changes (Updated: 3/3, Ready: 3/3)";
         assert_eq!(of("rendered-b"), Rollout::Waiting(waiting.into()), "updated, of what was before");
         assert!(matches!(of("rendered-a"), Rollout::Done(_)));
@@ -245,9 +248,9 @@ mod tests {
         };
         let rolling = json!({"status": {"updatedMachineCount": 0, "conditions": conditions(false, true)}});
         assert_eq!(
-            of(vec![pool(json!({})), infra(rolling)], Wanted::Present),
+            of(vec![pool(json!({})), infra(rolling)], Expected::Present),
             Rollout::Waiting("MachineConfigPool 'infra' is updating (Updated: 0/3, Ready: 3/3)".into())
         );
-        assert!(matches!(of(vec![pool(json!({})), infra(json!({}))], Wanted::Present), Rollout::Done(_)));
+        assert!(matches!(of(vec![pool(json!({})), infra(json!({}))], Expected::Present), Rollout::Done(_)));
     }
 }

@@ -1,4 +1,4 @@
-//! Questions to the schema of a third party's kind: which values and fields does this version know?
+//! Queries about the schema of a custom kind: which fields and values does this version have?
 
 use serde_json::Value;
 
@@ -27,7 +27,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{Answer, Query, kind::KUBE_DESCHEDULER, world::definition};
+    use crate::{Answer, Query, kind::KUBE_DESCHEDULER, test_cluster::definition};
 
     fn facts(definition: Value) -> Facts {
         let query = Query::Object(ObjectRef::definition(&KUBE_DESCHEDULER));

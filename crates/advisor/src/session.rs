@@ -1,272 +1,288 @@
-//! One round of attention to a configuration, as values: what to ask of the API server next, given what it answered.
+//! One reconciliation of a configuration: what to request from the API server next, given what it answered.
 //!
-//! Decisions are [`decide`]'s; this is the order in which they are carried out. A changed status is recorded before anything
-//! else is done, with the version it was derived from. So nobody's edit is lost, and whatever happens to the process, the
-//! next one goes on from what was recorded. An answer that does not come ends the round; the next begins from scratch.
+//! [`decide`] makes the decisions; a session carries them out. It stores a changed status before it does anything else, over the
+//! version from which the status was derived: no edit gets lost, and after a crash the next session continues from the status.
 
-use std::time::Duration;
+use std::{cmp::Ordering, sync::Arc, time::Duration};
 
 use api::{
-    VirtPlatformConfig,
+    VirtPlatformConfig, resource_version,
     virt_platform_config::{Phase, VirtPlatformConfigStatus},
 };
 use k8s_openapi::jiff::Timestamp;
 
 use crate::{
-    Facts, Plan, Profile,
-    machine::{News, Next, NoPlan, NotWritten, Observed, Rhythm, Written, decide},
-    writing::{Do, Lock, Said, Writing},
+    Facts, Plan, PlannedItem, Profile,
+    machine::{self, Intervals, NotWritten, Observed, PlanFailure, Written, decide},
+    writing::{self, Lock, Writing},
 };
 
-/// No decision needs more steps than this in a row; more would be a circle.
-const STEPS: usize = 64;
+/// No session needs more decisions than this; more would be an endless loop.
+const MAX_DECISIONS: usize = 64;
 
-/// What is the same for all rounds.
+/// What is the same for all sessions of a configuration.
 #[derive(Debug, Clone, Copy)]
-pub struct Setting<'a> {
+pub struct Context<'a> {
     pub profile: &'static dyn Profile,
+    /// The version of this operator.
     pub version: &'a str,
-    /// Which leader this is, if leaders are elected.
+    /// The number of this leader, if leaders are elected.
     pub epoch: Option<i64>,
-    pub rhythm: Rhythm,
+    pub intervals: Intervals,
 }
 
-/// What to ask next.
+/// The answer to a request.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Ask {
-    /// Replace the status of the configuration, over the version that it carries.
-    Record(Box<VirtPlatformConfig>),
-    /// Read the configuration.
-    Reread,
-    /// Find out what the profile wants to know.
-    Look,
-    /// Derive the plan from what was just seen, or else from what the cluster says now, and have it previewed.
-    DrawUp { seen: Option<Facts> },
-    /// Send this to the target of the item that is being written.
-    Write(Do),
-    /// Nothing more to do, for so long if nothing is heard.
-    Rest(Option<Duration>),
-    /// Try again after a while.
-    Later(&'static str),
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub enum Reply {
-    Recorded(Box<VirtPlatformConfig>),
-    /// The configuration is no longer the version that was to be replaced; or perhaps it was replaced, and the answer lost.
-    NotRecorded,
+pub enum Input {
+    StatusUpdated(Box<VirtPlatformConfig>),
+    /// The configuration has another version than the one to replace; or the answer was lost, and the update may have succeeded.
+    StatusNotUpdated,
     Config(Option<Box<VirtPlatformConfig>>),
-    Saw(Facts),
-    Drew(Box<Result<Plan, NoPlan>>),
-    Target(Said),
+    Facts(Facts),
+    Plan(Box<Result<Plan, PlanFailure>>),
+    Target(writing::Input),
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Request {
+    /// Replace the status of the configuration, over the version that it carries.
+    UpdateStatus(Box<VirtPlatformConfig>),
+    ReadConfig,
+    /// Fetch the facts that the profile wants.
+    FetchFacts,
+    /// Make and preview a plan from these facts, or else from what the cluster says now.
+    MakePlan {
+        facts: Option<Facts>,
+    },
+    /// Send this to the target of the item.
+    WriteTarget {
+        planned: Arc<PlannedItem>,
+        request: writing::Request,
+    },
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Outcome {
+    /// Nothing is left to do until something changes, or until this much time has passed.
+    Settled { requeue_after: Option<Duration> },
+    /// Try again with backoff. The text says why.
+    Retry(&'static str),
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Step {
+    Send(Request),
+    Done(Outcome),
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Session {
     config: Option<Box<VirtPlatformConfig>>,
-    brought: Brought,
-    /// Whether the API server has said in this round that the configuration is what it was taken for. What a watch brought
-    /// may be old; before the world is changed, it has to be confirmed.
+    last_result: LastResult,
+    /// Whether the API server itself has confirmed this version of the configuration. A watch may deliver an old one, so nothing is
+    /// written before that.
     is_confirmed: bool,
-    /// What to do when the status is recorded.
-    then: Option<Next>,
+    /// What to do when the status is updated.
+    after_update: Option<machine::Step>,
     writing: Option<Box<Writing>>,
-    steps: usize,
+    decisions: usize,
 }
 
-/// What came of the last step; [`News`] borrows from it.
+/// The result of the last request that a decision asked for; [`machine::Input`] borrows from it.
 #[derive(Debug, Clone, PartialEq)]
-enum Brought {
-    Nothing,
-    Saw(Facts),
-    Drew(Box<Result<Plan, NoPlan>>),
-    Wrote { item: String, result: Box<Result<Written, NotWritten>>, plan: Box<Plan> },
+enum LastResult {
+    None,
+    Facts(Facts),
+    Plan(Box<Result<Plan, PlanFailure>>),
+    Write { item: String, result: Box<Result<Written, NotWritten>>, plan: Box<Plan> },
 }
 
-impl Brought {
-    fn news(&self) -> News<'_> {
+impl LastResult {
+    fn as_input(&self) -> machine::Input<'_> {
         match self {
-            Brought::Nothing => News::Nothing,
-            Brought::Saw(facts) => News::Saw(facts),
-            Brought::Drew(result) => News::Drew(result.as_ref().as_ref()),
-            Brought::Wrote { item, result, plan } => News::Wrote { item, result, plan },
+            LastResult::None => machine::Input::None,
+            LastResult::Facts(facts) => machine::Input::Facts(facts),
+            LastResult::Plan(result) => machine::Input::Plan(result.as_ref().as_ref()),
+            LastResult::Write { item, result, plan } => machine::Input::Write { item, result, plan },
         }
     }
 
     fn plan(&self) -> Option<&Plan> {
         match self {
-            Brought::Drew(result) => result.as_ref().as_ref().ok(),
-            Brought::Wrote { plan, .. } => Some(plan),
-            Brought::Nothing | Brought::Saw(_) => None,
+            LastResult::Plan(result) => result.as_ref().as_ref().ok(),
+            LastResult::Write { plan, .. } => Some(plan),
+            LastResult::None | LastResult::Facts(_) => None,
+        }
+    }
+
+    fn into_plan(self) -> Option<Box<Plan>> {
+        match self {
+            LastResult::Plan(result) => result.ok().map(Box::new),
+            LastResult::Write { plan, .. } => Some(plan),
+            LastResult::None | LastResult::Facts(_) => None,
         }
     }
 }
 
 impl Session {
-    /// Begins a round with the configuration as it was last heard of.
+    /// `config` is the newest version that is known.
     pub fn new(config: VirtPlatformConfig) -> Self {
         Session {
             config: Some(Box::new(config)),
-            brought: Brought::Nothing,
+            last_result: LastResult::None,
             is_confirmed: false,
-            then: None,
+            after_update: None,
             writing: None,
-            steps: 0,
+            decisions: 0,
         }
     }
 
-    /// The newest version of the configuration that is known. None when it is gone.
+    /// The newest version of the configuration that is known. None when it is deleted.
     pub fn config(&self) -> Option<&VirtPlatformConfig> {
         self.config.as_deref()
     }
 
-    /// The item that is being written.
-    pub fn writing(&self) -> Option<&Writing> {
-        self.writing.as_deref()
+    /// Whether the next request after this update is a plan from new facts. Then the plan may be started before the update is done.
+    pub fn makes_plan_next(&self, updated: &VirtPlatformConfig) -> bool {
+        let phase = updated.status.as_ref().and_then(|status| status.phase);
+        matches!(phase, Some(Phase::Pending | Phase::Drafting)) && matches!(self.last_result, LastResult::None)
     }
 
-    /// Whether a plan is drawn up as soon as this is recorded, from nothing that was seen before: it may be begun meanwhile.
-    pub fn draws_up_next(&self, recorded: &VirtPlatformConfig) -> bool {
-        let phase = recorded.status.as_ref().and_then(|status| status.phase);
-        matches!(phase, Some(Phase::Pending | Phase::Drafting)) && matches!(self.brought, Brought::Nothing)
+    pub fn start(&mut self, context: &Context<'_>, now: Timestamp) -> Step {
+        self.decide(context, now)
     }
 
-    pub fn begin(&mut self, setting: &Setting<'_>, now: Timestamp) -> Ask {
-        self.decide(setting, now)
-    }
-
-    pub fn next(&mut self, setting: &Setting<'_>, now: Timestamp, reply: Reply) -> Ask {
-        match reply {
-            Reply::Recorded(config) => {
+    pub fn next(&mut self, context: &Context<'_>, now: Timestamp, input: Input) -> Step {
+        match input {
+            Input::StatusUpdated(config) => {
                 self.config = Some(config);
                 self.is_confirmed = true;
-                return match self.then.take() {
-                    Some(next) => self.perform(setting, now, next),
-                    None => self.decide(setting, now),
+                return match self.after_update.take() {
+                    Some(step) => self.perform(context, now, step),
+                    None => self.decide(context, now),
                 };
             }
-            // What is there now tells.
-            Reply::NotRecorded => {
-                self.start_over();
-                return Ask::Reread;
+            // Read it again: the stored status decides.
+            Input::StatusNotUpdated => {
+                self.reset();
+                return Step::Send(Request::ReadConfig);
             }
-            Reply::Config(config) => {
-                let version = |config: &Option<Box<VirtPlatformConfig>>| {
-                    config
-                        .as_ref()
-                        .map(|config| (config.metadata.uid.clone(), config.metadata.resource_version.clone()))
-                };
-                // Of what is newer we were told already, and nobody would tell us again.
+            Input::Config(config) => {
+                // The watch has delivered the newer version already and will not deliver it again.
                 if is_older(config.as_deref(), self.config()) {
-                    return Ask::Later("the API server answered with an old version of the configuration");
+                    let why = "the API server answered with an old version of the configuration";
+                    return Step::Done(Outcome::Retry(why));
                 }
-                if version(&config) != version(&self.config) {
-                    self.start_over();
+                let version = |config: &VirtPlatformConfig| {
+                    (config.metadata.uid.clone(), config.metadata.resource_version.clone())
+                };
+                if config.as_deref().map(version) != self.config().map(version) {
+                    self.reset();
                 }
                 self.config = config;
                 self.is_confirmed = true;
             }
-            Reply::Saw(facts) => self.brought = Brought::Saw(facts),
-            Reply::Drew(drew) => self.brought = Brought::Drew(drew),
-            Reply::Target(said) => {
-                let Some(mut writing) = self.writing.take() else { return self.decide(setting, now) };
-                let next = writing.next(said);
-                return self.write(setting, now, writing, next);
+            Input::Facts(facts) => self.last_result = LastResult::Facts(facts),
+            Input::Plan(result) => self.last_result = LastResult::Plan(result),
+            Input::Target(input) => {
+                let Some(mut writing) = self.writing.take() else { return self.decide(context, now) };
+                let step = writing.next(input);
+                return self.write(context, now, writing, step);
             }
         }
-        self.decide(setting, now)
+        self.decide(context, now)
     }
 
-    fn start_over(&mut self) {
-        self.brought = Brought::Nothing;
-        self.then = None;
+    fn reset(&mut self) {
+        self.last_result = LastResult::None;
+        self.after_update = None;
         self.writing = None;
     }
 
-    fn decide(&mut self, setting: &Setting<'_>, now: Timestamp) -> Ask {
-        self.steps += 1;
-        if self.steps > STEPS {
-            return Ask::Later("no rest after many steps; this is an error in the operator");
+    fn decide(&mut self, context: &Context<'_>, now: Timestamp) -> Step {
+        self.decisions += 1;
+        if self.decisions > MAX_DECISIONS {
+            return Step::Done(Outcome::Retry("no rest after many steps; this is an error in the operator"));
         }
-        let Some(config) = &self.config else { return Ask::Rest(None) };
-        let nothing = VirtPlatformConfigStatus::default();
-        let status = config.status.as_ref().unwrap_or(&nothing);
+        let Some(config) = &self.config else { return Step::Done(Outcome::Settled { requeue_after: None }) };
+        let empty = VirtPlatformConfigStatus::default();
+        let status = config.status.as_ref().unwrap_or(&empty);
         let observed = Observed {
             spec: &config.spec,
             generation: config.metadata.generation.unwrap_or_default(),
             status,
-            profile: setting.profile,
-            version: setting.version,
-            epoch: setting.epoch,
+            profile: context.profile,
+            version: context.version,
+            epoch: context.epoch,
             now,
-            rhythm: setting.rhythm,
+            intervals: context.intervals,
         };
-        let decision = decide(&observed, &self.brought.news());
+        let decision = decide(&observed, &self.last_result.as_input());
         if decision.status == *status {
-            return self.perform(setting, now, decision.next);
+            return self.perform(context, now, decision.step);
         }
         let mut new = config.clone();
         new.metadata.managed_fields = None;
         new.status = Some(decision.status);
-        self.then = Some(decision.next);
-        Ask::Record(new)
+        self.after_update = Some(decision.step);
+        Step::Send(Request::UpdateStatus(new))
     }
 
-    fn perform(&mut self, setting: &Setting<'_>, now: Timestamp, next: Next) -> Ask {
-        match next {
-            Next::Continue => self.decide(setting, now),
-            Next::Rest(rest) => Ask::Rest(rest),
-            Next::Look => Ask::Look,
-            Next::DrawUp => {
-                let seen = std::mem::replace(&mut self.brought, Brought::Nothing);
-                Ask::DrawUp { seen: if let Brought::Saw(facts) = seen { Some(facts) } else { None } }
+    fn perform(&mut self, context: &Context<'_>, now: Timestamp, step: machine::Step) -> Step {
+        match step {
+            machine::Step::DecideAgain => self.decide(context, now),
+            machine::Step::Done(machine::Outcome { requeue_after }) => Step::Done(Outcome::Settled { requeue_after }),
+            machine::Step::Send(machine::Request::FetchFacts) => Step::Send(Request::FetchFacts),
+            machine::Step::Send(machine::Request::MakePlan) => {
+                let last = std::mem::replace(&mut self.last_result, LastResult::None);
+                let facts = if let LastResult::Facts(facts) = last { Some(facts) } else { None };
+                Step::Send(Request::MakePlan { facts })
             }
-            Next::Write { .. } if !self.is_confirmed => Ask::Reread,
-            Next::Write { item } => {
-                let planned = self.brought.plan().and_then(|plan| {
+            machine::Step::Send(machine::Request::WriteItem { .. }) if !self.is_confirmed => {
+                Step::Send(Request::ReadConfig)
+            }
+            machine::Step::Send(machine::Request::WriteItem { item }) => {
+                let planned = self.last_result.plan().and_then(|plan| {
                     let planned = plan.items.iter().find(|planned| planned.item.name == item)?;
                     Some((planned.clone(), plan.facts.target(&planned.item.target_ref).map(|live| live.cloned())))
                 });
-                let (Some((planned, seen)), Some(config)) = (planned, &self.config) else {
-                    self.start_over();
-                    return Ask::Reread;
+                let (Some((planned, live)), Some(config)) = (planned, &self.config) else {
+                    self.reset();
+                    return Step::Send(Request::ReadConfig);
                 };
                 let lock = if config.spec.bypass_optimistic_lock { Lock::Bypass } else { Lock::Compare };
-                let (writing, next) = Writing::start(planned, lock, seen);
-                self.write(setting, now, Box::new(writing), next)
+                let mut writing = Box::new(Writing::new(planned, lock));
+                let step = writing.start(live);
+                self.write(context, now, writing, step)
             }
         }
     }
 
-    fn write(&mut self, setting: &Setting<'_>, now: Timestamp, writing: Box<Writing>, next: Do) -> Ask {
-        let result = match next {
-            Do::End(result) => result,
-            Do::Later => return Ask::Later("a target does not stand still"),
-            next => {
+    fn write(&mut self, context: &Context<'_>, now: Timestamp, writing: Box<Writing>, step: writing::Step) -> Step {
+        let result = match step {
+            writing::Step::Done(writing::Outcome::Finished(result)) => result,
+            writing::Step::Done(writing::Outcome::Retry) => {
+                return Step::Done(Outcome::Retry("a target does not stand still"));
+            }
+            writing::Step::Send(request) => {
+                let planned = writing.planned().clone();
                 self.writing = Some(writing);
-                return Ask::Write(next);
+                return Step::Send(Request::WriteTarget { planned, request });
             }
         };
         let item = writing.planned().item.name.clone();
-        let plan = match std::mem::replace(&mut self.brought, Brought::Nothing) {
-            Brought::Drew(drew) => drew.ok().map(Box::new),
-            Brought::Wrote { plan, .. } => Some(plan),
-            Brought::Nothing | Brought::Saw(_) => None,
-        };
-        if let Some(plan) = plan {
-            self.brought = Brought::Wrote { item, result: Box::new(result), plan };
+        if let Some(plan) = std::mem::replace(&mut self.last_result, LastResult::None).into_plan() {
+            self.last_result = LastResult::Write { item, result: Box::new(result), plan };
         }
-        self.decide(setting, now)
+        self.decide(context, now)
     }
 }
 
-/// Whether this is an earlier version of what is known, or something of the same name that was there before it.
+/// Whether `config` is an earlier version of the known one, or an earlier object of the same name.
 fn is_older(config: Option<&VirtPlatformConfig>, known: Option<&VirtPlatformConfig>) -> bool {
-    let version =
-        |config: &VirtPlatformConfig| config.metadata.resource_version.as_deref().and_then(|text| text.parse().ok());
-    let (Some(config), Some(known)) = (config, known) else { return false };
-    let (new, old): (Option<u64>, Option<u64>) = (version(config), version(known));
-    new.zip(old).is_some_and(|(new, old)| new < old)
+    let version = |config: Option<&VirtPlatformConfig>| config?.metadata.resource_version.clone();
+    let versions = version(config).zip(version(known));
+    versions.is_some_and(|(new, known)| resource_version::compare(&new, &known) == Some(Ordering::Less))
 }
 
 #[cfg(test)]
@@ -284,46 +300,51 @@ mod tests {
         .unwrap()
     }
 
+    fn context() -> Context<'static> {
+        let profile = crate::profiles::find("example-profile").unwrap();
+        Context { profile, version: "1", epoch: None, intervals: Intervals::default() }
+    }
+
     /// Found by a random schedule: an old answer to a read after a lost write made the operator forget an edit.
     #[test]
     fn an_old_version_of_the_configuration_is_not_taken_for_the_newest() {
-        let profile = crate::profiles::find("example-profile").unwrap();
-        let setting = Setting { profile, version: "1", epoch: None, rhythm: Rhythm::default() };
         let mut session = Session::new(*config("u", "12"));
-        let read = |session: &mut Session, uid, version| {
-            session.next(&setting, Timestamp::UNIX_EPOCH, Reply::Config(Some(config(uid, version))))
+        let is_retried = |session: &mut Session, uid, version| {
+            let input = Input::Config(Some(config(uid, version)));
+            let step = session.next(&context(), Timestamp::UNIX_EPOCH, input);
+            matches!(step, Step::Done(Outcome::Retry(_)))
         };
-        assert!(matches!(read(&mut session, "u", "9"), Ask::Later(_)));
+        assert!(is_retried(&mut session, "u", "9"));
         assert_eq!(session.config().unwrap().metadata.resource_version.as_deref(), Some("12"));
-        assert!(!matches!(read(&mut session, "u", "12"), Ask::Later(_)), "the same");
-        assert!(matches!(read(&mut session, "t", "3"), Ask::Later(_)), "what had the name before");
-        assert!(!matches!(read(&mut session, "v", "13"), Ask::Later(_)), "what has the name now");
+        assert!(!is_retried(&mut session, "u", "12"), "the same");
+        assert!(is_retried(&mut session, "t", "3"), "an earlier object of the name");
+        assert!(!is_retried(&mut session, "v", "13"), "a later object of the name");
     }
 
-    /// What may be begun while the status is recorded is what is asked for afterwards, and nothing else is begun.
+    /// A plan that is started during an update of the status is the one that is requested afterwards.
     #[test]
-    fn a_plan_is_begun_early_only_if_it_is_drawn_up_next() {
-        let profile = crate::profiles::find("example-profile").unwrap();
-        let setting = Setting { profile, version: "1", epoch: None, rhythm: Rhythm::default() };
+    fn a_plan_is_started_early_only_if_it_is_made_next() {
         let now = Timestamp::UNIX_EPOCH;
         let mut session = Session::new(*config("u", "1"));
-        let mut ask = session.begin(&setting, now);
+        let mut step = session.start(&context(), now);
         let mut phases = Vec::new();
-        while let Ask::Record(new) = ask {
-            assert!(session.draws_up_next(&new), "{:?}", new.status);
+        while let Step::Send(Request::UpdateStatus(new)) = step {
+            assert!(session.makes_plan_next(&new), "{:?}", new.status);
             phases.push(new.status.as_ref().unwrap().phase.unwrap());
-            ask = session.next(&setting, now, Reply::Recorded(new));
+            step = session.next(&context(), now, Input::StatusUpdated(new));
         }
         assert_eq!(phases, [Phase::Pending, Phase::Drafting]);
-        assert_eq!(ask, Ask::DrawUp { seen: None });
-        let nothing = Reply::Drew(Box::new(Err(NoPlan::Missing("it".into()))));
-        let Ask::Record(told) = session.next(&setting, now, nothing) else { panic!("that is told") };
-        assert!(!session.draws_up_next(&told), "there is nothing to draw up");
+        assert_eq!(step, Step::Send(Request::MakePlan { facts: None }));
+        let no_plan = Input::Plan(Box::new(Err(PlanFailure::Missing("it".into()))));
+        let step = session.next(&context(), now, no_plan);
+        let Step::Send(Request::UpdateStatus(updated)) = step else { panic!("the status says what is missing") };
+        assert!(!session.makes_plan_next(&updated), "nothing can be planned");
 
         let mut ignored = *config("u", "1");
         ignored.spec.action = api::virt_platform_config::Action::Ignore;
         let mut session = Session::new(ignored);
-        let Ask::Record(told) = session.begin(&setting, now) else { panic!("that is told") };
-        assert!(!session.draws_up_next(&told), "nobody asked for a plan");
+        let step = session.start(&context(), now);
+        let Step::Send(Request::UpdateStatus(updated)) = step else { panic!("the status says that it is ignored") };
+        assert!(!session.makes_plan_next(&updated), "no plan is wanted");
     }
 }

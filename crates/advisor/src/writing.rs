@@ -1,9 +1,9 @@
-//! Carries out one item of a plan, and only if the target is still what the plan was drawn up for: request by request, as
-//! values. Whoever sends them passes the answers back.
+//! Writes one item of a plan, and only if the target is still what the plan was made for.
 //!
-//! Every write names the uid and the resourceVersion of the object that was compared, so that the API server refuses it when
-//! anything happened in between; a creation is refused when the object appeared meanwhile. A refusal of that kind only means
-//! that something moved, often just a status: the object is read and compared again, a bounded number of times.
+//! Every write names the uid and the resourceVersion that were compared, so the API server refuses it if the target has changed.
+//! Often only a status has changed, so the target is read and compared again, a bounded number of times.
+
+use std::sync::Arc;
 
 use api::virt_platform_config::{Item, Operation};
 use serde_json::{Value, json};
@@ -14,8 +14,8 @@ use crate::{
     machine::{NotWritten, Written},
 };
 
-/// How often a target may move under our hands before we give up for now.
-pub const ATTEMPTS: usize = 5;
+/// How often a target may change between a read and a write before the write is given up for now.
+pub const MAX_ATTEMPTS: usize = 5;
 
 /// Whether a target must be as the plan found it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -24,9 +24,20 @@ pub enum Lock {
     Bypass,
 }
 
-/// What to send next.
+/// What the API server answered. Errors that may pass by themselves are not passed in: then the whole write is tried again.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Do {
+pub enum Input {
+    Object(Box<Value>),
+    Absent,
+    /// A precondition of the request did not hold.
+    Conflict,
+    Refused(Refusal),
+    Failed(String),
+}
+
+/// What to send to the target.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Request {
     Read,
     /// Server-side apply of these fields, by force.
     Apply(Value),
@@ -35,140 +46,156 @@ pub enum Do {
     },
     /// A JSON patch.
     Patch(Value),
-    End(Result<Written, NotWritten>),
-    /// The target does not stand still; try again another time.
-    Later,
 }
 
-/// What the API server said. What may pass by itself is not among it: then the whole is tried again.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Said {
-    Object(Box<Value>),
-    Absent,
-    /// Not what the request said it should be.
-    Conflict,
-    Refused(Refusal),
-    Failed(String),
+pub enum Outcome {
+    Finished(Result<Written, NotWritten>),
+    /// The target changes too often: try again after a while.
+    Retry,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Step {
+    Send(Request),
+    Done(Outcome),
+}
+
+impl Step {
+    fn written(written: Written) -> Self {
+        Step::Done(Outcome::Finished(Ok(written)))
+    }
+
+    fn not_written(error: NotWritten) -> Self {
+        Step::Done(Outcome::Finished(Err(error)))
+    }
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Writing {
-    planned: PlannedItem,
+    planned: Arc<PlannedItem>,
     lock: Lock,
     attempts: usize,
-    stage: Stage,
-    /// What is managed, as it was before fields are taken out.
+    state: State,
+    /// The fingerprint of the managed fields before fields are removed.
     applied: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
+enum State {
     Reading,
     Changing,
-    /// What an apply cannot do: remove fields that somebody else has set. The apply is done by now, so a target that moves
-    /// is only read again; compared with the plan it would look stale.
+    /// Removes fields that somebody else has set, which an apply cannot do. The apply is done, so a target that changes now is only
+    /// read again: compared with the plan it would look stale.
     Removing {
-        found: bool,
+        was_applied: bool,
     },
     Rereading {
-        found: bool,
+        was_applied: bool,
     },
 }
 
 impl Writing {
-    /// `seen` is the target as it was read a moment ago, if it was. The API server is told which version that was and
-    /// refuses when there is a newer one.
-    pub fn start(planned: PlannedItem, lock: Lock, seen: Option<Option<Value>>) -> (Self, Do) {
-        let mut writing = Writing { planned, lock, attempts: 0, stage: Stage::Reading, applied: None };
-        let first = match seen {
-            Some(live) => writing.compare(live),
-            None => Do::Read,
-        };
-        (writing, first)
+    pub fn new(planned: PlannedItem, lock: Lock) -> Self {
+        Writing { planned: Arc::new(planned), lock, attempts: 0, state: State::Reading, applied: None }
     }
 
-    pub fn planned(&self) -> &PlannedItem {
+    pub fn planned(&self) -> &Arc<PlannedItem> {
         &self.planned
     }
 
-    pub fn next(&mut self, said: Said) -> Do {
-        match (self.stage, said) {
-            (_, Said::Refused(refusal)) => Do::End(Err(NotWritten::Refused(refusal))),
-            (_, Said::Failed(message)) => Do::End(Err(NotWritten::Failed(message))),
-            (Stage::Reading, Said::Object(object)) => self.compare(Some(*object)),
-            (Stage::Reading, Said::Absent) => self.compare(None),
-            (Stage::Changing, Said::Conflict) => self.again(Stage::Reading),
-            (Stage::Changing, Said::Object(_) | Said::Absent) if self.planned.item.operation == Operation::Delete => {
-                Do::End(Ok(Written::Gone))
+    /// `live` is the target if it was just read; inside, `None` is a target that does not exist.
+    pub fn start(&mut self, live: Option<Option<Value>>) -> Step {
+        match live {
+            Some(live) => self.compare(live),
+            None => Step::Send(Request::Read),
+        }
+    }
+
+    pub fn next(&mut self, input: Input) -> Step {
+        match (self.state, input) {
+            (_, Input::Refused(refusal)) => Step::not_written(NotWritten::Refused(refusal)),
+            (_, Input::Failed(message)) => Step::not_written(NotWritten::Failed(message)),
+            (State::Reading, Input::Object(object)) => self.compare(Some(*object)),
+            (State::Reading, Input::Absent) => self.compare(None),
+            (State::Changing, Input::Conflict) => self.read_again(State::Reading),
+            (State::Changing, Input::Object(_) | Input::Absent) if self.planned.item.operation == Operation::Delete => {
+                Step::written(Written::Gone)
             }
-            (Stage::Changing, Said::Object(object)) => self.take_out(object, false),
-            // Somebody has changed what was just applied. Taken for what we left behind, that would be hidden for good.
-            (Stage::Rereading { .. }, Said::Object(object))
+            (State::Changing, Input::Object(object)) => self.remove_fields(object, false),
+            // Somebody has changed what was just applied. If it were recorded as applied, that change would never be noticed.
+            (State::Rereading { .. }, Input::Object(object))
                 if self.applied.as_ref() != Some(&drift::fingerprint(&self.planned.item, Some(&object))) =>
             {
                 self.compare(Some(*object))
             }
-            (Stage::Removing { found } | Stage::Rereading { found }, Said::Object(object)) => {
-                self.take_out(object, found)
+            (State::Removing { was_applied } | State::Rereading { was_applied }, Input::Object(object)) => {
+                self.remove_fields(object, was_applied)
             }
-            (Stage::Removing { found }, Said::Conflict) => self.again(Stage::Rereading { found }),
-            (_, Said::Conflict | Said::Absent) => Do::Later,
+            (State::Removing { was_applied }, Input::Conflict) => self.read_again(State::Rereading { was_applied }),
+            (_, Input::Conflict | Input::Absent) => Step::Done(Outcome::Retry),
         }
     }
 
-    fn again(&mut self, stage: Stage) -> Do {
+    fn read_again(&mut self, state: State) -> Step {
         self.attempts += 1;
-        if self.attempts == ATTEMPTS {
-            return Do::Later;
+        if self.attempts == MAX_ATTEMPTS {
+            return Step::Done(Outcome::Retry);
         }
-        self.stage = stage;
-        Do::Read
+        self.state = state;
+        Step::Send(Request::Read)
     }
 
-    /// The target as it is: what the plan found, what the plan makes of it already, or something else. What another profile
-    /// holds is not taken from it under any lock.
-    fn compare(&mut self, live: Option<Value>) -> Do {
+    /// Compares the target with what the plan found and with what the plan makes of it. Fields of another profile are taken from it
+    /// under no lock.
+    fn compare(&mut self, live: Option<Value>) -> Step {
         if let Some(refusal) = self.planned.conflict(live.as_ref()) {
-            return Do::End(Err(NotWritten::Refused(refusal)));
+            return Step::not_written(NotWritten::Refused(refusal));
         }
         let item = &self.planned.item;
         let as_found = drift::fingerprint(item, live.as_ref()) == self.planned.fingerprint;
         if self.lock == Lock::Compare && !as_found {
-            // An earlier write of ours may have gone through unheard.
+            // An earlier write may have succeeded although its answer was lost.
             return match (drift::is_applied(item, live.as_ref()), live) {
-                (true, Some(live)) => self.take_out(Box::new(live), true),
-                (true, None) => Do::End(Ok(Written::Gone)),
-                (false, _) => Do::End(Err(NotWritten::Stale { target: self.planned.target.to_string() })),
+                (true, Some(live)) => self.remove_fields(Box::new(live), true),
+                (true, None) => Step::written(Written::Gone),
+                (false, _) => Step::not_written(NotWritten::Stale { target: self.planned.target.to_string() }),
             };
         }
-        self.stage = Stage::Changing;
+        self.state = State::Changing;
         match (item.operation, live) {
-            (Operation::Delete, None) => Do::End(Ok(Written::Gone)),
-            (Operation::Delete, Some(live)) => Do::Delete { preconditions: identity(&live) },
-            (Operation::Apply, live) => Do::Apply(at_version(&json!(item.desired_state), live.as_ref())),
+            (Operation::Delete, None) => Step::written(Written::Gone),
+            (Operation::Delete, Some(live)) => Step::Send(Request::Delete { preconditions: identity(&live) }),
+            (Operation::Apply, live) => {
+                Step::Send(Request::Apply(at_version(&json!(item.desired_state), live.as_ref())))
+            }
         }
     }
 
-    fn take_out(&mut self, object: Box<Value>, found: bool) -> Do {
+    /// Removes the fields that the item removes, if any are left. `was_applied`: the apply was found done, not made just now.
+    fn remove_fields(&mut self, object: Box<Value>, was_applied: bool) -> Step {
         let left = left(&self.planned.item, &object);
         if left.is_empty() {
-            return Do::End(Ok(if found { Written::Found(object) } else { Written::Applied(object) }));
+            return Step::written(match was_applied {
+                true => Written::AlreadyApplied(object),
+                false => Written::Applied(object),
+            });
         }
         if let Some(refusal) = self.planned.conflict(Some(&object)) {
-            return Do::End(Err(NotWritten::Refused(refusal)));
+            return Step::not_written(NotWritten::Refused(refusal));
         }
         self.applied = Some(drift::fingerprint(&self.planned.item, Some(&object)));
-        self.stage = Stage::Removing { found };
-        Do::Patch(removal(&object, &left))
+        self.state = State::Removing { was_applied };
+        Step::Send(Request::Patch(removal(&object, &left)))
     }
 }
 
-/// The fields that the item takes out and that are still there.
+/// The fields that the item removes and that still exist.
 fn left(item: &Item, object: &Value) -> Vec<Path> {
     item.removes.iter().map(|path| Path::dotted(path)).filter(|path| path.find(object).is_some()).collect()
 }
 
-/// A JSON patch that removes fields of this very version of an object.
+/// A JSON patch that removes fields, and fails unless the object has this version.
 pub fn removal(object: &Value, paths: &[Path]) -> Value {
     let test =
         |name: &str| json!({"op": "test", "path": format!("/metadata/{name}"), "value": object["metadata"][name]});
@@ -176,14 +203,14 @@ pub fn removal(object: &Value, paths: &[Path]) -> Value {
     [test("uid"), test("resourceVersion")].into_iter().chain(removals).collect()
 }
 
-/// What tells one version of one object from all others.
+/// The uid and the resourceVersion of an object, as preconditions.
 pub fn identity(object: &Value) -> Value {
     json!({"uid": object["metadata"]["uid"], "resourceVersion": object["metadata"]["resourceVersion"]})
 }
 
-/// The fields of an apply that must find this very version of an object, or none.
+/// The fields of an apply that fails unless the object has this version, or does not exist if `live` is `None`.
 pub fn at_version(fields: &Value, live: Option<&Value>) -> Value {
-    // No object has version 1: with it an apply creates, or fails if somebody else just did.
+    // No object has version 1: with it, an apply creates the object, or fails if the object exists.
     let identity = live.map_or_else(|| json!({"resourceVersion": "1"}), identity);
     let mut fields = fields.clone();
     if let (Some(metadata), Value::Object(identity)) = (fields["metadata"].as_object_mut(), identity) {

@@ -10,6 +10,7 @@ mod value;
 pub mod bounds;
 pub mod crd;
 pub mod names;
+pub mod resource_version;
 pub mod virt_platform_config;
 pub mod virtual_machine;
 

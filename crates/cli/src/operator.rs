@@ -2,11 +2,11 @@
 
 use std::{io::IsTerminal, net::SocketAddr, time::Duration};
 
-use advisor::machine::Rhythm;
+use advisor::machine::Intervals;
 use anyhow::{Context, ensure};
 use api::virt_platform_config::WaitTimeout;
 use clap::ValueEnum;
-use operator::{LeaseSettings, OperatorSettings, election::Times};
+use operator::{LeaseSettings, OperatorSettings, election::LeaseTimes};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
@@ -62,7 +62,7 @@ fn duration(text: &str) -> Result<Duration, String> {
 pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     log(args)?;
     let config = cluster::config(args.context.as_deref()).await?;
-    let rhythm = Rhythm { recheck: args.recheck_interval, prerequisites: args.prerequisite_interval };
+    let intervals = Intervals { recheck: args.recheck_interval, prerequisites: args.prerequisite_interval };
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     let shutdown = async {
         tokio::select! {
@@ -71,18 +71,18 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         }
     };
     let namespace = args.leader_election_namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
-    let times = Times {
-        duration: args.leader_elect_lease_duration,
-        renew: args.leader_elect_renew_deadline,
-        retry: args.leader_elect_retry_period,
+    let times = LeaseTimes {
+        lease_duration: args.leader_elect_lease_duration,
+        renew_deadline: args.leader_elect_renew_deadline,
+        retry_period: args.leader_elect_retry_period,
     };
     ensure!(
-        times.retry < times.renew && times.renew < times.duration,
+        times.retry_period < times.renew_deadline && times.renew_deadline < times.lease_duration,
         "--leader-elect-retry-period must be less than --leader-elect-renew-deadline, and that less than \
          --leader-elect-lease-duration"
     );
     let lease = args.leader_elect.then(|| LeaseSettings { times, ..LeaseSettings::new(namespace) });
-    let settings = OperatorSettings { rhythm, lease, ..OperatorSettings::default() };
+    let settings = OperatorSettings { intervals, lease, ..OperatorSettings::default() };
     let probes = probes::serve(args.health_probe_bind_address, settings.readiness.clone()).await?;
     tokio::select! {
         ended = operator::run(config, settings, shutdown) => Ok(ended?),

@@ -3,7 +3,7 @@
 //! kube's own recorder is not used: it merges Events of one reason into a series that keeps only the first text, and people
 //! look for the texts.
 
-use advisor::machine::Happening;
+use advisor::machine::EventNote;
 use api::VirtPlatformConfig;
 use http::Method;
 use kube::{Resource, ResourceExt};
@@ -51,22 +51,22 @@ impl Events {
         (Events { queue, clock }, sender)
     }
 
-    pub(crate) fn publish(&self, config: &VirtPlatformConfig, happening: &Happening) {
+    pub(crate) fn publish(&self, config: &VirtPlatformConfig, event_note: &EventNote) {
         let uid = config.meta().uid.clone().unwrap_or_default();
-        self.publish_about(&config.name_any(), &uid, happening);
+        self.publish_about(&config.name_any(), &uid, event_note);
     }
 
-    pub(crate) fn publish_about(&self, name: &str, uid: &str, happening: &Happening) {
+    pub(crate) fn publish_about(&self, name: &str, uid: &str, event_note: &EventNote) {
         let now = self.clock.now();
-        let mut note = happening.note.clone();
+        let mut note = event_note.note.clone();
         note.truncate(note.floor_char_boundary(NOTE_LENGTH));
         let event = json!({
             "apiVersion": "events.k8s.io/v1",
             "kind": "Event",
             "metadata": {"namespace": NAMESPACE, "name": format!("{name}.{:x}", now.as_nanosecond())},
             "eventTime": format!("{now:.6}"),
-            "type": if happening.warning { "Warning" } else { "Normal" },
-            "reason": happening.reason,
+            "type": if event_note.warning { "Warning" } else { "Normal" },
+            "reason": event_note.reason,
             "action": "Reconcile",
             "note": note,
             "regarding": {

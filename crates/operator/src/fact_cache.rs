@@ -26,7 +26,7 @@ impl FactCache {
     /// objects that change rarely may take the API server a tenth of a second.
     pub(crate) fn current(&self, is_current: impl Fn(&Query) -> bool) -> Facts {
         let is_kept = |query: &Query, answer: &Answer| match (query, answer) {
-            (Query::Evidence(_), answer) => *answer != Answer::Denied && is_current(query),
+            (Query::Optional(_), answer) => *answer != Answer::Denied && is_current(query),
             (_, Answer::Object { .. }) => is_constant(query),
             (_, Answer::List { .. }) => is_current(query),
             _ => false,
@@ -90,7 +90,7 @@ impl FactCache {
 fn is_constant(query: &Query) -> bool {
     match query {
         Query::Object(reference) => reference.kind == &CUSTOM_RESOURCE_DEFINITION || pools::is_rendered(reference),
-        Query::Evidence(_) | Query::List(_) => false,
+        Query::Optional(_) | Query::List(_) => false,
     }
 }
 
@@ -98,7 +98,7 @@ fn is_constant(query: &Query) -> bool {
 /// right covers them; ClusterVersion changes rarely. Both are read again at the regular recheck.
 pub(crate) fn is_watched(query: &Query) -> bool {
     match query {
-        Query::Evidence(reference) => ![&MACHINE_CONFIG, &CLUSTER_VERSION].contains(&reference.kind),
+        Query::Optional(reference) => ![&MACHINE_CONFIG, &CLUSTER_VERSION].contains(&reference.kind),
         query => !is_constant(query),
     }
 }
@@ -118,7 +118,7 @@ fn is_same(known: &Value, seen: &ObjectVersion, kind: &Kind) -> bool {
     if metadata["resourceVersion"] == *seen.version {
         return true;
     }
-    if kind.tells_by_status() {
+    if kind.has_relevant_status() {
         return false;
     }
     let labels = metadata["labels"].as_object();

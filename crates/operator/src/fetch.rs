@@ -31,7 +31,7 @@ pub(crate) async fn fetch(
 async fn answer(api_server: &ApiServer, query: &Query) -> Result<Answer, RequestError> {
     match query {
         Query::Object(reference) => object(api_server, reference).await,
-        Query::Evidence(reference) => match object(api_server, reference).await {
+        Query::Optional(reference) => match object(api_server, reference).await {
             Err(error) if error.class == Class::Forbidden => Ok(Answer::Denied),
             answer => answer,
         },

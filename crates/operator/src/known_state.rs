@@ -84,9 +84,9 @@ impl KnownState {
         self.definitions_changed.is_some_and(|changed| changed.elapsed() < SETTLING)
     }
 
-    /// Refused watches that were not reported yet. Evidence is optional, and the plan itself says that it is missing.
+    /// Refused watches that were not reported yet. A plan itself says which optional object is missing.
     pub(crate) fn take_forbidden(&mut self) -> Vec<(Query, String)> {
-        let is_optional = |query: &Query| matches!(query, Query::Evidence(_));
+        let is_optional = |query: &Query| matches!(query, Query::Optional(_));
         let unreported =
             self.forbidden.iter_mut().filter_map(|(query, message)| Some((query.clone(), message.take()?)));
         unreported.filter(|(query, _)| !is_optional(query)).collect()

@@ -5,7 +5,7 @@ mod tests;
 
 use std::time::Duration;
 
-use advisor::{About, Draft, Facts, InvalidOptions, Plan, Planner, Preview, Profile, profile, writing::ATTEMPTS};
+use advisor::{About, Draft, Facts, InvalidOptions, Plan, Planner, Preview, Profile, profile, writing::MAX_ATTEMPTS};
 use api::virt_platform_config::Options;
 use futures::future::{join, try_join_all};
 use tokio::time::{Instant, sleep};
@@ -71,7 +71,7 @@ pub(crate) async fn make_plan_from(
         let made = make_plan_once(api_server, profile, planner.as_ref(), known, guess).await;
         match &made.plan {
             // A target has changed meanwhile, and what the plan wants may depend on it. So everything is read again.
-            Err(PlanError::Request(error)) if error.class == Class::Conflict && attempt < ATTEMPTS => attempt += 1,
+            Err(PlanError::Request(error)) if error.class == Class::Conflict && attempt < MAX_ATTEMPTS => attempt += 1,
             Err(PlanError::Request(error))
                 if error.class == Class::Initializing && start.elapsed() + PAUSE <= INITIALIZING =>
             {

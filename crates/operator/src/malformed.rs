@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use advisor::machine::Happening;
+use advisor::machine::EventNote;
 use http::Method;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::core::error_boundary::InvalidObject;
@@ -110,8 +110,8 @@ async fn report(api_server: &ApiServer, events: &Events, clock: &Clock, name: &s
     let message = format!("The object cannot be read: {error}. Correct it or delete it.");
     if found.reported == Reported::Nothing {
         warn!(config = name, error, "a malformed object is left alone");
-        let happening = Happening { warning: true, reason: "Malformed".into(), note: message.clone() };
-        events.publish_about(name, uid, &happening);
+        let event_note = EventNote { warning: true, reason: "Malformed".into(), note: message.clone() };
+        events.publish_about(name, uid, &event_note);
     }
     let condition = json!({
         "type": "Failed",

@@ -4,7 +4,7 @@
 //! in between would show as ours. A target that has moved is a conflict, and the plan has to be derived anew.
 
 use advisor::{
-    About, Change, Facts, Intent, Outcome, Preview,
+    About, Change, Facts, Intent, Preview, PreviewOutcome,
     writing::{at_version, identity, removal},
 };
 use api::virt_platform_config::TakeOver;
@@ -27,7 +27,7 @@ pub(crate) async fn preview(
         Ok((outcome, takes_over)) => Ok(Preview { live, outcome, takes_over }),
         Err(error) => {
             let refusal = refusal::refusal(&error, intent.target.to_string()).ok_or(error)?;
-            Ok(Preview { live, outcome: Outcome::Refused(refusal), takes_over: Vec::new() })
+            Ok(Preview { live, outcome: PreviewOutcome::Refused(refusal), takes_over: Vec::new() })
         }
     }
 }
@@ -37,14 +37,14 @@ async fn outcome(
     manager: &str,
     intent: &Intent,
     live: Option<&Value>,
-) -> Result<(Outcome, Vec<TakeOver>), RequestError> {
+) -> Result<(PreviewOutcome, Vec<TakeOver>), RequestError> {
     let ask = |change| request::change(api_server, &intent.target, intent.version, manager, change, Mode::DryRun);
     let (fields, remove) = match &intent.change {
         Change::Delete => {
-            let Some(live) = live else { return Ok((Outcome::Gone, Vec::new())) };
+            let Some(live) = live else { return Ok((PreviewOutcome::Gone, Vec::new())) };
             return match ask(Request::Delete { preconditions: identity(live) }).await {
                 Err(error) if error.class != Class::NotFound => Err(error),
-                _ => Ok((Outcome::Gone, Vec::new())),
+                _ => Ok((PreviewOutcome::Gone, Vec::new())),
             };
         }
         Change::Apply { fields, remove } => (at_version(fields, live), remove),
@@ -63,5 +63,5 @@ async fn outcome(
         ask(Request::JsonPatch(&removal(live, &left))).await?;
     }
     left.iter().for_each(|path| path.remove(&mut object));
-    Ok((Outcome::Object(object), takes_over))
+    Ok((PreviewOutcome::Object(object), takes_over))
 }

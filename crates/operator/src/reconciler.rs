@@ -3,10 +3,10 @@
 use std::{sync::Arc, time::Duration};
 
 use advisor::{
-    Facts, Plan, Profile, Query, Refusal,
-    machine::{NoPlan, Rhythm},
-    session::{Ask, Reply, Session, Setting},
-    writing::{Do, Said, Writing},
+    Facts, Plan, PlannedItem, Profile, Query, Refusal,
+    machine::{Intervals, PlanFailure},
+    session::{Context, Input, Outcome, Request, Session, Step},
+    writing,
 };
 use api::{
     VirtPlatformConfig,
@@ -46,7 +46,7 @@ pub(crate) struct Reconciler {
     pub(crate) watches: Arc<Watches>,
     pub(crate) version: String,
     pub(crate) epoch: Option<i64>,
-    pub(crate) rhythm: Rhythm,
+    pub(crate) intervals: Intervals,
     pub(crate) clock: Clock,
     pub(crate) known: KnownState,
     /// Failures in a row.
@@ -102,10 +102,10 @@ impl Reconciler {
 
     /// The wait until the next reconciliation, jittered if it is a regular one, and short while a kind is settling.
     fn wait(&self, rest: Duration) -> Duration {
-        if rest == self.rhythm.prerequisites && self.known.is_settling() {
+        if rest == self.intervals.prerequisites && self.known.is_settling() {
             return SETTLING_RETRY.min(rest);
         }
-        let is_regular = rest == self.rhythm.prerequisites || rest == self.rhythm.recheck;
+        let is_regular = rest == self.intervals.prerequisites || rest == self.intervals.recheck;
         if is_regular { self.clock.jittered(rest) } else { rest }
     }
 
@@ -148,39 +148,43 @@ impl Reconciler {
 
     async fn run_session(&mut self, config: VirtPlatformConfig) -> Result<Option<Duration>, RequestError> {
         let version = self.version.clone();
-        let setting = Setting { profile: self.profile, version: &version, epoch: self.epoch, rhythm: self.rhythm };
+        let context =
+            Context { profile: self.profile, version: &version, epoch: self.epoch, intervals: self.intervals };
         let mut session = Session::new(config);
-        let mut ask = session.begin(&setting, self.clock.now());
+        let mut step = session.start(&context, self.clock.now());
         let mut ahead: Option<PlanAhead> = None;
         loop {
-            let reply = match ask {
-                Ask::Rest(rest) => return Ok(rest),
-                Ask::Later(why) => return Err(self.error(why.to_owned())),
-                Ask::Record(new) => {
-                    if session.draws_up_next(&new) && ahead.is_none() {
+            let request = match step {
+                Step::Send(request) => request,
+                Step::Done(Outcome::Settled { requeue_after }) => return Ok(requeue_after),
+                Step::Done(Outcome::Retry(why)) => return Err(self.error(why.to_owned())),
+            };
+            let input = match request {
+                Request::UpdateStatus(new) => {
+                    if session.makes_plan_next(&new) && ahead.is_none() {
                         ahead = Some(PlanAhead::start(self.make_plan(Some(&new), None)));
                     }
                     PlanAhead::during(ahead.as_mut(), self.record(session.config(), &new)).await?
                 }
-                Ask::Reread => {
+                Request::ReadConfig => {
                     ahead = None;
-                    Reply::Config(Some(Box::new(configs::read(&self.api_server, self.name()).await?)))
+                    Input::Config(Some(Box::new(configs::read(&self.api_server, self.name()).await?)))
                 }
-                Ask::Look => Reply::Saw(self.fetch(session.config()).await?),
-                Ask::DrawUp { seen } => {
-                    let made = match ahead.take().filter(|_| seen.is_none()) {
+                Request::FetchFacts => Input::Facts(self.fetch(session.config()).await?),
+                Request::MakePlan { facts } => {
+                    let made = match ahead.take().filter(|_| facts.is_none()) {
                         Some(ahead) => ahead.finish().await,
                         None => None,
                     };
                     let made = match made {
                         Some(made) => made,
-                        None => self.make_plan(session.config(), seen).await,
+                        None => self.make_plan(session.config(), facts).await,
                     };
-                    Reply::Drew(Box::new(self.made_plan(made)?))
+                    Input::Plan(Box::new(self.made_plan(made)?))
                 }
-                Ask::Write(request) => self.write(session.writing(), request).await?,
+                Request::WriteTarget { planned, request } => self.write(&planned, request).await?,
             };
-            ask = session.next(&setting, self.clock.now(), reply);
+            step = session.next(&context, self.clock.now(), input);
             self.known.config = session.config().cloned().map(Arc::new);
         }
     }
@@ -189,14 +193,14 @@ impl Reconciler {
         RequestError::other(format!("attending to VirtPlatformConfig {}", self.name()), message, Class::Other)
     }
 
-    async fn record(&self, old: Option<&VirtPlatformConfig>, new: &VirtPlatformConfig) -> Result<Reply, RequestError> {
+    async fn record(&self, old: Option<&VirtPlatformConfig>, new: &VirtPlatformConfig) -> Result<Input, RequestError> {
         match configs::record(&self.api_server, self.name(), new).await {
             Ok(stored) => {
                 self.reporter.recorded(old, new);
-                Ok(Reply::Recorded(Box::new(stored)))
+                Ok(Input::StatusUpdated(Box::new(stored)))
             }
-            Err(error) if matches!(error.class, Class::Conflict | Class::Unknown) => Ok(Reply::NotRecorded),
-            Err(error) if error.class == Class::NotFound => Ok(Reply::Config(None)),
+            Err(error) if matches!(error.class, Class::Conflict | Class::Unknown) => Ok(Input::StatusNotUpdated),
+            Err(error) if error.class == Class::NotFound => Ok(Input::Config(None)),
             Err(error) => Err(error),
         }
     }
@@ -219,7 +223,7 @@ impl Reconciler {
     }
 
     /// Tells a plan, or a lasting reason for having none, from errors that may pass.
-    fn made_plan(&mut self, made: MadePlan) -> Result<Result<Plan, NoPlan>, RequestError> {
+    fn made_plan(&mut self, made: MadePlan) -> Result<Result<Plan, PlanFailure>, RequestError> {
         if let Some(facts) = made.facts {
             self.known.facts.replace(facts);
         }
@@ -228,9 +232,9 @@ impl Reconciler {
                 Some(refusal) => Err(self.error(refusal)),
                 None => Ok(Ok(plan)),
             },
-            Err(PlanError::MissingPrerequisites(missing)) => Ok(Err(NoPlan::Missing(missing))),
+            Err(PlanError::MissingPrerequisites(missing)) => Ok(Err(PlanFailure::Missing(missing))),
             Err(PlanError::InvalidOptions(error)) => Ok(Err(error.into())),
-            Err(PlanError::Request(error)) => self.no_plan(error).map(Err),
+            Err(PlanError::Request(error)) => self.plan_failure(error).map(Err),
         }
     }
 
@@ -241,28 +245,26 @@ impl Reconciler {
         !is_waiting && self.failures < REPORTED_FAILURES - 1
     }
 
-    fn no_plan(&self, error: RequestError) -> Result<NoPlan, RequestError> {
+    fn plan_failure(&self, error: RequestError) -> Result<PlanFailure, RequestError> {
         let lacks_right = error.class == Class::Forbidden;
         if lacks_right && self.doubts_refusals() {
             return Err(error);
         }
         let why = refusal::lasting(error)?;
-        Ok(if lacks_right { NoPlan::Missing(why) } else { NoPlan::Impossible(why) })
+        Ok(if lacks_right { PlanFailure::Missing(why) } else { PlanFailure::Impossible(why) })
     }
 
-    async fn write(&mut self, writing: Option<&Writing>, request: Do) -> Result<Reply, RequestError> {
-        let Some(writing) = writing else { return Err(self.error("there is nothing to write".into())) };
-        let planned = writing.planned();
+    async fn write(&mut self, planned: &PlannedItem, request: writing::Request) -> Result<Input, RequestError> {
         debug!(config = self.name(), item = planned.item.name, target = %planned.target, ?request, "writing");
         let query = Query::Object(planned.target.clone());
         self.known.facts.forget(&query);
-        let said = write::send(&self.api_server, planned, request).await?;
-        if let Said::Object(object) = &said
+        let input = write::send(&self.api_server, planned, request).await?;
+        if let writing::Input::Object(object) = &input
             && planned.item.operation == Operation::Apply
         {
             self.known.facts.insert(query, planned.version, (**object).clone());
         }
-        Ok(Reply::Target(said))
+        Ok(Input::Target(input))
     }
 }
 

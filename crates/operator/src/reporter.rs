@@ -2,7 +2,7 @@
 
 use advisor::{
     Query,
-    machine::{Happening, happenings},
+    machine::{EventNote, event_notes},
 };
 use api::{VirtPlatformConfig, virt_platform_config::VirtPlatformConfigStatus};
 use kube::ResourceExt;
@@ -25,24 +25,24 @@ impl Reporter {
         let before = old.and_then(|config| config.status.as_ref()).unwrap_or(&nothing);
         let after = new.status.as_ref().unwrap_or(&nothing);
         let phase = after.phase.map(|phase| phase.as_str()).unwrap_or_default();
-        for happening in happenings(before, after) {
-            match happening.warning {
-                true => warn!(config = new.name_any(), phase, reason = happening.reason, "{}", happening.note),
-                false => info!(config = new.name_any(), phase, reason = happening.reason, "{}", happening.note),
+        for event_note in event_notes(before, after) {
+            match event_note.warning {
+                true => warn!(config = new.name_any(), phase, reason = event_note.reason, "{}", event_note.note),
+                false => info!(config = new.name_any(), phase, reason = event_note.reason, "{}", event_note.note),
             }
-            self.events.publish(new, &happening);
+            self.events.publish(new, &event_note);
         }
     }
 
     /// Reports an error that does not pass. An Event can be seen even if the status cannot be written.
     pub(crate) fn failing(&self, config: &VirtPlatformConfig, error: &RequestError) {
         let note = format!("Trying again: {}", with_advice(error));
-        self.events.publish(config, &Happening { warning: true, reason: "CannotGoOn".into(), note });
+        self.events.publish(config, &EventNote { warning: true, reason: "CannotGoOn".into(), note });
     }
 
     /// Reports that changes are noticed late, because there is no right to watch them.
     pub(crate) fn forbidden(&self, config: &VirtPlatformConfig, query: &Query, message: &str) {
         let note = format!("Changes of {query} are only noticed at the next regular look: {message}{LACKS_RIGHT}");
-        self.events.publish(config, &Happening { warning: true, reason: "CannotWatch".into(), note });
+        self.events.publish(config, &EventNote { warning: true, reason: "CannotWatch".into(), note });
     }
 }

@@ -9,7 +9,7 @@ use std::{
     },
 };
 
-use advisor::{Kind, Profile, kind, machine::Rhythm, profiles::PROFILES};
+use advisor::{Kind, Profile, kind, machine::Intervals, profiles::PROFILES};
 use kube::Config;
 use tokio::{sync::watch, task::JoinSet};
 use tracing::info;
@@ -35,7 +35,7 @@ pub struct OperatorSettings {
     pub profiles: &'static [&'static dyn Profile],
     /// The version of this operator, as recorded with every plan.
     pub version: String,
-    pub rhythm: Rhythm,
+    pub intervals: Intervals,
     /// With a lease, leaders are elected. Without one, no other operator may run.
     pub lease: Option<LeaseSettings>,
     pub readiness: Readiness,
@@ -47,7 +47,7 @@ impl Default for OperatorSettings {
         OperatorSettings {
             profiles: PROFILES,
             version: format!("v{}", env!("CARGO_PKG_VERSION")),
-            rhythm: Rhythm::default(),
+            intervals: Intervals::default(),
             lease: None,
             readiness: Readiness::default(),
             clock: Clock::default(),
@@ -144,7 +144,7 @@ async fn work(api_server: ApiServer, settings: &OperatorSettings, epoch: Option<
             watches: watches.clone(),
             version: settings.version.clone(),
             epoch,
-            rhythm: settings.rhythm,
+            intervals: settings.intervals,
             clock: clock.clone(),
             known: KnownState::default(),
             failures: 0,

@@ -205,7 +205,7 @@ async fn stream(
         plural: kind.plural.to_owned(),
     };
     match &subscribers.query {
-        Query::Object(reference) | Query::Evidence(reference) => {
+        Query::Object(reference) | Query::Optional(reference) => {
             let config = watcher::Config::default().fields(&format!("metadata.name={}", reference.name));
             let api: Api<PartialObjectMeta<DynamicObject>> = match reference.namespace {
                 Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),

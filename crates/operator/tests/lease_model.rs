@@ -1,19 +1,22 @@
-//! Every way in which three replicas may contend for the lease: requests and answers get lost or late, replicas are stopped
-//! and wake up, and still no two of them ever believe that they lead at the same time.
+//! Explores every way in which replicas may compete for the lease: requests and answers get lost or late, replicas stop and
+//! continue. No two of them may believe that they lead at the same time.
 //!
-//! Explored is the very code that ships. Time passes in ticks; a record counts for three of them, a leader renews within two.
+//! The code under test is the code of the operator. Time passes in ticks: the lease lasts three, a leader renews within two.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::time::Duration;
 
-use operator::election::{Candidate, Heard, Move, Record, Times};
+use operator::election::{Candidate, Input, LeaseTimes, Outcome, Record, Request, Step};
 use stateright::{Checker, HasDiscoveries, Model, Property};
 
 /// How many requests or answers may get lost.
 const LOSSES: u8 = 1;
-const TIMES: Times =
-    Times { duration: Duration::from_secs(3), renew: Duration::from_secs(2), retry: Duration::from_secs(1) };
+const TIMES: LeaseTimes = LeaseTimes {
+    lease_duration: Duration::from_secs(3),
+    renew_deadline: Duration::from_secs(2),
+    retry_period: Duration::from_secs(1),
+};
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct State {
@@ -32,44 +35,43 @@ struct Replica {
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum UnderWay {
-    /// May ask again from this tick on.
+    /// May start again from this tick on.
     Nothing { from: u64 },
     /// Sent, not arrived.
-    Request(Move),
-    /// Arrived and answered, not heard.
-    Answer(Heard),
+    Request(Request),
+    /// Answered; the answer has not arrived.
+    Answer(Input),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Step {
+enum Action {
     Tick,
-    /// A replica begins to ask around.
-    Begin(usize),
+    /// A replica starts an attempt.
+    Start(usize),
     /// Its request arrives.
     Arrive(usize),
-    /// It hears the answer, however much later.
-    Hear(usize),
+    /// It receives the answer, however late.
+    Receive(usize),
     /// The request never arrives.
     LoseRequest(usize),
     /// The answer never arrives.
     LoseAnswer(usize),
 }
 
-/// What may be wrong with the code, to see that it would be found.
+/// A fault of the code that the model must find.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fault {
     None,
     /// The API server does not compare versions.
     Unconditional,
-    /// Leading counts from hearing and not from asking.
-    FromHearing,
+    /// Leading counts from the answer and not from the request.
+    FromAnswer,
     /// A lost answer counts as a success.
     Hopeful,
-    /// Others are waited for less long than they may lead.
+    /// The lease is taken over while its holder may still lead.
     Impatient,
 }
 
-/// So many replicas for so many ticks.
 struct Contest {
     replicas: usize,
     ticks: u64,
@@ -81,40 +83,40 @@ impl Contest {
         Duration::from_secs(state.tick)
     }
 
-    fn send(&self, replica: &mut Replica, next: Move, tick: u64) {
-        replica.under_way = match next {
-            Move::Wait(pause) => UnderWay::Nothing { from: tick + pause.as_secs() },
-            request => UnderWay::Request(request),
+    fn perform(&self, replica: &mut Replica, step: Step, tick: u64) {
+        replica.under_way = match step {
+            Step::Done(Outcome { retry_after }) => UnderWay::Nothing { from: tick + retry_after.as_secs() },
+            Step::Send(request) => UnderWay::Request(request),
         };
     }
 
-    fn answer(&self, state: &mut State, request: &Move) -> Heard {
+    fn answer(&self, state: &mut State, request: &Request) -> Input {
         let fits = |record: &Record| match (&state.stored, request) {
             _ if self.fault == Fault::Unconditional => true,
-            (None, Move::Create(_)) => true,
-            (Some(stored), Move::Replace(_)) => stored.version == record.version,
+            (None, Request::Create(_)) => true,
+            (Some(stored), Request::Replace(_)) => stored.version == record.version,
             _ => false,
         };
         match request {
-            Move::Read => state.stored.clone().map_or(Heard::Absent, Heard::Found),
-            Move::Create(record) | Move::Replace(record) if fits(record) => {
+            Request::Read => state.stored.clone().map_or(Input::Absent, Input::Found),
+            Request::Create(record) | Request::Replace(record) if fits(record) => {
                 state.version += 1;
                 let written = Record { version: state.version.to_string(), ..record.clone() };
                 state.stored = Some(written.clone());
-                Heard::Written(written)
+                Input::Written(written)
             }
-            Move::Create(_) | Move::Replace(_) | Move::Wait(_) => Heard::Nothing,
+            Request::Create(_) | Request::Replace(_) => Input::Unknown,
         }
     }
 }
 
 impl Model for Contest {
     type State = State;
-    type Action = Step;
+    type Action = Action;
 
     fn init_states(&self) -> Vec<State> {
         let times = match self.fault {
-            Fault::Impatient => Times { duration: Duration::from_secs(1), ..TIMES },
+            Fault::Impatient => LeaseTimes { lease_duration: Duration::from_secs(1), ..TIMES },
             _ => TIMES,
         };
         let replica = |number: usize| Replica {
@@ -125,71 +127,71 @@ impl Model for Contest {
         vec![State { tick: 0, stored: None, version: 0, losses: 0, replicas }]
     }
 
-    fn actions(&self, state: &State, steps: &mut Vec<Step>) {
+    fn actions(&self, state: &State, actions: &mut Vec<Action>) {
         if state.tick < self.ticks {
-            steps.push(Step::Tick);
+            actions.push(Action::Tick);
         }
         for (position, replica) in state.replicas.iter().enumerate() {
             match &replica.under_way {
-                UnderWay::Nothing { from } if *from <= state.tick => steps.push(Step::Begin(position)),
+                UnderWay::Nothing { from } if *from <= state.tick => actions.push(Action::Start(position)),
                 UnderWay::Nothing { .. } => {}
                 UnderWay::Request(_) => {
-                    steps.push(Step::Arrive(position));
+                    actions.push(Action::Arrive(position));
                     if state.losses < LOSSES {
-                        steps.push(Step::LoseRequest(position));
+                        actions.push(Action::LoseRequest(position));
                     }
                 }
                 UnderWay::Answer(_) => {
-                    steps.push(Step::Hear(position));
+                    actions.push(Action::Receive(position));
                     if state.losses < LOSSES {
-                        steps.push(Step::LoseAnswer(position));
+                        actions.push(Action::LoseAnswer(position));
                     }
                 }
             }
         }
     }
 
-    fn next_state(&self, last: &State, step: Step) -> Option<State> {
+    fn next_state(&self, last: &State, action: Action) -> Option<State> {
         let mut state = last.clone();
         let now = Contest::now(&state);
-        match step {
-            Step::Tick => state.tick += 1,
-            Step::Begin(at) => {
+        match action {
+            Action::Tick => state.tick += 1,
+            Action::Start(at) => {
                 let tick = state.tick;
-                // Read, answered and heard at once: a change that is seen later is only waited for longer.
-                let read = state.replicas[at].candidate.begin(now);
-                let heard = self.answer(&mut state, &read);
+                // The read is answered at once: with a later answer the replica would only wait longer.
+                let Step::Send(read) = state.replicas[at].candidate.start(now) else { return None };
+                let input = self.answer(&mut state, &read);
                 let replica = &mut state.replicas[at];
-                let next = replica.candidate.next(now, heard);
-                self.send(replica, next, tick);
+                let step = replica.candidate.next(now, input);
+                self.perform(replica, step, tick);
             }
-            Step::Arrive(at) => {
+            Action::Arrive(at) => {
                 let UnderWay::Request(request) = state.replicas[at].under_way.clone() else { return None };
-                let heard = self.answer(&mut state, &request);
-                state.replicas[at].under_way = UnderWay::Answer(heard);
+                let input = self.answer(&mut state, &request);
+                state.replicas[at].under_way = UnderWay::Answer(input);
             }
-            Step::Hear(at) | Step::LoseRequest(at) | Step::LoseAnswer(at) => {
+            Action::Receive(at) | Action::LoseRequest(at) | Action::LoseAnswer(at) => {
                 let under_way = state.replicas[at].under_way.clone();
-                let heard = match (&step, under_way) {
-                    (Step::Hear(_), UnderWay::Answer(heard)) => heard,
-                    (Step::LoseAnswer(_), UnderWay::Answer(heard)) if self.fault == Fault::Hopeful => heard,
-                    (Step::LoseRequest(_), UnderWay::Request(Move::Create(record) | Move::Replace(record)))
+                let input = match (&action, under_way) {
+                    (Action::Receive(_), UnderWay::Answer(input)) => input,
+                    (Action::LoseAnswer(_), UnderWay::Answer(input)) if self.fault == Fault::Hopeful => input,
+                    (Action::LoseRequest(_), UnderWay::Request(Request::Create(record) | Request::Replace(record)))
                         if self.fault == Fault::Hopeful =>
                     {
-                        Heard::Written(record)
+                        Input::Written(record)
                     }
-                    _ => Heard::Nothing,
+                    _ => Input::Unknown,
                 };
-                if !matches!(step, Step::Hear(_)) {
+                if !matches!(action, Action::Receive(_)) {
                     state.losses += 1;
                 }
                 let tick = state.tick;
                 let replica = &mut state.replicas[at];
-                if self.fault == Fault::FromHearing {
-                    replica.candidate.begin(now);
+                if self.fault == Fault::FromAnswer {
+                    replica.candidate.start(now);
                 }
-                let next = replica.candidate.next(now, heard);
-                self.send(replica, next, tick);
+                let step = replica.candidate.next(now, input);
+                self.perform(replica, step, tick);
             }
         }
         Some(state)
@@ -225,7 +227,7 @@ fn explore(replicas: usize, ticks: u64, fault: Fault) -> impl Checker<Contest> {
     contest.checker().threads(2).finish_when(HasDiscoveries::AnyFailures).spawn_bfs().join()
 }
 
-/// Three for long enough to see a leader followed, and two for long enough to see that twice.
+/// Three replicas long enough to see a leader replaced, and two replicas long enough to see that twice.
 #[test]
 fn no_two_replicas_ever_lead_at_the_same_time() {
     for (replicas, ticks) in [(3, 4), (2, 7)] {
@@ -239,7 +241,7 @@ fn no_two_replicas_ever_lead_at_the_same_time() {
 /// A check that finds nothing wrong with anything would be worthless.
 #[test]
 fn what_could_be_wrong_is_found() {
-    for fault in [Fault::Unconditional, Fault::FromHearing, Fault::Hopeful, Fault::Impatient] {
+    for fault in [Fault::Unconditional, Fault::FromAnswer, Fault::Hopeful, Fault::Impatient] {
         assert!(explore(2, 6, fault).discovery("at most one leads").is_some(), "{fault:?} was not noticed");
     }
 }

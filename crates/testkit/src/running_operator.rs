@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use advisor::machine::Rhythm;
+use advisor::machine::Intervals;
 use operator::OperatorSettings;
 use tokio::{sync::oneshot, task::JoinHandle};
 
@@ -25,8 +25,8 @@ impl RunningOperator {
 
     /// With another interval of rechecks, also for missing prerequisites.
     pub async fn rechecking_every(platform: &Platform, interval: Duration) -> RunningOperator {
-        let rhythm = Rhythm { recheck: interval, prerequisites: interval };
-        RunningOperator::start_with(platform, OperatorSettings { rhythm, ..OperatorSettings::default() }).await
+        let intervals = Intervals { recheck: interval, prerequisites: interval };
+        RunningOperator::start_with(platform, OperatorSettings { intervals, ..OperatorSettings::default() }).await
     }
 
     pub async fn start_with(platform: &Platform, settings: OperatorSettings) -> RunningOperator {

@@ -1,4 +1,4 @@
-//! The roles: of the operator, made of what it needs itself and what the profiles declare, and of people.
+//! The roles of the operator, from its own needs and those of the profiles, and the roles for people.
 
 use api::names::ADVISOR_GROUP;
 
@@ -8,13 +8,13 @@ use crate::{Profile, kind, profiles::PROFILES};
 /// Where the operator runs: the namespace of OpenShift Virtualization.
 pub const NAMESPACE: &str = "openshift-cnv";
 
-/// Whom the operator is to the API server. `config/default` puts the operator's name before it, as before all names here.
+/// The service account of the operator. `config/default` adds a prefix to it, as to all names here.
 pub const SERVICE_ACCOUNT: &str = "controller-manager";
 
-/// The lease that the one active operator holds, in the operator's namespace.
+/// The lease of the active operator, in the operator's namespace.
 pub const LEASE: &str = "virt-advisor-operator";
 
-/// Events about objects that are in no namespace are here.
+/// The namespace of events about cluster-scoped objects.
 const EVENTS_NAMESPACE: &str = "default";
 
 const CONFIGS: &str = "virtplatformconfigs";
@@ -40,14 +40,14 @@ impl Role {
     }
 }
 
-/// What the operator needs to run the profiles that there are.
+/// The roles that the operator needs for all profiles.
 pub fn operator() -> Vec<Role> {
     operator_with(PROFILES)
 }
 
-/// What it would need to run these.
+/// The roles that the operator needs for these profiles.
 pub(super) fn operator_with(profiles: &[&dyn Profile]) -> Vec<Role> {
-    // A kind that is installed, removed or served in other versions may concern any plan.
+    // Any plan may depend on which kinds and versions are served.
     let itself = ("the operator itself", vec![Access::List(&kind::CUSTOM_RESOURCE_DEFINITION)]);
     let of_profiles = profiles.iter().map(|profile| (profile.about().name, profile.access()));
     let declared: Vec<_> = [itself].into_iter().chain(of_profiles).collect();
@@ -118,7 +118,7 @@ fn election() -> Vec<Rule> {
     ]
 }
 
-/// For administrators to give to people. Nobody but the operator writes a status.
+/// Roles that administrators bind to people. Only the operator writes a status.
 pub fn people() -> Vec<Role> {
     let role = |name, about, part_of, verbs: &[&'static str]| Role {
         name,

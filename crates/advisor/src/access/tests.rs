@@ -10,7 +10,7 @@ use crate::{
     kind::{CONFIG_MAP, HYPER_CONVERGED, KUBE_DESCHEDULER, MACHINE_CONFIG, MACHINE_CONFIG_POOL},
     profile::missing,
     profiles::{PROFILES, find},
-    world::{World, machine_config, ours, planner},
+    test_cluster::{TestCluster, machine_config, ours, planner},
 };
 
 // --- declarations and plans ---
@@ -19,7 +19,7 @@ use crate::{
 type Need = (&'static str, &'static Kind, Option<&'static str>, Option<String>);
 
 /// Everything that is asked until the planner has all it wants.
-fn asked(world: &World, planner: &dyn Planner) -> (Vec<Query>, Facts) {
+fn asked(cluster: &TestCluster, planner: &dyn Planner) -> (Vec<Query>, Facts) {
     let (mut facts, mut asked) = (Facts::default(), Vec::new());
     loop {
         let queries = facts.unanswered(planner.wants(&facts));
@@ -27,16 +27,16 @@ fn asked(world: &World, planner: &dyn Planner) -> (Vec<Query>, Facts) {
             return (asked, facts);
         }
         for query in queries {
-            facts.insert(query.clone(), world.answer(&query));
+            facts.insert(query.clone(), cluster.answer(&query));
             asked.push(query);
         }
     }
 }
 
 /// What the operator does for a profile: it reads and watches what the plan depends on, and changes what the plan names.
-fn needed(world: &World, profile: &str, options: Value) -> Vec<Need> {
+fn needed(cluster: &TestCluster, profile: &str, options: Value) -> Vec<Need> {
     let planner = planner(profile, options);
-    let (queries, facts) = asked(world, planner.as_ref());
+    let (queries, facts) = asked(cluster, planner.as_ref());
     let mut needs: Vec<Need> = Vec::new();
     let on = |object: &ObjectRef, verbs: &[&'static str]| -> Vec<Need> {
         verbs.iter().map(|&verb| (verb, object.kind, object.namespace, Some(object.name.clone()))).collect()
@@ -49,13 +49,13 @@ fn needed(world: &World, profile: &str, options: Value) -> Vec<Need> {
                 needs.push(("get", object.kind, None, None))
             }
             // Nor can configs of others be named beforehand. They are looked at again from time to time.
-            Query::Evidence(object) if object.kind == &crate::kind::CLUSTER_VERSION => {
+            Query::Optional(object) if object.kind == &crate::kind::CLUSTER_VERSION => {
                 needs.extend(on(&object, &["get"]))
             }
-            Query::Evidence(object) if object.kind == &crate::kind::MACHINE_CONFIG => {
+            Query::Optional(object) if object.kind == &crate::kind::MACHINE_CONFIG => {
                 needs.push(("get", object.kind, None, None))
             }
-            Query::Object(object) | Query::Evidence(object) => needs.extend(on(&object, &["get", "list", "watch"])),
+            Query::Object(object) | Query::Optional(object) => needs.extend(on(&object, &["get", "list", "watch"])),
         }
     }
     if missing(&planner.requirements(&facts), &facts).is_some() {
@@ -84,8 +84,8 @@ fn hyper_converged(namespace: &str) -> Value {
 }
 
 /// Clusters and options that between them bring out everything a profile does.
-fn cases(profile: &str) -> Vec<(World, Value)> {
-    let cluster = || World::cluster("5.1");
+fn cases(profile: &str) -> Vec<(TestCluster, Value)> {
+    let cluster = || TestCluster::with_descheduler("5.1");
     let upstream = || cluster().with(hyper_converged("kubevirt-hyperconverged"));
     let own = || cluster().with(hyper_converged("openshift-cnv"));
     let operator = json!({
@@ -94,7 +94,7 @@ fn cases(profile: &str) -> Vec<(World, Value)> {
     });
     match profile {
         "load-aware-rebalancing" => vec![
-            (World::empty(), Value::Null),
+            (TestCluster::empty(), Value::Null),
             (upstream().with(operator), Value::Null),
             (
                 own().with(ours(machine_config("99-worker-psi-karg", json!({"kernelArguments": ["psi=1"]})))),
@@ -102,7 +102,7 @@ fn cases(profile: &str) -> Vec<(World, Value)> {
             ),
         ],
         "virt-higher-density" => vec![
-            (World::empty(), Value::Null),
+            (TestCluster::empty(), Value::Null),
             (upstream(), Value::Null),
             (upstream().with(machine_config("rendered-worker", json!({}))), Value::Null),
             (
@@ -110,7 +110,7 @@ fn cases(profile: &str) -> Vec<(World, Value)> {
                 json!({"virtHigherDensity": {"enableSwap": false}}),
             ),
         ],
-        "example-profile" => vec![(World::empty(), Value::Null)],
+        "example-profile" => vec![(TestCluster::empty(), Value::Null)],
         other => panic!("bring out what {other} does"),
     }
 }
@@ -125,7 +125,7 @@ fn every_profile_declares_what_its_plans_need_and_nothing_else() {
         let name = profile.about().name;
         let needs: BTreeSet<String> = cases(name)
             .iter()
-            .flat_map(|(world, options)| needed(world, name, options.clone()))
+            .flat_map(|(cluster, options)| needed(cluster, name, options.clone()))
             .map(|need| spoken(&need))
             .collect();
         let declare = |access: &Access| -> Vec<String> {
@@ -144,7 +144,7 @@ fn every_profile_is_granted_what_its_plans_need() {
         let name = profile.about().name;
         let roles = operator_with(&[find(name).unwrap()]);
         for (verb, kind, namespace, object) in
-            cases(name).iter().flat_map(|(world, options)| needed(world, name, options.clone()))
+            cases(name).iter().flat_map(|(cluster, options)| needed(cluster, name, options.clone()))
         {
             let allowed =
                 roles.iter().any(|role| role.allows(verb, kind.group, kind.plural, namespace, object.as_deref()));

@@ -1,4 +1,4 @@
-//! The files in `config/rbac`. Written line by line and not by a serializer, which would lose the reasons.
+//! The files in `config/rbac`. Written line by line, because a serializer would drop the comments.
 
 use super::{NAMESPACE, Role, Rule, SERVICE_ACCOUNT, operator, people};
 

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::world::arbitrary;
+use crate::test_cluster::arbitrary;
 
 /// Applies a unified diff as `patch` would and checks its hunk headers on the way.
 fn patched(before: &str, diff: &str) -> String {

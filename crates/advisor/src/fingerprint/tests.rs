@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::world::arbitrary;
+use crate::test_cluster::arbitrary;
 
 /// The leaves below `spec` of an object that has only plain members.
 fn leaves(names: &[String]) -> Vec<Path> {

@@ -1,12 +1,12 @@
-//! What each phase says in the conditions: the same types, in the same order, always.
+//! The conditions of each phase: always the same types in the same order, with the texts of the workflow guide.
 //!
-//! The words are the workflow guide's. Beyond it, a condition's time moves only when its status flips, every condition says
-//! which generation it was derived from, and no condition stays True after its phase was left.
+//! As Kubernetes demands, a time changes only with the status, every condition names its generation, and no condition stays True
+//! after its phase.
 
 use api::virt_platform_config::Phase;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
-/// The order in which conditions are listed. Two more come and go: they tell why a plan waits.
+/// The order in which conditions are listed.
 const ORDER: [Phase; 9] = [
     Phase::Ignored,
     Phase::Drafting,
@@ -19,7 +19,7 @@ const ORDER: [Phase; 9] = [
     Phase::Pending,
 ];
 
-/// Only listed while they hold, and from then on.
+/// Only listed from the first time that they are True.
 const RARE: [Phase; 2] = [Phase::CompletedWithErrors, Phase::CompletedWithUpgrade];
 
 const IGNORED: &str = "Configuration is ignored - no management actions will be performed. Resources remain in their \
@@ -35,30 +35,30 @@ const NO_DRIFT: &str = "Configuration is in sync with desired state";
 const DRIFT: &str = "Configuration has drifted from desired state";
 const SOME_FAILED: &str = "Plan completed but some items failed";
 
-/// One condition as a phase words it: whether it holds, why, and the message.
+/// One condition of a phase: whether it is True, the reason, and the message.
 type Wording<'a> = (bool, &'a str, &'a str);
 
-/// What led to a phase, in words. Most phases have words of their own and need none.
+/// Why a phase was entered. Most phases have fixed texts and need none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Saying {
+pub struct Explanation {
     pub message: String,
-    /// The reason of the phase's own condition, where the name of the phase does not say enough.
+    /// The reason of the phase's own condition, if it is not the usual one.
     pub reason: Option<&'static str>,
 }
 
-impl Saying {
-    pub fn because(reason: &'static str, message: impl Into<String>) -> Self {
-        Saying { message: message.into(), reason: Some(reason) }
+impl Explanation {
+    pub fn with_reason(reason: &'static str, message: impl Into<String>) -> Self {
+        Explanation { message: message.into(), reason: Some(reason) }
     }
 }
 
-impl<T: Into<String>> From<T> for Saying {
+impl<T: Into<String>> From<T> for Explanation {
     fn from(message: T) -> Self {
-        Saying { message: message.into(), reason: None }
+        Explanation { message: message.into(), reason: None }
     }
 }
 
-/// What phase `current` says about `about`. `message` is what led to the phase.
+/// What phase `current` says in the condition of phase `about`. `message` explains why the phase was entered.
 fn wording<'a>(current: Phase, about: Phase, message: &'a str) -> Wording<'a> {
     use Phase::*;
     if current == Ignored {
@@ -111,8 +111,14 @@ fn wording<'a>(current: Phase, about: Phase, message: &'a str) -> Wording<'a> {
     }
 }
 
-/// The conditions of a phase, given those before it. Conditions of other types still hold and are kept at the end.
-pub fn conditions(before: &[Condition], phase: Phase, saying: &Saying, generation: i64, now: &Time) -> Vec<Condition> {
+/// The conditions of a phase, given those before it. Conditions of other types are kept, at the end.
+pub fn conditions(
+    before: &[Condition],
+    phase: Phase,
+    explanation: &Explanation,
+    generation: i64,
+    now: &Time,
+) -> Vec<Condition> {
     let known = |about: &Phase| before.iter().any(|condition| condition.type_ == about.as_str());
     // A configuration that was ignored from the start has never been pending.
     let listed = ORDER.into_iter().filter(|about| *about != Phase::Pending || phase != Phase::Ignored || known(about));
@@ -120,8 +126,8 @@ pub fn conditions(before: &[Condition], phase: Phase, saying: &Saying, generatio
     let mut conditions: Vec<Condition> = listed
         .chain(rare)
         .map(|about| {
-            let (holds, reason, message) = wording(phase, about, &saying.message);
-            let reason = saying.reason.filter(|_| about == phase).unwrap_or(reason);
+            let (holds, reason, message) = wording(phase, about, &explanation.message);
+            let reason = explanation.reason.filter(|_| about == phase).unwrap_or(reason);
             condition(before, about.as_str(), holds, reason, message, generation, now)
         })
         .collect();
@@ -131,7 +137,7 @@ pub fn conditions(before: &[Condition], phase: Phase, saying: &Saying, generatio
     conditions
 }
 
-/// One condition, whose time is kept unless its status flips.
+/// One condition. Its time is kept unless its status changes.
 pub fn condition(
     before: &[Condition],
     kind: &str,

@@ -1,7 +1,7 @@
-//! What to do next, given what is known: one function from values to values, with an answer to everything.
+//! What to do next, given what is known: one total function from values to values.
 //!
-//! Whoever performs the answer records the status first, if it changed, and only then does what is asked for next. So the
-//! process may die between any two lines and the one after it goes on from what was recorded.
+//! The caller first stores the status, if it changed, and then performs the step. So the process may stop at any point, and the next
+//! one continues from the stored status.
 
 use std::time::Duration;
 
@@ -10,24 +10,24 @@ use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
 
 use super::{
-    Event::{DraftingBegun, IgnoreRequested, ManagementResumed, SpecChanged},
-    desk::{Desk, FORCED_REVIEW},
-    drafting, execution, in_force, review,
+    Trigger::{DraftingBegun, IgnoreRequested, ManagementResumed, SpecChanged},
+    applied, drafting, execution, review,
+    status_draft::{FORCED_REVIEW, StatusDraft},
 };
 use crate::{Facts, InvalidOptions, Plan, Profile, Refusal};
 
-/// How long to wait when nothing is heard.
+/// How long to wait if nothing changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rhythm {
+pub struct Intervals {
     /// Until a plan is compared with the cluster again.
     pub recheck: Duration,
-    /// Until it is checked whether something missing has appeared.
+    /// Until missing prerequisites are looked for again.
     pub prerequisites: Duration,
 }
 
-impl Default for Rhythm {
+impl Default for Intervals {
     fn default() -> Self {
-        Rhythm { recheck: Duration::from_secs(5 * 60), prerequisites: Duration::from_secs(2 * 60) }
+        Intervals { recheck: Duration::from_secs(5 * 60), prerequisites: Duration::from_secs(2 * 60) }
     }
 }
 
@@ -40,19 +40,19 @@ pub struct Observed<'a> {
     pub profile: &'static dyn Profile,
     /// The version of this operator.
     pub version: &'a str,
-    /// Which leader this is, if leaders are elected.
+    /// The number of this leader, if leaders are elected.
     pub epoch: Option<i64>,
     pub now: Timestamp,
-    pub rhythm: Rhythm,
+    pub intervals: Intervals,
 }
 
-/// What came of what was asked for last.
+/// The result of the last request.
 #[derive(Debug, Clone, Copy)]
-pub enum News<'a> {
-    Nothing,
-    Saw(&'a Facts),
-    Drew(Result<&'a Plan, &'a NoPlan>),
-    Wrote {
+pub enum Input<'a> {
+    None,
+    Facts(&'a Facts),
+    Plan(Result<&'a Plan, &'a PlanFailure>),
+    Write {
         item: &'a str,
         result: &'a Result<Written, NotWritten>,
         /// The plan that the item belongs to.
@@ -60,9 +60,9 @@ pub enum News<'a> {
     },
 }
 
-/// Why there is no plan. What may pass by itself is not among it: that is tried again.
+/// Why there is no plan. Errors that may pass by themselves are not among these: then the plan is tried again.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NoPlan {
+pub enum PlanFailure {
     #[error(transparent)]
     InvalidOptions(#[from] InvalidOptions),
     /// Something that the plan needs is not installed; the text names it and says what to do.
@@ -75,10 +75,10 @@ pub enum NoPlan {
 /// What became of a target.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Written {
-    /// As the API server answered to our write: the baseline for drift.
+    /// The object as the API server returned it: the baseline for drift.
     Applied(Box<Value>),
-    /// It was so already, up to fields that had to be taken out: an earlier write of ours went through unheard.
-    Found(Box<Value>),
+    /// An earlier write had succeeded although its answer was lost. Fields to remove may have been removed now.
+    AlreadyApplied(Box<Value>),
     Gone,
 }
 
@@ -96,63 +96,73 @@ pub enum NotWritten {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Decision {
     pub status: VirtPlatformConfigStatus,
-    pub next: Next,
+    pub step: Step,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Next {
-    /// Record, and decide again.
-    Continue,
-    /// Fetch what the profile wants to know.
-    Look,
-    /// Derive the plan anew and have it previewed.
-    DrawUp,
-    /// Carry out one item of the plan that was just drawn up.
-    Write { item: String },
-    /// Wait for an event, and no longer than this.
-    Rest(Option<Duration>),
+pub enum Step {
+    Send(Request),
+    /// Store the status, and decide again with the same input.
+    DecideAgain,
+    Done(Outcome),
 }
 
-pub fn decide(observed: &Observed<'_>, news: &News<'_>) -> Decision {
-    let mut desk = Desk::new(observed);
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Request {
+    /// Fetch the facts that the profile wants.
+    FetchFacts,
+    /// Make a new plan and preview it.
+    MakePlan,
+    /// Write one item of the plan that was just made.
+    WriteItem { item: String },
+}
+
+/// Nothing is left to do until something changes, or until this much time has passed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Outcome {
+    pub requeue_after: Option<Duration>,
+}
+
+pub fn decide(observed: &Observed<'_>, input: &Input<'_>) -> Decision {
+    let mut draft = StatusDraft::new(observed);
     if observed.spec.action == Action::Ignore {
-        // Whatever was waiting for a person is in the hands of one now.
-        desk.acknowledge(FORCED_REVIEW);
-        desk.on(IgnoreRequested, "");
-        return desk.next(Next::Rest(None));
+        // Ignore answers a forced review: a person is in charge now.
+        draft.acknowledge(FORCED_REVIEW);
+        draft.transition(IgnoreRequested, "");
+        return draft.await_change();
     }
-    if desk.contradicts_itself() {
+    if draft.is_inconsistent() {
         let message = "The status was changed by somebody else: the plan is drawn up again";
         if observed.spec.action == Action::Apply {
-            desk.mark(FORCED_REVIEW, true, "StatusChanged", message);
+            draft.set_condition(FORCED_REVIEW, true, "StatusChanged", message);
         }
-        desk.say(Phase::Pending, message);
-        return desk.next(Next::Continue);
+        draft.enter_phase(Phase::Pending, message);
+        return draft.decide_again();
     }
-    match desk.recorded_phase() {
+    match draft.status.phase {
         None => {
-            desk.say(Phase::Pending, "Configuration accepted, plan generation is about to start");
-            desk.next(Next::Continue)
+            draft.enter_phase(Phase::Pending, "Configuration accepted, plan generation is about to start");
+            draft.decide_again()
         }
         Some(Phase::Ignored) => {
-            desk.on(ManagementResumed, "Action changed from Ignore, regenerating plan");
-            desk.next(Next::Continue)
+            draft.transition(ManagementResumed, "Action changed from Ignore, regenerating plan");
+            draft.decide_again()
         }
         Some(Phase::Pending) => {
-            desk.on(DraftingBegun, "");
-            desk.next(Next::Continue)
+            draft.transition(DraftingBegun, "");
+            draft.decide_again()
         }
-        Some(Phase::Failed) if desk.spec_is_new() => {
-            desk.on(SpecChanged, "Retrying after spec change");
-            desk.next(Next::Continue)
+        Some(Phase::Failed) if draft.spec_is_new() => {
+            draft.transition(SpecChanged, "Retrying after spec change");
+            draft.decide_again()
         }
-        Some(Phase::Failed) => drafting::refused(desk, news),
-        Some(Phase::Drafting) => drafting::drafting(desk, news),
-        Some(Phase::PrerequisiteFailed) => drafting::waiting(desk, news),
-        Some(Phase::ReviewRequired) => review::review(desk, news),
-        Some(Phase::InProgress) => execution::execution(desk, news),
+        Some(Phase::Failed) => drafting::failed(draft, input),
+        Some(Phase::Drafting) => drafting::drafting(draft, input),
+        Some(Phase::PrerequisiteFailed) => drafting::prerequisite_failed(draft, input),
+        Some(Phase::ReviewRequired) => review::review_required(draft, input),
+        Some(Phase::InProgress) => execution::in_progress(draft, input),
         Some(Phase::Completed | Phase::CompletedWithErrors | Phase::CompletedWithUpgrade | Phase::Drifted) => {
-            in_force::in_force(desk, news)
+            applied::check(draft, input)
         }
     }
 }

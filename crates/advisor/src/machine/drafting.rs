@@ -1,17 +1,17 @@
-//! From a plan, or the lack of one, to the phase that follows; and waiting for what a plan lacks.
+//! The phases Drafting, PrerequisiteFailed and Failed: which phase follows from a plan, or from the error of making one.
 
 use api::virt_platform_config::{Action, Item, ItemState, Phase};
 
 use super::{
-    Decision,
-    Event::{
+    Decision, Explanation, Input, PlanFailure, Request,
+    Trigger::{
         OptionsInvalid, PlanApproved, PlanConverging, PlanDrafted, PlanEmpty, PlanRefused, PrerequisitesAvailable,
         PrerequisitesMissing, SpecChanged,
     },
-    News, Next, NoPlan, Saying,
-    desk::{Desk, FORCED_REVIEW, UPGRADE},
-    execution::{Progress, execution, note_rolled_out, note_unnoticed, progress},
+    execution::in_progress,
     inputs,
+    progress::{Progress, note_rolled_out, note_unchanged, progress},
+    status_draft::{FORCED_REVIEW, StatusDraft, UPGRADE},
 };
 use crate::{Facts, Plan, Refusal};
 
@@ -19,136 +19,145 @@ const REVIEW: &str = "Plan ready for review. Change action to 'Apply' to execute
 const REVIEW_AGAIN: &str = "Plan ready for review. It was drawn up again while action was 'Apply' and needs a new \
                             approval: change action to 'DryRun' and back to 'Apply' to execute.";
 
-pub(super) fn drafting(desk: Desk<'_>, news: &News<'_>) -> Decision {
-    match news {
-        News::Drew(Ok(plan)) => drawn(desk, plan),
-        News::Drew(Err(no_plan)) => not_drawn(desk, no_plan),
-        _ => desk.next(Next::DrawUp),
+pub(super) fn drafting(draft: StatusDraft<'_>, input: &Input<'_>) -> Decision {
+    match input {
+        Input::Plan(Ok(plan)) => plan_made(draft, plan),
+        Input::Plan(Err(error)) => plan_failed(draft, error),
+        _ => draft.request(Request::MakePlan),
     }
 }
 
-/// Something is missing. Whether it has appeared is for a new plan to tell.
-pub(super) fn waiting(mut desk: Desk<'_>, news: &News<'_>) -> Decision {
-    if desk.spec_is_new() {
-        desk.on(SpecChanged, "Retrying after spec change");
-        return desk.next(Next::Continue);
+/// Something is missing. A new plan says whether it still is.
+pub(super) fn prerequisite_failed(mut draft: StatusDraft<'_>, input: &Input<'_>) -> Decision {
+    if draft.spec_is_new() {
+        draft.transition(SpecChanged, "Retrying after spec change");
+        return draft.decide_again();
     }
-    match news {
-        News::Drew(Err(no_plan)) => not_drawn(desk, no_plan),
-        News::Drew(Ok(plan)) if obstacle(plan).is_some() => drawn(desk, plan),
-        News::Drew(Ok(_)) => {
-            desk.on(PrerequisitesAvailable, "Prerequisites now available");
-            desk.next(Next::Continue)
+    match input {
+        Input::Plan(Err(error)) => plan_failed(draft, error),
+        Input::Plan(Ok(plan)) if obstacle(plan).is_some() => plan_made(draft, plan),
+        Input::Plan(Ok(_)) => {
+            draft.transition(PrerequisitesAvailable, "Prerequisites now available");
+            draft.decide_again()
         }
-        _ => desk.next(Next::DrawUp),
+        _ => draft.request(Request::MakePlan),
     }
 }
 
-/// A plan that was refused before anything of it was begun is drawn up again from time to time: a policy, a schema or a quota is
-/// put right without anybody telling. One that failed on the way waits for a person.
-pub(super) fn refused(mut desk: Desk<'_>, news: &News<'_>) -> Decision {
+/// A plan that was refused before any write is made again from time to time, because the cause may be removed without any event. A
+/// plan that failed after a write waits for a person.
+pub(super) fn failed(mut draft: StatusDraft<'_>, input: &Input<'_>) -> Decision {
     let is_refused = |item: &Item| item.state == ItemState::Failed && item.last_transition_time.is_none();
-    if !desk.status.items.iter().any(is_refused) {
-        return desk.next(Next::Rest(None));
+    if !draft.status.items.iter().any(is_refused) {
+        return draft.await_change();
     }
-    match news {
-        News::Drew(Ok(plan)) if desk.status.plan_digest.as_ref() != Some(&plan.digest) => {
-            desk.on(PrerequisitesAvailable, "The plan would come out differently now");
-            desk.next(Next::Continue)
+    match input {
+        Input::Plan(Ok(plan)) if draft.status.plan_digest.as_ref() != Some(&plan.digest) => {
+            draft.transition(PrerequisitesAvailable, "The plan would come out differently now");
+            draft.decide_again()
         }
-        News::Drew(_) => desk.rest_until_available(),
-        _ => desk.next(Next::DrawUp),
+        Input::Plan(_) => draft.requeue_for_prerequisites(),
+        _ => draft.request(Request::MakePlan),
     }
 }
 
-pub(super) fn not_drawn(mut desk: Desk<'_>, no_plan: &NoPlan) -> Decision {
-    let later = desk.observed.rhythm.prerequisites;
-    let retry = match no_plan {
-        NoPlan::InvalidOptions(error) => {
-            desk.on(OptionsInvalid, Saying::because(error.reason(), format!("Invalid profile options: {error}")));
+pub(super) fn plan_failed(mut draft: StatusDraft<'_>, error: &PlanFailure) -> Decision {
+    let interval = draft.observed.intervals.prerequisites;
+    let retry_after = match error {
+        PlanFailure::InvalidOptions(error) => {
+            draft.transition(
+                OptionsInvalid,
+                Explanation::with_reason(error.reason(), format!("Invalid profile options: {error}")),
+            );
             None
         }
-        NoPlan::Missing(missing) => {
-            desk.on(PrerequisitesMissing, missing.as_str());
-            Some(later)
+        PlanFailure::Missing(missing) => {
+            draft.transition(PrerequisitesMissing, missing.as_str());
+            Some(interval)
         }
-        NoPlan::Impossible(why) => {
-            desk.on(PlanRefused, format!("Failed to generate plan items: {why}"));
-            (desk.phase() == Phase::PrerequisiteFailed).then_some(later)
+        PlanFailure::Impossible(why) => {
+            draft.transition(PlanRefused, format!("Failed to generate plan items: {why}"));
+            (draft.phase() == Phase::PrerequisiteFailed).then_some(interval)
         }
     };
-    desk.next(Next::Rest(retry))
+    match retry_after {
+        Some(wait) => draft.requeue_after(wait),
+        None => draft.await_change(),
+    }
 }
 
-/// There is a plan: is anything to be done, and who has to say so?
-pub(super) fn drawn(mut desk: Desk<'_>, plan: &Plan) -> Decision {
+/// A plan was made: completed, refused, for review, or approved already.
+pub(super) fn plan_made(mut draft: StatusDraft<'_>, plan: &Plan) -> Decision {
     if let Some(refusal) = obstacle(plan) {
-        desk.on(PrerequisitesMissing, Saying::because(refusal.reason(), refusal.to_string()));
-        return desk.rest_until_available();
+        draft.transition(PrerequisitesMissing, Explanation::with_reason(refusal.reason(), refusal.to_string()));
+        return draft.requeue_for_prerequisites();
     }
-    let before = std::mem::take(&mut desk.status.items);
-    desk.adopt(plan);
+    let before = std::mem::take(&mut draft.status.items);
+    draft.adopt_plan(plan);
     if let Some(refusal) = plan.refusals().next() {
-        desk.on(PlanRefused, Saying::because(refusal.reason(), format!("Failed to generate plan items: {refusal}")));
-        return desk.rest_until_available();
+        draft.transition(
+            PlanRefused,
+            Explanation::with_reason(refusal.reason(), format!("Failed to generate plan items: {refusal}")),
+        );
+        return draft.requeue_for_prerequisites();
     }
     if !plan.has_changes() {
-        return nothing_to_do(desk, &plan.facts);
+        return nothing_to_do(draft, &plan.facts);
     }
-    if desk.observed.spec.action != Action::Apply || desk.is_marked(FORCED_REVIEW) {
-        return to_review(desk);
+    if draft.observed.spec.action != Action::Apply || draft.has_condition(FORCED_REVIEW) {
+        return to_review(draft);
     }
-    match mismatch(&desk) {
-        Some(saying) => {
-            desk.on(PlanDrafted, saying);
-            desk.rest()
+    match mismatch(&draft) {
+        Some(explanation) => {
+            draft.transition(PlanDrafted, explanation);
+            draft.requeue_for_recheck()
         }
         None => {
-            for item in &mut desk.status.items {
+            for item in &mut draft.status.items {
                 let is_it = |known: &&Item| known.state == ItemState::Completed && inputs::is_same(known, item);
                 if let Some(rolled_out) = before.iter().find(is_it) {
-                    note_unnoticed(item, rolled_out);
+                    note_unchanged(item, rolled_out);
                 }
             }
-            desk.on(PlanApproved, "");
-            execution(desk, &News::Drew(Ok(plan)))
+            draft.transition(PlanApproved, "");
+            in_progress(draft, &Input::Plan(Ok(plan)))
         }
     }
 }
 
-pub(super) fn to_review(mut desk: Desk<'_>) -> Decision {
-    let saying = review_saying(&desk);
-    desk.on(PlanDrafted, saying);
-    desk.rest()
+pub(super) fn to_review(mut draft: StatusDraft<'_>) -> Decision {
+    let explanation = review_explanation(&draft);
+    draft.transition(PlanDrafted, explanation);
+    draft.requeue_for_recheck()
 }
 
-/// What a plan that waits for a person says.
-pub(super) fn review_saying(desk: &Desk<'_>) -> Saying {
-    let again = desk.observed.spec.action == Action::Apply && desk.is_marked(FORCED_REVIEW);
+/// The message of a plan that waits for a review.
+pub(super) fn review_explanation(draft: &StatusDraft<'_>) -> Explanation {
+    let again = draft.observed.spec.action == Action::Apply && draft.has_condition(FORCED_REVIEW);
     if again { REVIEW_AGAIN.into() } else { REVIEW.into() }
 }
 
-/// What there is to say to an approval of another plan.
-pub(super) fn mismatch(desk: &Desk<'_>) -> Option<Saying> {
-    let named = desk.mismatched_approval()?;
-    let current = desk.status.plan_digest.as_deref().unwrap_or("none");
+/// The message for an approval that names another plan.
+pub(super) fn mismatch(draft: &StatusDraft<'_>) -> Option<Explanation> {
+    let named = draft.mismatched_approval()?;
+    let current = draft.status.plan_digest.as_deref().unwrap_or("none");
     let message = format!(
         "The approval names plan {named}, the current plan is {current}: nothing is applied. Read the current plan and set \
          spec.approval.planDigest to its digest, or remove it."
     );
-    Some(Saying::because("ApprovalMismatch", message))
+    Some(Explanation::with_reason("ApprovalMismatch", message))
 }
 
-/// What has to be put right outside the plan, and may be at any moment: then it is tried again without anybody asking.
+/// A refusal whose cause lies outside of the plan and may be removed at any time. Then the plan is made again without an edit.
 fn obstacle(plan: &Plan) -> Option<&Refusal> {
     let is_one = |refusal: &&Refusal| matches!(refusal, Refusal::NamespaceMissing { .. } | Refusal::Forbidden { .. });
     plan.refusals().find(is_one)
 }
 
-/// Everything is as planned; what was applied earlier may still be on its way to the nodes.
-fn nothing_to_do(mut desk: Desk<'_>, facts: &Facts) -> Decision {
-    let (now, planner) = (desk.now(), desk.planner());
-    for item in &mut desk.status.items {
+/// Everything is as planned. The nodes may still be taking over what was applied earlier.
+fn nothing_to_do(mut draft: StatusDraft<'_>, facts: &Facts) -> Decision {
+    let (now, planner) = (draft.now(), draft.planner());
+    for item in &mut draft.status.items {
         item.applied_fingerprint = item.source_fingerprint.clone();
         item.last_transition_time = Some(now.clone());
         (item.state, item.message) = match progress(item, facts, planner.as_deref()) {
@@ -162,23 +171,23 @@ fn nothing_to_do(mut desk: Desk<'_>, facts: &Facts) -> Decision {
             }
         };
     }
-    if desk.is_marked(FORCED_REVIEW) {
+    if draft.has_condition(FORCED_REVIEW) {
         let message = "Input dependency drift resolved - external changes reverted";
-        desk.mark(FORCED_REVIEW, false, "DriftResolved", message);
+        draft.set_condition(FORCED_REVIEW, false, "DriftResolved", message);
     }
-    desk.take_snapshot();
-    if desk.status.items.iter().any(|item| item.state == ItemState::InProgress) {
-        desk.on(PlanConverging, "");
-        return execution(desk, &News::Saw(facts));
+    draft.update_snapshot();
+    if draft.status.items.iter().any(|item| item.state == ItemState::InProgress) {
+        draft.transition(PlanConverging, "");
+        return in_progress(draft, &Input::Facts(facts));
     }
-    settle_upgrade(&mut desk, "Applied", "Upgrade changes applied");
-    desk.on(PlanEmpty, "");
-    desk.rest()
+    settle_upgrade(&mut draft, "Applied", "Upgrade changes applied");
+    draft.transition(PlanEmpty, "");
+    draft.requeue_for_recheck()
 }
 
-/// What this version would do has been done.
-pub(super) fn settle_upgrade(desk: &mut Desk<'_>, reason: &str, message: &str) {
-    if desk.is_marked(UPGRADE) {
-        desk.mark(UPGRADE, false, reason, message);
+/// Clears the condition that this version of the operator would plan differently.
+pub(super) fn settle_upgrade(draft: &mut StatusDraft<'_>, reason: &str, message: &str) {
+    if draft.has_condition(UPGRADE) {
+        draft.set_condition(UPGRADE, false, reason, message);
     }
 }

@@ -1,6 +1,6 @@
-//! What became of a target that is not as it was left, in words: of its item, of events and of conditions.
+//! The texts about drift: in items, events and conditions.
 //!
-//! Who changed a field is told by the object. Who deleted an object is told by nothing, so nobody is named.
+//! An object says who changed a field. Nothing says who deleted an object, so nobody is named.
 
 use api::virt_platform_config::{DriftedBy, Item, TargetRef};
 use serde_json::Value;
@@ -16,7 +16,7 @@ pub(super) fn sentence(target: &TargetRef, live: Option<&Value>, by: &DriftedBy)
     deletion(live).map_or_else(|| changed(target, by), |deletion| about(target, deletion))
 }
 
-/// What an item that has drifted says.
+/// The message of an item that has drifted.
 pub(super) fn item_message(target: &TargetRef, live: Option<&Value>, by: &DriftedBy) -> String {
     match (deletion(live), known_manager(by)) {
         (Some(deletion), _) => about(target, deletion),
@@ -25,11 +25,11 @@ pub(super) fn item_message(target: &TargetRef, live: Option<&Value>, by: &Drifte
     }
 }
 
-/// What became of the target of an item, if the item says that it has drifted.
+/// The drift of an item, if the item says that it has drifted.
 pub(super) fn recorded(item: &Item) -> Option<String> {
     let by = item.drifted_by.as_ref()?;
     let target = &item.target_ref;
-    // An item that says so is the only record of a deletion.
+    // Only the message of the item records a deletion.
     let deletion = [DELETED, BEING_DELETED].map(|deletion| about(target, deletion));
     let told = deletion.into_iter().find(|told| item.message.as_ref() == Some(told));
     Some(told.unwrap_or_else(|| {

@@ -1,63 +1,63 @@
-//! What a plan was derived from, compared with what it would be derived from now.
+//! Compares the inputs and items of a plan with those of a plan that would be made now.
 
 use api::virt_platform_config::{Input, Item, ItemState, Operation};
 use serde_json::{Value, json};
 
-use super::desk::Desk;
+use super::status_draft::StatusDraft;
 use crate::{Change, Draft, Intent, Plan, Planner, fields::Path};
 
-/// What changed of that from which the items were derived, if the plan would come out differently for it.
-pub(super) fn changed(planner: &dyn Planner, recorded: &[Input], items: &[Item], draft: &Draft) -> Option<String> {
-    let now: Vec<&Input> = draft.intents.iter().flat_map(|intent| &intent.inputs).collect();
+/// The first changed input that makes the plan different, in words.
+pub(super) fn changed(planner: &dyn Planner, recorded: &[Input], items: &[Item], plan_draft: &Draft) -> Option<String> {
+    let now: Vec<&Input> = plan_draft.intents.iter().flat_map(|intent| &intent.inputs).collect();
     let counterpart = |before: &Input| {
         now.iter().copied().find(|input| (&input.source, &input.path) == (&before.source, &before.path))
     };
-    let differs = differs(items, draft).is_some();
+    let differs = differs(items, plan_draft).is_some();
     let pairs = recorded.iter().filter_map(|before| Some((before, counterpart(before)?)));
     let changes = pairs.filter(|(before, after)| before.value != after.value);
     let effective = |(before, _): &(&Input, &Input)| differs || items.iter().any(|item| manages(item, before));
     changes.filter(effective).map(|(before, after)| planner.input_changed(before, after)).next()
 }
 
-/// The first input that is not as recorded, in words.
-pub(super) fn describe(desk: &Desk<'_>, plan: &Plan) -> Option<String> {
-    let planner = desk.planner()?;
+/// The first input that differs from the recorded one, in words.
+pub(super) fn describe(draft: &StatusDraft<'_>, plan: &Plan) -> Option<String> {
+    let planner = draft.planner()?;
     let same = |before: &Input, after: &Input| (&before.source, &before.path) == (&after.source, &after.path);
-    desk.status.inputs.iter().find_map(|before| {
+    draft.status.inputs.iter().find_map(|before| {
         let after = plan.inputs.iter().find(|after| same(before, after) && before.value != after.value)?;
         Some(planner.input_changed(before, after))
     })
 }
 
-/// The first item that would be planned differently, or is no longer planned, or is new. A removal that is no longer planned
-/// has been made; one that is new was not seen to be needed when the plan was drawn up.
-pub(super) fn differs<'a>(items: &'a [Item], draft: &'a Draft) -> Option<&'a str> {
-    // A plan in review is all Pending; beside what was applied, a Pending item is only shown.
+/// The first item that would be planned differently, not at all, or that is new. A removal that is no longer planned is done; a new
+/// one was not known to be needed when the plan was made.
+pub(super) fn differs<'a>(items: &'a [Item], plan_draft: &'a Draft) -> Option<&'a str> {
+    // In a review all items are Pending; beside applied items, a Pending item is only a proposal.
     let in_review = items.iter().all(|item| item.applied_fingerprint.is_none());
     let planned = || items.iter().filter(|item| in_review || !is_proposed(item));
-    let changed = draft.intents.iter().find(|intent| {
+    let changed = plan_draft.intents.iter().find(|intent| {
         let stored = planned().find(|item| item.name == intent.name);
-        stored.is_none_or(|item| !comes_out_as(intent, item))
+        stored.is_none_or(|item| !matches_item(intent, item))
     });
     let is_dropped = |item: &&Item| {
-        item.operation == Operation::Apply && !draft.intents.iter().any(|intent| intent.name == item.name)
+        item.operation == Operation::Apply && !plan_draft.intents.iter().any(|intent| intent.name == item.name)
     };
     let dropped = planned().find(is_dropped);
     changed.map(|intent| intent.name).or(dropped.map(|item| item.name.as_str()))
 }
 
-/// How it is told that an item would come out differently although no input that is recorded has changed.
+/// The text for an item that would be different although no recorded input has changed.
 pub(super) fn different(item: &str) -> String {
     format!("item '{item}' would come out differently on what is installed now")
 }
 
-/// Whether an item of something in force is only shown: what a new version of the operator would add.
+/// Whether an item of an applied plan is only a proposal: a new version of the operator would add it.
 pub(super) fn is_proposed(item: &Item) -> bool {
     item.state == ItemState::Pending && item.applied_fingerprint.is_none()
 }
 
-/// Whether a stored item is what the intent would become, in what it manages.
-fn comes_out_as(intent: &Intent, item: &Item) -> bool {
+/// Whether the intent would become the stored item, as far as managed fields go.
+fn matches_item(intent: &Intent, item: &Item) -> bool {
     let is_same_target = intent.target.target(intent.version) == item.target_ref;
     let Change::Apply { fields, remove } = &intent.change else {
         return item.operation == Operation::Delete && is_same_target;
@@ -91,7 +91,7 @@ fn manages(item: &Item, input: &Input) -> bool {
     input.source == source && item.managed_fields.iter().chain(&item.removes).any(within)
 }
 
-/// Inputs that the item sets itself are from now on what its apply left behind.
+/// Sets inputs that the item itself manages to the values after its apply.
 pub(super) fn settle(inputs: &mut [Input], item: &Item, object: Option<&Value>) {
     for input in inputs.iter_mut().filter(|input| manages(item, input)) {
         input.value = object.and_then(|object| Path::dotted(&input.path).find(object)).map(Value::to_string);

@@ -1,24 +1,27 @@
-//! The phases of a configuration: how one leads to another, what each says in the conditions, and what is done next.
+//! The phases of a configuration: which phase follows, what the conditions say, and what is done next.
 //!
-//! [`decide`] is the whole of it: a pure function that the operator, the fault tests and the model checker run alike.
+//! [`decide`] is a pure function. The operator, the fault tests and the model checker all run it.
 
+mod applied;
 pub mod conditions;
 mod decide;
-mod desk;
 mod drafting;
 mod drift_text;
+mod event_notes;
 mod execution;
-mod happenings;
-mod in_force;
 mod inputs;
+mod progress;
 mod remediation;
 mod review;
+mod status_draft;
 pub mod table;
 #[cfg(test)]
 mod tests;
 mod upgrade;
 
-pub use conditions::{Saying, conditions};
-pub use decide::{Decision, News, Next, NoPlan, NotWritten, Observed, Rhythm, Written, decide};
-pub use happenings::{Happening, happenings};
-pub use table::{Event, TABLE, Transition, after};
+pub use conditions::{Explanation, conditions};
+pub use decide::{
+    Decision, Input, Intervals, NotWritten, Observed, Outcome, PlanFailure, Request, Step, Written, decide,
+};
+pub use event_notes::{EventNote, event_notes};
+pub use table::{TABLE, Transition, Trigger, after};

@@ -1,96 +1,95 @@
-//! Waiting for a person, and taking their answer.
+//! Phase ReviewRequired: waits for a person, and acts on the answer.
 
 use api::virt_platform_config::{Action, Item, Operation, Phase};
 
 use super::{
-    Decision,
-    Event::{PlanStale, PrerequisitesMissing, ReviewPassed, SpecChanged},
-    News, Next, NoPlan, Saying,
-    desk::{Desk, FORCED_REVIEW},
-    drafting::{drawn, mismatch, not_drawn, review_saying},
+    Decision, Explanation, Input, PlanFailure, Request,
+    Trigger::{PlanStale, PrerequisitesMissing, ReviewPassed, SpecChanged},
+    applied::live_target,
+    drafting::{mismatch, plan_failed, plan_made, review_explanation},
     drift_text,
-    execution::{STALE, execution},
-    in_force::object_of,
+    execution::{STALE, in_progress},
     inputs,
+    status_draft::{FORCED_REVIEW, StatusDraft},
 };
 use crate::{Facts, Plan, PlannedItem, Refusal, drift, profile::missing};
 
-pub(super) fn review(desk: Desk<'_>, news: &News<'_>) -> Decision {
-    if desk.spec_is_new() { answered(desk, news) } else { wait(desk, news) }
+pub(super) fn review_required(draft: StatusDraft<'_>, input: &Input<'_>) -> Decision {
+    if draft.spec_is_new() { answered(draft, input) } else { wait(draft, input) }
 }
 
-/// The spec was edited: an approval, other options, or just an acknowledgement.
-fn answered(mut desk: Desk<'_>, news: &News<'_>) -> Decision {
-    let options_changed = desk.options_changed();
-    if options_changed || desk.observed.spec.action != Action::Apply {
-        // Whoever edits options has not read the plan that follows from them.
+/// The spec was edited: an approval, other options, or an acknowledgment.
+fn answered(mut draft: StatusDraft<'_>, input: &Input<'_>) -> Decision {
+    let options_changed = draft.options_changed();
+    if options_changed || draft.observed.spec.action != Action::Apply {
+        // A person who edits options has not read the plan that follows from them.
         if !options_changed {
-            desk.acknowledge(FORCED_REVIEW);
+            draft.acknowledge(FORCED_REVIEW);
         }
         let message =
             if options_changed { "Options changed - regenerating plan" } else { "Regenerating after spec change" };
-        desk.on(SpecChanged, message);
-        return desk.next(Next::Continue);
+        draft.transition(SpecChanged, message);
+        return draft.decide_again();
     }
-    if let Some(saying) = mismatch(&desk) {
-        desk.say(Phase::ReviewRequired, saying);
-        return desk.rest();
+    if let Some(explanation) = mismatch(&draft) {
+        draft.enter_phase(Phase::ReviewRequired, explanation);
+        return draft.requeue_for_recheck();
     }
-    match news {
-        News::Drew(Ok(plan)) => approved(desk, plan),
-        News::Drew(Err(no_plan)) => not_drawn(desk, no_plan),
-        _ => desk.next(Next::DrawUp),
+    match input {
+        Input::Plan(Ok(plan)) => approved(draft, plan),
+        Input::Plan(Err(error)) => plan_failed(draft, error),
+        _ => draft.request(Request::MakePlan),
     }
 }
 
-/// Approved is the plan that was read. It is carried out if it still is the plan.
-fn approved(mut desk: Desk<'_>, plan: &Plan) -> Decision {
-    if desk.status.plan_digest.as_deref() == Some(&plan.digest) {
-        desk.acknowledge(FORCED_REVIEW);
-        desk.on(ReviewPassed, "");
-        return execution(desk, &News::Drew(Ok(plan)));
+/// A person approved the plan that they read. It is applied if a new plan is the same.
+fn approved(mut draft: StatusDraft<'_>, plan: &Plan) -> Decision {
+    if draft.status.plan_digest.as_deref() == Some(&plan.digest) {
+        draft.acknowledge(FORCED_REVIEW);
+        draft.transition(ReviewPassed, "");
+        return in_progress(draft, &Input::Plan(Ok(plan)));
     }
-    if is_all_but_gone(&desk, plan) {
-        desk.acknowledge(FORCED_REVIEW);
-        desk.on(ReviewPassed, "");
-        return execution(desk, &News::Drew(Ok(plan)));
+    if only_removals_are_done(&draft, plan) {
+        draft.acknowledge(FORCED_REVIEW);
+        draft.transition(ReviewPassed, "");
+        return in_progress(draft, &Input::Plan(Ok(plan)));
     }
     if !plan.has_changes() {
-        desk.acknowledge(FORCED_REVIEW);
-        return drawn(desk, plan);
+        draft.acknowledge(FORCED_REVIEW);
+        return plan_made(draft, plan);
     }
-    // That the target has moved is not the point when another profile has moved it.
+    // A conflict with another profile says more than a stale plan.
     if plan.refusals().any(|refusal| matches!(refusal, Refusal::ProfileConflict { .. })) {
-        return drawn(desk, plan);
+        return plan_made(draft, plan);
     }
-    let moved = desk.status.source_snapshot_hash.as_deref() != Some(&plan.snapshot);
+    let moved = draft.status.source_snapshot_hash.as_deref() != Some(&plan.snapshot);
     let rederived = |name: &str| plan.items.iter().find(|planned| planned.item.name == name);
-    let same_items = desk.status.items.len() == plan.items.len()
-        && desk
+    let same_items = draft.status.items.len() == plan.items.len()
+        && draft
             .status
             .items
             .iter()
             .all(|item| rederived(&item.name).is_some_and(|new| inputs::is_same(&new.item, item)));
-    if moved && same_items && desk.status.inputs == plan.inputs {
-        let named = desk.observed.spec.approval.as_ref().is_some_and(|approval| approval.plan_digest.is_some());
-        if desk.observed.spec.bypass_optimistic_lock && !named && plan.refusals().next().is_none() {
-            desk.acknowledge(FORCED_REVIEW);
-            desk.adopt(plan);
-            desk.on(ReviewPassed, "");
-            return execution(desk, &News::Drew(Ok(plan)));
+    if moved && same_items && draft.status.inputs == plan.inputs {
+        let named = draft.observed.spec.approval.as_ref().is_some_and(|approval| approval.plan_digest.is_some());
+        if draft.observed.spec.bypass_optimistic_lock && !named && plan.refusals().next().is_none() {
+            draft.acknowledge(FORCED_REVIEW);
+            draft.adopt_plan(plan);
+            draft.transition(ReviewPassed, "");
+            return in_progress(draft, &Input::Plan(Ok(plan)));
         }
-        desk.on(PlanStale, Saying::because("PlanStale", STALE));
-        return desk.next(Next::Rest(None));
+        draft.transition(PlanStale, Explanation::with_reason("PlanStale", STALE));
+        return draft.await_change();
     }
     let why =
-        inputs::describe(&desk, plan).unwrap_or_else(|| "the plan came out differently when it was approved".into());
-    desk.mark(FORCED_REVIEW, true, "InputChanged", &format!("Input dependency changed: {why}"));
-    drawn(desk, plan)
+        inputs::describe(&draft, plan).unwrap_or_else(|| "the plan came out differently when it was approved".into());
+    draft.set_condition(FORCED_REVIEW, true, "InputChanged", &format!("Input dependency changed: {why}"));
+    plan_made(draft, plan)
 }
 
-/// Whether a plan is the one that was read, but for removals of what is not there any more.
-fn is_all_but_gone(desk: &Desk<'_>, plan: &Plan) -> bool {
-    let items = &desk.status.items;
+/// Whether the new plan is the one that was read, without removals whose targets do not exist any more.
+fn only_removals_are_done(draft: &StatusDraft<'_>, plan: &Plan) -> bool {
+    let items = &draft.status.items;
     let is_kept = |planned: &PlannedItem| {
         let fingerprint = Some(&planned.fingerprint);
         items.iter().any(|item| inputs::is_same(&planned.item, item) && item.source_fingerprint.as_ref() == fingerprint)
@@ -98,63 +97,62 @@ fn is_all_but_gone(desk: &Desk<'_>, plan: &Plan) -> bool {
     let is_gone =
         |item: &Item| item.operation == Operation::Delete && plan.facts.target(&item.target_ref) == Some(None);
     let is_planned = |item: &Item| plan.items.iter().any(|planned| planned.item.name == item.name);
-    desk.status.inputs == plan.inputs
+    draft.status.inputs == plan.inputs
         && items.iter().any(is_gone)
         && items.iter().all(|item| is_planned(item) || is_gone(item))
         && plan.items.iter().all(is_kept)
 }
 
-/// Nobody said anything. The plan is kept in step with its inputs; targets that moved are pointed out, and the plan that
-/// somebody may be reading right now stays.
-fn wait(mut desk: Desk<'_>, news: &News<'_>) -> Decision {
-    let facts = match news {
-        News::Saw(facts) => *facts,
-        News::Drew(Ok(plan)) => &plan.facts,
-        News::Drew(Err(no_plan @ NoPlan::Missing(_))) => return not_drawn(desk, no_plan),
-        News::Drew(Err(_)) => return desk.rest(),
-        News::Nothing | News::Wrote { .. } => return desk.next(Next::Look),
+/// The spec was not edited. If inputs change, the plan is replaced; if targets change, the plan stays and the message says so.
+fn wait(mut draft: StatusDraft<'_>, input: &Input<'_>) -> Decision {
+    let facts = match input {
+        Input::Facts(facts) => *facts,
+        Input::Plan(Ok(plan)) => &plan.facts,
+        Input::Plan(Err(error @ PlanFailure::Missing(_))) => return plan_failed(draft, error),
+        Input::Plan(Err(_)) => return draft.requeue_for_recheck(),
+        Input::None | Input::Write { .. } => return draft.request(Request::FetchFacts),
     };
-    let Some(planner) = desk.planner() else { return desk.next(Next::Rest(None)) };
+    let Some(planner) = draft.planner() else { return draft.await_change() };
     if let Some(missing) = missing(&planner.requirements(facts), facts) {
-        desk.on(PrerequisitesMissing, missing);
-        return desk.rest_until_available();
+        draft.transition(PrerequisitesMissing, missing);
+        return draft.requeue_for_prerequisites();
     }
-    let draft = planner.plan(facts);
-    let moved = moved(&desk, facts);
-    let change = inputs::changed(planner.as_ref(), &desk.status.inputs, &desk.status.items, &draft);
+    let plan_draft = planner.plan(facts);
+    let moved = moved(&draft, facts);
+    let change = inputs::changed(planner.as_ref(), &draft.status.inputs, &draft.status.items, &plan_draft);
     let change = change.or_else(|| {
-        // What a plan wants may follow from its target, too; then it is the target that moved.
-        let item = inputs::differs(&desk.status.items, &draft).filter(|_| moved.is_none())?;
+        // A plan may also differ because its target changed, and that is reported as such.
+        let item = inputs::differs(&draft.status.items, &plan_draft).filter(|_| moved.is_none())?;
         Some(inputs::different(item))
     });
     if let Some(change) = change {
-        let News::Drew(Ok(plan)) = news else { return desk.next(Next::DrawUp) };
-        desk.mark(FORCED_REVIEW, true, "InputChanged", &format!("Input dependency changed: {change}"));
-        return drawn(desk, plan);
+        let Input::Plan(Ok(plan)) = input else { return draft.request(Request::MakePlan) };
+        draft.set_condition(FORCED_REVIEW, true, "InputChanged", &format!("Input dependency changed: {change}"));
+        return plan_made(draft, plan);
     }
-    let saying = mismatch(&desk).filter(|_| desk.observed.spec.action == Action::Apply);
-    let saying = saying.or(moved).unwrap_or_else(|| review_saying(&desk));
-    desk.say(Phase::ReviewRequired, saying);
-    desk.rest()
+    let explanation = mismatch(&draft).filter(|_| draft.observed.spec.action == Action::Apply);
+    let explanation = explanation.or(moved).unwrap_or_else(|| review_explanation(&draft));
+    draft.enter_phase(Phase::ReviewRequired, explanation);
+    draft.requeue_for_recheck()
 }
 
-/// The targets that are no longer as the plan found them.
-fn moved(desk: &Desk<'_>, facts: &Facts) -> Option<Saying> {
-    let moved: Vec<String> = desk
+/// The message about targets that are no longer as the plan found them.
+fn moved(draft: &StatusDraft<'_>, facts: &Facts) -> Option<Explanation> {
+    let moved: Vec<String> = draft
         .status
         .items
         .iter()
         .filter_map(|item| {
             let target = &item.target_ref;
-            if facts.is_of_no_kind(target) {
+            if facts.kind_is_gone(target) {
                 return Some(format!(
                     "{} '{}' went with its kind, which is not served any more",
                     target.kind, target.name
                 ));
             }
-            let live = object_of(item, facts)?;
+            let live = live_target(item, facts)?;
             let as_found = item.source_fingerprint.as_deref() == Some(&drift::fingerprint(item, live));
-            (!as_found).then(|| drift_text::sentence(target, live, &drift::culprit(item, live)))
+            (!as_found).then(|| drift_text::sentence(target, live, &drift::changed_by(item, live)))
         })
         .collect();
     let message = format!(
@@ -162,5 +160,5 @@ fn moved(desk: &Desk<'_>, facts: &Facts) -> Option<Saying> {
          action to 'Ignore' and back to 'DryRun', or edit the spec.",
         moved.join(", ")
     );
-    (!moved.is_empty()).then(|| Saying::because("PlanStale", message))
+    (!moved.is_empty()).then(|| Explanation::with_reason("PlanStale", message))
 }

@@ -1,14 +1,14 @@
-//! The transition table. Read it from top to bottom: that is the life of a configuration.
+//! The transition table of the phases. A trigger that it does not list for a phase does not change that phase.
 //!
-//! What is not in the table does not change the phase. The diagram in `docs/phases.md` is drawn from it.
+//! `docs/phases.md` is generated from it.
 
 use api::virt_platform_config::Phase::{self, *};
 
-use Event::*;
+use Trigger::*;
 
-/// What was observed.
+/// What causes a transition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Event {
+pub enum Trigger {
     /// The action is Ignore.
     IgnoreRequested,
     /// The action is no longer Ignore.
@@ -31,7 +31,7 @@ pub enum Event {
     PlanApproved,
     /// A person approved the plan that they read.
     ReviewPassed,
-    /// A target changed after the plan was drawn up.
+    /// A target changed after the plan was made.
     PlanStale,
     /// An item failed and the failure policy is Abort.
     ItemFailed,
@@ -41,9 +41,9 @@ pub enum Event {
     AllApplied,
     /// Some items failed, the others are applied and in effect.
     SomeFailed,
-    /// What the plan was derived from has changed, and so would the plan.
+    /// An input of the plan has changed, and a new plan would be different.
     InputsChanged,
-    /// The owner of a target no longer takes what was applied, or something overrules it.
+    /// The operator of a target refuses what was applied, or something overrides it.
     EffectLost,
     /// A managed field is no longer as it was applied.
     DriftFound,
@@ -51,20 +51,20 @@ pub enum Event {
     DriftGone,
     /// Drift is to be reverted without a person.
     DriftReverted,
-    /// This version of the operator would do it differently.
+    /// This version of the operator would plan something else.
     UpgradeFound,
-    /// What this version would do has been done.
+    /// The cluster is as this version of the operator would plan it.
     UpgradeSettled,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Transition {
     pub from: &'static [Phase],
-    pub on: Event,
+    pub on: Trigger,
     pub to: Phase,
 }
 
-const fn row(from: &'static [Phase], on: Event, to: Phase) -> Transition {
+const fn row(from: &'static [Phase], on: Trigger, to: Phase) -> Transition {
     Transition { from, on, to }
 }
 
@@ -81,14 +81,14 @@ const MANAGED: &[Phase] = &[
     Drifted,
 ];
 
-/// Applied, in whole or in part, and watched.
-const IN_FORCE: &[Phase] = &[Completed, CompletedWithErrors, CompletedWithUpgrade];
+/// Applied, in whole or in part.
+const APPLIED: &[Phase] = &[Completed, CompletedWithErrors, CompletedWithUpgrade];
 
 pub static TABLE: &[Transition] = &[
-    // Leaving alone, and taking up again.
+    // Ignoring a configuration, and managing it again.
     row(MANAGED, IgnoreRequested, Ignored),
     row(&[Ignored], ManagementResumed, Pending),
-    // Drawing up the plan.
+    // Making the plan.
     row(&[Pending], DraftingBegun, Drafting),
     row(&[Drafting], OptionsInvalid, PrerequisiteFailed),
     row(&[Drafting], PrerequisitesMissing, PrerequisiteFailed),
@@ -97,9 +97,9 @@ pub static TABLE: &[Transition] = &[
     row(&[Drafting, ReviewRequired], PlanConverging, InProgress),
     row(&[Drafting], PlanDrafted, ReviewRequired),
     row(&[Drafting], PlanApproved, InProgress),
-    // Waiting for what is missing.
+    // Waiting for prerequisites.
     row(&[PrerequisiteFailed, Failed], PrerequisitesAvailable, Pending),
-    // Waiting for a person.
+    // Waiting for a review.
     row(&[ReviewRequired], ReviewPassed, InProgress),
     row(&[ReviewRequired, InProgress], PrerequisitesMissing, PrerequisiteFailed),
     // Applying, and waiting for the effect.
@@ -108,10 +108,10 @@ pub static TABLE: &[Transition] = &[
     row(&[InProgress], ApprovalWithdrawn, Pending),
     row(&[InProgress], AllApplied, Completed),
     row(&[InProgress, Drifted], SomeFailed, CompletedWithErrors),
-    // Watching what is in force.
-    row(IN_FORCE, InputsChanged, Drafting),
-    row(IN_FORCE, DriftFound, Drifted),
-    row(IN_FORCE, PrerequisitesMissing, PrerequisiteFailed),
+    // Watching an applied plan.
+    row(APPLIED, InputsChanged, Drafting),
+    row(APPLIED, DriftFound, Drifted),
+    row(APPLIED, PrerequisitesMissing, PrerequisiteFailed),
     row(&[Completed, CompletedWithErrors], EffectLost, InProgress),
     row(&[Completed, CompletedWithErrors], UpgradeFound, CompletedWithUpgrade),
     row(&[CompletedWithUpgrade], UpgradeSettled, Completed),
@@ -120,7 +120,7 @@ pub static TABLE: &[Transition] = &[
     row(&[Drifted], DriftReverted, InProgress),
     row(&[Drifted], InputsChanged, Drafting),
     row(&[Drifted], PrerequisitesMissing, PrerequisiteFailed),
-    // Every phase that waits listens to the spec.
+    // An edit of the spec.
     row(
         &[
             PrerequisiteFailed,
@@ -137,12 +137,12 @@ pub static TABLE: &[Transition] = &[
     ),
 ];
 
-/// The phase after an event. Total: what the table does not name changes nothing.
-pub fn after(phase: Phase, event: Event) -> Phase {
-    TABLE.iter().find(|row| row.on == event && row.from.contains(&phase)).map_or(phase, |row| row.to)
+/// The phase after a trigger.
+pub fn after(phase: Phase, trigger: Trigger) -> Phase {
+    TABLE.iter().find(|row| row.on == trigger && row.from.contains(&phase)).map_or(phase, |row| row.to)
 }
 
-/// The table as a Mermaid state diagram. That Ignore leads to Ignored from everywhere is said once.
+/// The table as a Mermaid state diagram. The transition to Ignored is shown once for all phases.
 pub fn diagram() -> String {
     let mut text = "stateDiagram-v2\n    [*] --> Pending\n".to_owned();
     for row in TABLE {
@@ -157,7 +157,7 @@ pub fn diagram() -> String {
     text
 }
 
-/// The page that explains the phases, with the diagram: path from the root of the repository, and content.
+/// The page about the phases: its path from the root of the repository, and its content.
 pub fn page() -> (&'static str, String) {
     let rows: String = TABLE
         .iter()
@@ -182,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_phase_has_two_answers_to_one_event() {
+    fn no_phase_has_two_rows_for_one_trigger() {
         for (position, row) in TABLE.iter().enumerate() {
             for later in &TABLE[position + 1..] {
                 let clash = row.from.iter().find(|phase| row.on == later.on && later.from.contains(phase));
@@ -203,14 +203,14 @@ mod tests {
     }
 
     #[test]
-    fn what_the_table_does_not_name_changes_nothing() {
+    fn a_trigger_without_a_row_changes_nothing() {
         assert_eq!(after(Ignored, DriftFound), Ignored, "an ignored configuration takes part in nothing");
         assert_eq!(after(Failed, DriftFound), Failed);
         assert_eq!(after(Ignored, SpecChanged), Ignored);
     }
 
     #[test]
-    fn the_life_that_the_workflow_guide_walks_through() {
+    fn the_transitions_of_the_workflow_guide() {
         let walk = [
             (Ignored, ManagementResumed, Pending),
             (Pending, DraftingBegun, Drafting),
@@ -225,8 +225,8 @@ mod tests {
             (ReviewRequired, ReviewPassed, InProgress),
             (InProgress, AllApplied, Completed),
         ];
-        for (from, event, to) in walk {
-            assert_eq!(after(from, event), to, "{from} on {event:?}");
+        for (from, trigger, to) in walk {
+            assert_eq!(after(from, trigger), to, "{from} on {trigger:?}");
         }
     }
 

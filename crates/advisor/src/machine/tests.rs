@@ -1,4 +1,4 @@
-//! `decide` at work on a cluster of values: the steward of the operator, without the operator.
+//! Runs `decide` against an in-memory cluster, as a session of the operator does.
 
 mod deletions;
 mod edits;
@@ -14,13 +14,13 @@ use api::virt_platform_config::{
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Condition, jiff::Timestamp};
 use serde_json::{Value, json};
 
-use super::{News, Next, NoPlan, NotWritten, Observed, Rhythm, Written, decide};
+use super::{Input, Intervals, NotWritten, Observed, Outcome, PlanFailure, Request, Step, Written, decide};
 use crate::{
     Facts, Plan, Profile, drift,
     kind::{HYPER_CONVERGED, KUBE_DESCHEDULER, MACHINE_CONFIG_POOL},
     profile::missing,
     profiles,
-    world::{World, options},
+    test_cluster::{TestCluster, options},
 };
 
 const LOAD_AWARE: &str = "load-aware-rebalancing";
@@ -30,7 +30,7 @@ const PSI: &str = "99-worker-psi-karg";
 /// A configuration, its cluster, and the time.
 #[derive(Clone)]
 struct Story {
-    world: World,
+    cluster: TestCluster,
     profile: &'static dyn Profile,
     spec: VirtPlatformConfigSpec,
     generation: i64,
@@ -47,11 +47,11 @@ struct Story {
     refuses: bool,
 }
 
-enum Brought {
-    Nothing,
-    Saw(Facts),
-    Drew(Result<Plan, NoPlan>),
-    Wrote(String, Result<Written, NotWritten>, Plan),
+enum LastResult {
+    None,
+    Facts(Facts),
+    Plan(Result<Plan, PlanFailure>),
+    Write(String, Result<Written, NotWritten>, Plan),
 }
 
 impl Story {
@@ -65,7 +65,7 @@ impl Story {
         spec.action = action;
         Story {
             profile,
-            world: World::cluster("5.1").with(crate::world::sample("hyperconverged")),
+            cluster: TestCluster::with_descheduler("5.1").with(crate::test_cluster::sample("hyperconverged")),
             spec,
             generation: 1,
             status: VirtPlatformConfigStatus::default(),
@@ -112,18 +112,18 @@ impl Story {
 
     /// Steps until there is nothing more to do. Panics when that never happens.
     fn settle(&mut self) -> &mut Self {
-        let mut brought = Brought::Nothing;
+        let mut last = LastResult::None;
         for _ in 0..100 {
-            match self.step(brought) {
-                Some(next) => brought = next,
+            match self.step(last) {
+                Some(result) => last = result,
                 None => return self,
             }
         }
         panic!("no rest in sight: {:?}", self.phases);
     }
 
-    /// One decision: recorded, then done. None when it is to rest.
-    fn step(&mut self, brought: Brought) -> Option<Brought> {
+    /// One decision: stores the status, then performs the step. None when nothing is left to do.
+    fn step(&mut self, last: LastResult) -> Option<LastResult> {
         let observed = Observed {
             spec: &self.spec,
             generation: self.generation,
@@ -132,15 +132,15 @@ impl Story {
             version: self.version,
             epoch: None,
             now: Timestamp::from_second(self.second).unwrap(),
-            rhythm: Rhythm::default(),
+            intervals: Intervals::default(),
         };
-        let news = match &brought {
-            Brought::Nothing => News::Nothing,
-            Brought::Saw(facts) => News::Saw(facts),
-            Brought::Drew(drew) => News::Drew(drew.as_ref()),
-            Brought::Wrote(item, result, plan) => News::Wrote { item, result, plan },
+        let input = match &last {
+            LastResult::None => Input::None,
+            LastResult::Facts(facts) => Input::Facts(facts),
+            LastResult::Plan(plan) => Input::Plan(plan.as_ref()),
+            LastResult::Write(item, result, plan) => Input::Write { item, result, plan },
         };
-        let decision = decide(&observed, &news);
+        let decision = decide(&observed, &input);
         if decision.status != self.status {
             self.records += 1;
             if decision.status.phase != self.status.phase {
@@ -148,38 +148,38 @@ impl Story {
             }
             self.status = decision.status;
         }
-        match decision.next {
-            Next::Rest(_) => None,
-            Next::Continue => Some(brought),
-            Next::Look => Some(Brought::Saw(self.look())),
-            Next::DrawUp => Some(Brought::Drew(self.draw_up())),
-            Next::Write { item } => {
-                let (Brought::Drew(Ok(plan)) | Brought::Wrote(_, _, plan)) = brought else { panic!("no plan in hand") };
+        match decision.step {
+            Step::Done(Outcome { .. }) => None,
+            Step::DecideAgain => Some(last),
+            Step::Send(Request::FetchFacts) => Some(LastResult::Facts(self.facts())),
+            Step::Send(Request::MakePlan) => Some(LastResult::Plan(self.make_plan())),
+            Step::Send(Request::WriteItem { item }) => {
+                let (LastResult::Plan(Ok(plan)) | LastResult::Write(_, _, plan)) = last else { panic!("no plan") };
                 Some(self.write(item, plan))
             }
         }
     }
 
-    fn look(&self) -> Facts {
-        self.world.facts(self.profile.resolve(self.spec.options.as_ref()).unwrap().as_ref())
+    fn facts(&self) -> Facts {
+        self.cluster.facts(self.profile.resolve(self.spec.options.as_ref()).unwrap().as_ref())
     }
 
-    fn draw_up(&self) -> Result<Plan, NoPlan> {
+    fn make_plan(&self) -> Result<Plan, PlanFailure> {
         let planner = self.profile.resolve(self.spec.options.as_ref())?;
-        let facts = self.world.facts(planner.as_ref());
+        let facts = self.cluster.facts(planner.as_ref());
         match missing(&planner.requirements(&facts), &facts) {
-            Some(missing) => Err(NoPlan::Missing(missing)),
-            None => Ok(self.world.plan_of(self.profile, json!(self.spec.options))),
+            Some(missing) => Err(PlanFailure::Missing(missing)),
+            None => Ok(self.cluster.plan_of(self.profile, json!(self.spec.options))),
         }
     }
 
-    fn write(&mut self, item: String, plan: Plan) -> Brought {
+    fn write(&mut self, item: String, plan: Plan) -> LastResult {
         assert_eq!(self.spec.action, Action::Apply, "written without an approval");
         let planned = plan.items.iter().find(|planned| planned.item.name == item).unwrap();
         let recorded = self.item(&item);
         assert_eq!(recorded.desired_state, planned.item.desired_state, "written is what is in the status");
         assert_eq!(recorded.state.as_str(), "InProgress", "recorded before it is written");
-        let live = self.world.find(planned.target.kind, planned.target.namespace, &planned.target.name);
+        let live = self.cluster.find(planned.target.kind, planned.target.namespace, &planned.target.name);
         let as_found = drift::fingerprint(&planned.item, live) == planned.fingerprint;
         let result = if self.refuses {
             Err(NotWritten::Failed("no".into()))
@@ -189,9 +189,9 @@ impl Story {
             Err(NotWritten::Stale { target: planned.target.to_string() })
         } else {
             self.written.push(item.clone());
-            Ok(self.world.carry_out(planned).map_or(Written::Gone, |object| Written::Applied(Box::new(object))))
+            Ok(self.cluster.carry_out(planned).map_or(Written::Gone, |object| Written::Applied(Box::new(object))))
         };
-        Brought::Wrote(item, result, plan)
+        LastResult::Write(item, result, plan)
     }
 
     /// The worker pool has taken in these configs, and all of its nodes run them.
@@ -201,14 +201,14 @@ impl Story {
             "source": configs.iter().map(|name| json!({"name": name})).collect::<Vec<_>>(),
         });
         let arguments: Vec<&str> = configs.iter().filter(|name| **name == PSI).map(|_| "psi=1").collect();
-        self.world.put(crate::world::rendered(target["name"].as_str().unwrap(), &arguments));
-        let mut pool = self.world.find(&MACHINE_CONFIG_POOL, None, "worker").unwrap().clone();
+        self.cluster.put(crate::test_cluster::rendered(target["name"].as_str().unwrap(), &arguments));
+        let mut pool = self.cluster.find(&MACHINE_CONFIG_POOL, None, "worker").unwrap().clone();
         pool["spec"]["configuration"] = target.clone();
         pool["status"]["configuration"] = target;
         pool["status"]["updatedMachineCount"] = 3.into();
         pool["status"]["readyMachineCount"] = 3.into();
         pool["status"]["conditions"] = json!([{"type": "Updated", "status": "True"}]);
-        self.world.put(pool);
+        self.cluster.put(pool);
         self
     }
 
@@ -224,13 +224,13 @@ impl Story {
     /// Somebody edits the descheduler's interval.
     fn interval(&mut self, seconds: i64) -> &mut Self {
         let path = ["spec", "deschedulingIntervalSeconds"];
-        self.world.edit(&KUBE_DESCHEDULER, "cluster", &path, Some(seconds.into()));
+        self.cluster.edit(&KUBE_DESCHEDULER, "cluster", &path, Some(seconds.into()));
         self
     }
 
     fn migrations(&mut self, most: i64) -> &mut Self {
         let path = ["spec", "liveMigrationConfig", "parallelMigrationsPerCluster"];
-        self.world.edit(&HYPER_CONVERGED, "kubevirt-hyperconverged", &path, Some(most.into()));
+        self.cluster.edit(&HYPER_CONVERGED, "kubevirt-hyperconverged", &path, Some(most.into()));
         self
     }
 }

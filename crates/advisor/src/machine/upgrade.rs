@@ -1,80 +1,81 @@
-//! A new version of the operator: adopted silently when it changes nothing, shown when it would.
+//! A new version of the operator: recorded if it plans the same, shown if it would plan something else.
 
 use api::virt_platform_config::{ItemState, Phase};
 
 use super::{
-    Decision,
-    Event::{DriftGone, UpgradeFound, UpgradeSettled},
-    Next,
-    desk::{Desk, UPGRADE},
+    Decision, Request,
+    Trigger::{DriftGone, UpgradeFound, UpgradeSettled},
+    applied::copy_diffs,
     drafting::settle_upgrade,
-    in_force::show,
+    execution::set_state,
     inputs,
+    progress::note_rolled_out,
+    status_draft::{StatusDraft, UPGRADE},
 };
 use crate::{Change, Draft, Facts, Plan, diff, drift};
 
 const ALIGNED: &str = "Cluster manually aligned with new operator logic - upgrade no longer needed";
 
-pub(super) fn upgrade(mut desk: Desk<'_>, draft: &Draft, plan: Option<&Plan>) -> Decision {
-    let version = desk.observed.version;
-    let old = desk.status.operator_version.clone().unwrap_or_else(|| "an unknown version".into());
-    if inputs::differs(&desk.status.items, draft).is_none() {
-        desk.status.operator_version = Some(version.to_owned());
-        desk.status.items.retain(|item| !inputs::is_proposed(item));
-        for item in desk.status.items.iter_mut().filter(|item| item.applied_fingerprint.is_some()) {
+pub(super) fn upgrade(mut draft: StatusDraft<'_>, plan_draft: &Draft, plan: Option<&Plan>) -> Decision {
+    let version = draft.observed.version;
+    let old = draft.status.operator_version.clone().unwrap_or_else(|| "an unknown version".into());
+    if inputs::differs(&draft.status.items, plan_draft).is_none() {
+        draft.status.operator_version = Some(version.to_owned());
+        draft.status.items.retain(|item| !inputs::is_proposed(item));
+        for item in draft.status.items.iter_mut().filter(|item| item.applied_fingerprint.is_some()) {
             item.diff = Some(diff::none(&item.target_ref.kind, &item.target_ref.name));
         }
-        settle_upgrade(&mut desk, "NoLogicChange", "Operator upgraded but profile logic unchanged");
-        return settled(desk);
+        settle_upgrade(&mut draft, "NoLogicChange", "Operator upgraded but profile logic unchanged");
+        return settled(draft);
     }
     match plan {
-        None => desk.next(Next::DrawUp),
+        None => draft.request(Request::MakePlan),
         Some(plan) if plan.has_changes() => {
-            show(&mut desk.status.items, plan);
+            copy_diffs(&mut draft.status.items, plan);
             let added = plan.items.iter().map(|planned| &planned.item);
             for item in added {
-                if !desk.status.items.iter().any(|known| known.name == item.name) {
-                    desk.status.items.push(item.clone());
+                if !draft.status.items.iter().any(|known| known.name == item.name) {
+                    draft.status.items.push(item.clone());
                 }
             }
             let text = format!("Operator upgraded from {old} to {version}");
             let advice = "Regenerate plan (action=DryRun) to review proposed changes.";
-            desk.mark(UPGRADE, true, "LogicChanged", &format!("{text} with profile logic changes. {advice}"));
+            draft.set_condition(UPGRADE, true, "LogicChanged", &format!("{text} with profile logic changes. {advice}"));
             let message = format!("{text} - profile logic changes detected");
-            match desk.phase() {
+            match draft.phase() {
                 Phase::Drifted => {}
-                Phase::CompletedWithUpgrade => desk.say(Phase::CompletedWithUpgrade, message),
-                _ => desk.on(UpgradeFound, message),
+                Phase::CompletedWithUpgrade => draft.enter_phase(Phase::CompletedWithUpgrade, message),
+                _ => draft.transition(UpgradeFound, message),
             }
-            desk.rest()
+            draft.requeue_for_recheck()
         }
         Some(plan) => {
-            desk.adopt(plan);
-            let now = desk.observed.now;
-            for item in &mut desk.status.items {
+            draft.adopt_plan(plan);
+            let now = draft.observed.now;
+            for item in &mut draft.status.items {
                 item.applied_fingerprint = item.source_fingerprint.clone();
-                super::execution::note_rolled_out(item, &plan.facts);
-                super::execution::enter(item, ItemState::Completed, "Already in desired state".into(), &now);
+                note_rolled_out(item, &plan.facts);
+                set_state(item, ItemState::Completed, "Already in desired state".into(), &now);
             }
-            settle_upgrade(&mut desk, "ManuallyAligned", ALIGNED);
-            settled(desk)
+            settle_upgrade(&mut draft, "ManuallyAligned", ALIGNED);
+            settled(draft)
         }
     }
 }
 
-/// Whether the cluster looks as if everything had been applied. A dry run has the last word.
-pub(super) fn is_aligned(draft: &Draft, facts: &Facts) -> bool {
-    draft.intents.iter().all(|intent| match (&intent.change, facts.object(&intent.target)) {
+/// Whether the targets contain everything that would be applied. A dry run has to confirm it.
+pub(super) fn is_aligned(plan_draft: &Draft, facts: &Facts) -> bool {
+    plan_draft.intents.iter().all(|intent| match (&intent.change, facts.object(&intent.target)) {
         (Change::Apply { fields, .. }, live) => live.is_some_and(|live| drift::contains(live, fields)),
         (Change::Delete, live) => live.is_none(),
     })
 }
 
-fn settled(mut desk: Desk<'_>) -> Decision {
-    match desk.phase() {
-        Phase::CompletedWithUpgrade => desk.on(UpgradeSettled, ""),
-        Phase::Drifted => desk.on(DriftGone, ""),
+fn settled(mut draft: StatusDraft<'_>) -> Decision {
+    match draft.phase() {
+        Phase::CompletedWithUpgrade => draft.transition(UpgradeSettled, ""),
+        Phase::Drifted => draft.transition(DriftGone, ""),
         _ => {}
     }
-    desk.rest()
+    draft.requeue_for_recheck()
 }

@@ -13,7 +13,7 @@ use crate::{
     Answer, ObjectRef, Query,
     intent::Weight,
     kind,
-    world::{World, arbitrary, ours},
+    test_cluster::{TestCluster, arbitrary, ours},
 };
 
 static ABOUT: About = About {
@@ -60,7 +60,7 @@ fn assembled(intents: Vec<Intent>, previews: Vec<Preview>) -> Plan {
 }
 
 /// One item, from what was there and what would be.
-fn planned(weight: Weight, change: Change, live: Option<Value>, outcome: Outcome) -> PlannedItem {
+fn planned(weight: Weight, change: Change, live: Option<Value>, outcome: PreviewOutcome) -> PlannedItem {
     let preview = Preview { live, outcome, takes_over: Vec::new() };
     assembled(vec![intent(weight, change)], vec![preview]).items.remove(0)
 }
@@ -75,13 +75,13 @@ fn the_verb_says_what_would_be_done() {
     let mut touched = one.clone();
     touched["metadata"]["resourceVersion"] = "7".into();
     let cases = [
-        (None, Outcome::Object(one.clone()), Verb::Created, "created"),
-        (Some(one.clone()), Outcome::Object(two), Verb::Configured, "configured"),
-        (Some(one.clone()), Outcome::Object(touched), Verb::Unchanged, "unchanged"),
-        (Some(one.clone()), Outcome::Gone, Verb::Deleted, "deleted"),
-        (None, Outcome::Gone, Verb::Unchanged, "unchanged"),
-        (Some(one), Outcome::Refused(forbidden()), Verb::Refused, "refused"),
-        (None, Outcome::Refused(forbidden()), Verb::Refused, "refused"),
+        (None, PreviewOutcome::Object(one.clone()), Verb::Created, "created"),
+        (Some(one.clone()), PreviewOutcome::Object(two), Verb::Configured, "configured"),
+        (Some(one.clone()), PreviewOutcome::Object(touched), Verb::Unchanged, "unchanged"),
+        (Some(one.clone()), PreviewOutcome::Gone, Verb::Deleted, "deleted"),
+        (None, PreviewOutcome::Gone, Verb::Unchanged, "unchanged"),
+        (Some(one), PreviewOutcome::Refused(forbidden()), Verb::Refused, "refused"),
+        (None, PreviewOutcome::Refused(forbidden()), Verb::Refused, "refused"),
     ];
     for (live, outcome, verb, word) in cases {
         let case = format!("{live:?} {outcome:?}");
@@ -94,7 +94,7 @@ fn the_verb_says_what_would_be_done() {
 #[test]
 fn what_others_put_beside_it_is_nothing_to_be_written() {
     let verb = |live: Value, after: Value| {
-        planned(Weight::Component, apply(json!({"a": "1"})), Some(live), Outcome::Object(after)).verb
+        planned(Weight::Component, apply(json!({"a": "1"})), Some(live), PreviewOutcome::Object(after)).verb
     };
     let live = || config_map(json!({"a": "1"}));
     let mut defaulted = live();
@@ -111,7 +111,7 @@ fn an_item_carries_what_the_status_shows() {
     let takes_over = vec![TakeOver { manager: "kubectl".into(), fields: vec!["data.a".into()] }];
     let preview = Preview {
         live: Some(live),
-        outcome: Outcome::Object(ours(config_map(json!({"a": "2"})))),
+        outcome: PreviewOutcome::Object(ours(config_map(json!({"a": "2"})))),
         takes_over: takes_over.clone(),
     };
     let change = Change::Apply { fields: config_map(json!({"a": "2"})), remove: vec![Path::dotted("data.b")] };
@@ -140,7 +140,7 @@ fn an_item_carries_what_the_status_shows() {
 #[test]
 fn a_removal_shows_the_whole_object_going() {
     let live = ours(config_map(json!({"a": "1"})));
-    let planned = planned(Weight::Component, Change::Delete, Some(live.clone()), Outcome::Gone);
+    let planned = planned(Weight::Component, Change::Delete, Some(live.clone()), PreviewOutcome::Gone);
     assert_eq!(planned.item.operation, Operation::Delete);
     assert_eq!(planned.item.desired_state, None);
     assert!(
@@ -194,7 +194,8 @@ fn a_refusal_is_an_item_of_its_own_kind() {
     for (refusal, reason, text) in cases {
         assert_eq!(refusal.reason(), reason);
         let change = apply(json!({"a": "1"}));
-        let planned = planned(Weight::Nodes, change, Some(config_map(json!({}))), Outcome::Refused(refusal.clone()));
+        let planned =
+            planned(Weight::Nodes, change, Some(config_map(json!({}))), PreviewOutcome::Refused(refusal.clone()));
         assert_eq!(planned.item.message.as_deref(), Some(text));
         assert_eq!(planned.item.state, ItemState::Failed);
         assert_eq!((planned.item.diff, planned.readable_diff.as_str()), (None, ""), "there is nothing to show");
@@ -205,8 +206,8 @@ fn a_refusal_is_an_item_of_its_own_kind() {
 
 #[test]
 fn a_plan_with_a_refusal_names_it_and_is_not_done() {
-    let refused = Preview { live: None, outcome: Outcome::Refused(forbidden()), takes_over: Vec::new() };
-    let plan = assembled(vec![intent(Weight::Trifle, apply(json!({})))], vec![refused]);
+    let refused = Preview { live: None, outcome: PreviewOutcome::Refused(forbidden()), takes_over: Vec::new() };
+    let plan = assembled(vec![intent(Weight::Negligible, apply(json!({})))], vec![refused]);
     assert_eq!(plan.refusals().collect::<Vec<_>>(), [&forbidden()]);
     assert!(plan.has_changes());
 }
@@ -214,13 +215,13 @@ fn a_plan_with_a_refusal_names_it_and_is_not_done() {
 #[test]
 fn what_a_refused_change_may_do_is_judged_by_its_weight() {
     let cases = [
-        (Weight::Trifle, Severity::Low),
+        (Weight::Negligible, Severity::Low),
         (Weight::Component, Severity::Medium),
         (Weight::Platform, Severity::Medium),
         (Weight::Nodes, Severity::High),
     ];
     for (weight, severity) in cases {
-        let planned = planned(weight, apply(json!({})), None, Outcome::Refused(forbidden()));
+        let planned = planned(weight, apply(json!({})), None, PreviewOutcome::Refused(forbidden()));
         assert_eq!(planned.item.impact_severity, Some(severity), "{weight:?}");
     }
 }
@@ -229,13 +230,13 @@ fn what_a_refused_change_may_do_is_judged_by_its_weight() {
 fn impact_by_weight_and_by_what_happens() {
     let object = || config_map(json!({"a": "1"}));
     let other = || config_map(json!({"a": "2"}));
-    let created = (None, Outcome::Object(object()));
-    let changed = (Some(object()), Outcome::Object(other()));
-    let same = (Some(object()), Outcome::Object(object()));
-    let deleted = (Some(object()), Outcome::Gone);
+    let created = (None, PreviewOutcome::Object(object()));
+    let changed = (Some(object()), PreviewOutcome::Object(other()));
+    let same = (Some(object()), PreviewOutcome::Object(object()));
+    let deleted = (Some(object()), PreviewOutcome::Gone);
     use Severity::{Low, Medium};
     let table = [
-        (Weight::Trifle, [Low, Low, Low, Low]),
+        (Weight::Negligible, [Low, Low, Low, Low]),
         (Weight::Component, [Medium, Low, Low, Low]),
         (Weight::Platform, [Medium, Medium, Low, Medium]),
     ];
@@ -252,8 +253,8 @@ fn impact_by_weight_and_by_what_happens() {
 fn the_strongest_impact_is_that_of_the_plan() {
     let item = |weight| {
         let outcome = match weight {
-            Weight::Nodes => Outcome::Refused(forbidden()),
-            _ => Outcome::Object(config_map(json!({}))),
+            Weight::Nodes => PreviewOutcome::Refused(forbidden()),
+            _ => PreviewOutcome::Object(config_map(json!({}))),
         };
         (intent(weight, apply(json!({}))), Preview { live: None, outcome, takes_over: Vec::new() })
     };
@@ -262,19 +263,20 @@ fn the_strongest_impact_is_that_of_the_plan() {
         assembled(intents, previews).severity
     };
     assert_eq!(severity(&[]), Severity::Low);
-    assert_eq!(severity(&[Weight::Trifle]), Severity::Low);
-    assert_eq!(severity(&[Weight::Trifle, Weight::Component]), Severity::Medium);
-    assert_eq!(severity(&[Weight::Nodes, Weight::Component, Weight::Trifle]), Severity::High);
+    assert_eq!(severity(&[Weight::Negligible]), Severity::Low);
+    assert_eq!(severity(&[Weight::Negligible, Weight::Component]), Severity::Medium);
+    assert_eq!(severity(&[Weight::Nodes, Weight::Component, Weight::Negligible]), Severity::High);
 }
 
 #[test]
 fn inputs_of_several_items_are_listed_once() {
     let input = |path: &str| Input { source: "Thing/a".into(), path: path.into(), value: Some("1".into()) };
-    let mut first = intent(Weight::Trifle, apply(json!({})));
+    let mut first = intent(Weight::Negligible, apply(json!({})));
     let mut second = first.clone();
     first.inputs = vec![input("spec.a"), input("spec.b")];
     second.inputs = vec![input("spec.b"), input("spec.c")];
-    let preview = || Preview { live: None, outcome: Outcome::Object(config_map(json!({}))), takes_over: Vec::new() };
+    let preview =
+        || Preview { live: None, outcome: PreviewOutcome::Object(config_map(json!({}))), takes_over: Vec::new() };
     let plan = assembled(vec![first, second], vec![preview(), preview()]);
     assert_eq!(plan.inputs, [input("spec.a"), input("spec.b"), input("spec.c")]);
 }
@@ -283,7 +285,7 @@ fn inputs_of_several_items_are_listed_once() {
 fn a_plan_without_changes_has_none() {
     let same = |verb: &str| {
         let object = config_map(json!({"a": verb}));
-        Preview { live: Some(object.clone()), outcome: Outcome::Object(object), takes_over: Vec::new() }
+        Preview { live: Some(object.clone()), outcome: PreviewOutcome::Object(object), takes_over: Vec::new() }
     };
     let plan = assembled(vec![intent(Weight::Nodes, apply(json!({})))], vec![same("1")]);
     assert!(!plan.has_changes());
@@ -295,7 +297,12 @@ fn a_plan_without_changes_has_none() {
 fn the_fingerprint_is_of_what_is_live_and_the_snapshot_of_all_of_them() {
     let after = ours(config_map(json!({"a": "2"})));
     let item = |data: Value| {
-        planned(Weight::Component, apply(json!({"a": "2"})), Some(config_map(data)), Outcome::Object(after.clone()))
+        planned(
+            Weight::Component,
+            apply(json!({"a": "2"})),
+            Some(config_map(data)),
+            PreviewOutcome::Object(after.clone()),
+        )
     };
     let one = item(json!({"a": "1"}));
     assert_eq!(
@@ -308,7 +315,7 @@ fn the_fingerprint_is_of_what_is_live_and_the_snapshot_of_all_of_them() {
 
     let snapshot = |data: Value| {
         let live = Some(config_map(data));
-        let preview = Preview { live, outcome: Outcome::Object(after.clone()), takes_over: Vec::new() };
+        let preview = Preview { live, outcome: PreviewOutcome::Object(after.clone()), takes_over: Vec::new() };
         assembled(vec![intent(Weight::Component, apply(json!({"a": "2"})))], vec![preview]).snapshot
     };
     assert_eq!(snapshot(json!({"a": "1"})), snapshot(json!({"a": "1", "foreign": "x"})));
@@ -317,11 +324,11 @@ fn the_fingerprint_is_of_what_is_live_and_the_snapshot_of_all_of_them() {
 
 #[test]
 fn a_plan_that_was_applied_is_another_plan() {
-    let mut world = World::empty();
-    let before = world.plan("example-profile", json!({}));
-    world.apply("example-profile", json!({}));
-    let after = world.plan("example-profile", json!({}));
+    let mut cluster = TestCluster::empty();
+    let before = cluster.plan("example-profile", json!({}));
+    cluster.apply("example-profile", json!({}));
+    let after = cluster.plan("example-profile", json!({}));
     assert_ne!(before.digest, after.digest);
     assert_ne!(before.snapshot, after.snapshot);
-    assert_eq!(after, world.plan("example-profile", json!({})));
+    assert_eq!(after, cluster.plan("example-profile", json!({})));
 }

@@ -6,11 +6,11 @@ use super::*;
 use crate::{
     Profile,
     machine::{NotWritten, Written},
-    world::{
-        World, set_by,
+    test_cluster::{
+        TestCluster, set_by,
         sharing::{LEFT_MANAGER, Left, RIGHT_MANAGER, Right, config_map, target},
     },
-    writing::{Do, Lock, Said, Writing},
+    writing::{Input, Lock, Outcome, Request, Step, Writing},
 };
 
 fn item(spec: Value, removes: &[&str]) -> Item {
@@ -116,16 +116,18 @@ fn what_a_dry_run_would_take_from_another_profile_is_in_conflict_too() {
 /// However it was planned, and under whatever lock: what the target is when it is written counts.
 #[test]
 fn nothing_is_written_over_a_value_that_another_profile_has_set_meanwhile() {
-    let mut world = World::empty().with(set_by("kubectl", "Update", config_map(json!({"shared": "0"}))));
-    let plan = world.plan_of(&Right, json!({"virtHigherDensity": {"ksmConfiguration": {}}}));
+    let mut cluster = TestCluster::empty().with(set_by("kubectl", "Update", config_map(json!({"shared": "0"}))));
+    let plan = cluster.plan_of(&Right, json!({"virtHigherDensity": {"ksmConfiguration": {}}}));
     assert_eq!(plan.refusals().count(), 0);
-    let left = world.plan_of(&Left, json!({"loadAware": {"evictionLimitTotal": 100}}));
-    let taken = world.carry_out(&left.items[0]).unwrap();
+    let left = cluster.plan_of(&Left, json!({"loadAware": {"evictionLimitTotal": 100}}));
+    let taken = cluster.carry_out(&left.items[0]).unwrap();
     for lock in [Lock::Compare, Lock::Bypass] {
-        let (mut writing, first) = Writing::start(plan.items[0].clone(), lock, None);
-        assert_eq!(first, Do::Read);
-        let next = writing.next(Said::Object(Box::new(taken.clone())));
-        let Do::End(Err(NotWritten::Refused(refusal))) = next else { panic!("{lock:?}: {next:?}") };
+        let mut writing = Writing::new(plan.items[0].clone(), lock);
+        assert_eq!(writing.start(None), Step::Send(Request::Read));
+        let step = writing.next(Input::Object(Box::new(taken.clone())));
+        let Step::Done(Outcome::Finished(Err(NotWritten::Refused(refusal)))) = step else {
+            panic!("{lock:?}: {step:?}")
+        };
         assert_eq!(refusal.reason(), "ProfileConflict");
     }
 }
@@ -133,32 +135,33 @@ fn nothing_is_written_over_a_value_that_another_profile_has_set_meanwhile() {
 /// The field that is to be taken out is set by another profile between the apply and the removal.
 #[test]
 fn nothing_is_taken_out_that_another_profile_has_set_meanwhile() {
-    let mut world = World::empty();
-    let mut plan = world.plan_of(&Right, json!({}));
+    let mut cluster = TestCluster::empty();
+    let mut plan = cluster.plan_of(&Right, json!({}));
     let planned = &mut plan.items[0];
     planned.item.removes = vec!["data.shared".into()];
-    world.carry_out(planned);
-    let left = world.plan_of(&Left, json!({"loadAware": {"evictionLimitTotal": 100}}));
-    let both = world.carry_out(&left.items[0]).unwrap();
-    let (mut writing, first) = Writing::start(planned.clone(), Lock::Bypass, Some(None));
-    assert!(matches!(first, Do::Apply(_)), "{first:?}");
-    let next = writing.next(Said::Object(Box::new(both)));
-    assert!(matches!(next, Do::End(Err(NotWritten::Refused(_)))), "{next:?}");
+    cluster.carry_out(planned);
+    let left = cluster.plan_of(&Left, json!({"loadAware": {"evictionLimitTotal": 100}}));
+    let both = cluster.carry_out(&left.items[0]).unwrap();
+    let mut writing = Writing::new(planned.clone(), Lock::Bypass);
+    let first = writing.start(Some(None));
+    assert!(matches!(first, Step::Send(Request::Apply(_))), "{first:?}");
+    let step = writing.next(Input::Object(Box::new(both)));
+    assert!(matches!(step, Step::Done(Outcome::Finished(Err(NotWritten::Refused(_))))), "{step:?}");
 }
 
 #[test]
 fn an_object_is_not_deleted_with_what_another_profile_has_set_meanwhile() {
-    let mut world = World::empty();
-    world.carry_out(&world.plan_of(&Right, json!({})).items[0].clone());
-    let plan = world.plan_of(&Right, json!({"virtHigherDensity": {"enableSwap": false}}));
+    let mut cluster = TestCluster::empty();
+    cluster.carry_out(&cluster.plan_of(&Right, json!({})).items[0].clone());
+    let plan = cluster.plan_of(&Right, json!({"virtHigherDensity": {"enableSwap": false}}));
     assert_eq!(plan.items[0].item.operation, Operation::Delete);
-    let live = || world.find(target().kind, target().namespace, &target().name).cloned();
-    let (_, alone) = Writing::start(plan.items[0].clone(), Lock::Compare, Some(live()));
-    assert!(matches!(alone, Do::Delete { .. }), "{alone:?}");
-    let left = world.plan_of(&Left, json!({})).items[0].clone();
-    let shared = world.clone().carry_out(&left);
-    let (_, next) = Writing::start(plan.items[0].clone(), Lock::Compare, Some(shared));
-    assert!(matches!(next, Do::End(Err(NotWritten::Refused(_)))), "{next:?}");
-    let (_, gone) = Writing::start(plan.items[0].clone(), Lock::Compare, Some(None));
-    assert_eq!(gone, Do::End(Ok(Written::Gone)));
+    let live = || cluster.find(target().kind, target().namespace, &target().name).cloned();
+    let first_step = |live| Writing::new(plan.items[0].clone(), Lock::Compare).start(Some(live));
+    let alone = first_step(live());
+    assert!(matches!(alone, Step::Send(Request::Delete { .. })), "{alone:?}");
+    let left = cluster.plan_of(&Left, json!({})).items[0].clone();
+    let shared = cluster.clone().carry_out(&left);
+    let step = first_step(shared);
+    assert!(matches!(step, Step::Done(Outcome::Finished(Err(NotWritten::Refused(_))))), "{step:?}");
+    assert_eq!(first_step(None), Step::Done(Outcome::Finished(Ok(Written::Gone))));
 }

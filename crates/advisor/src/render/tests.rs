@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::world::arbitrary;
+use crate::test_cluster::arbitrary;
 
 fn written(value: Value) -> String {
     yaml(Some(&value))

@@ -6,24 +6,24 @@
 use std::sync::OnceLock;
 
 use advisor::{
-    Answer, Facts, Outcome, Plan, Preview, Query, Refusal, drift,
-    machine::{NoPlan, Rhythm},
+    Answer, Facts, Plan, PlannedItem, Preview, PreviewOutcome, Query, Refusal, drift,
+    machine::{Intervals, PlanFailure},
     profile, profiles,
-    session::{Ask, Reply, Session, Setting},
-    world::{
-        World, arbitrary,
+    session::{Context, Input, Outcome, Request, Session, Step},
+    test_cluster::{
+        TestCluster, arbitrary,
         damage::{Damage, damage},
         machine_config, ours, set_by,
     },
-    writing::{Do, Said},
+    writing,
 };
 use api::VirtPlatformConfig;
 use k8s_openapi::jiff::Timestamp;
 use proptest::{prelude::*, sample::Index};
 use serde_json::{Value, json};
 
-/// No round of attention takes more questions than this.
-const ASKS: usize = 100;
+/// No session takes more requests than this.
+const REQUESTS: usize = 100;
 
 fn cases(usual: u32) -> ProptestConfig {
     let wanted = std::env::var("BAD_INPUT").ok().and_then(|count| count.parse().ok());
@@ -31,7 +31,7 @@ fn cases(usual: u32) -> ProptestConfig {
 }
 
 /// A cluster in which everything that the profiles touch is there already, by us or by somebody.
-fn world() -> World {
+fn cluster() -> TestCluster {
     let hyper_converged = json!({
         "apiVersion": "hco.kubevirt.io/v1beta1",
         "kind": "HyperConverged",
@@ -48,7 +48,7 @@ fn world() -> World {
         "metadata": {"name": "cluster", "namespace": "openshift-kube-descheduler-operator"},
         "spec": {"deschedulingIntervalSeconds": 600, "profiles": ["LongLifecycle"], "evictionLimits": {"total": 3}},
     });
-    World::cluster("5.1")
+    TestCluster::with_descheduler("5.1")
         .with(set_by("kubectl", "Apply", hyper_converged))
         .with(set_by("argocd", "Apply", descheduler))
         .with(ours(machine_config("99-worker-psi-karg", json!({"kernelArguments": ["psi=1", "quiet"]}))))
@@ -78,7 +78,7 @@ fn profile_and_options() -> impl Strategy<Value = (&'static str, Value)> {
 /// Answers like an API server whose objects were hit.
 #[derive(Debug, Clone)]
 struct Server {
-    world: World,
+    cluster: TestCluster,
     damages: Vec<(Index, Damage)>,
     /// What is said to previews and writes, in turn.
     moods: Vec<Index>,
@@ -86,7 +86,7 @@ struct Server {
 
 impl Server {
     fn sound() -> Self {
-        Server { world: world(), damages: Vec::new(), moods: Vec::new() }
+        Server { cluster: cluster(), damages: Vec::new(), moods: Vec::new() }
     }
 
     fn hit(&self, object: &mut Value, salt: usize) {
@@ -98,7 +98,7 @@ impl Server {
     }
 
     fn answer(&self, query: &Query, salt: usize) -> Answer {
-        let mut answer = self.world.answer(query);
+        let mut answer = self.cluster.answer(query);
         match &mut answer {
             Answer::Object { object, .. } => self.hit(object, salt),
             Answer::List { items, .. } => items.iter_mut().enumerate().for_each(|(at, item)| self.hit(item, salt + at)),
@@ -127,28 +127,29 @@ impl Server {
         if self.moods.is_empty() { 0 } else { self.moods[turn % self.moods.len()].index(of) }
     }
 
-    fn plan(&self, profile: &str, options: &Value) -> Result<Plan, NoPlan> {
+    fn plan(&self, profile: &str, options: &Value) -> Result<Plan, PlanFailure> {
         let profile = profiles::find(profile).unwrap();
         let options = serde_json::from_value(options.clone()).unwrap();
-        let planner = profile.resolve(Some(&options)).map_err(NoPlan::from)?;
-        let facts = self.facts(planner.as_ref()).ok_or_else(|| NoPlan::Impossible("it wants more and more".into()))?;
+        let planner = profile.resolve(Some(&options)).map_err(PlanFailure::from)?;
+        let facts =
+            self.facts(planner.as_ref()).ok_or_else(|| PlanFailure::Impossible("it wants more and more".into()))?;
         if let Some(missing) = profile::missing(&planner.requirements(&facts), &facts) {
-            return Err(NoPlan::Missing(missing));
+            return Err(PlanFailure::Missing(missing));
         }
         let draft = planner.plan(&facts);
         let preview = |(turn, intent): (usize, &advisor::Intent)| {
             let live = facts.object(&intent.target).cloned();
             let target = intent.target.to_string();
             let outcome = match self.mood(turn, 5) {
-                4 => Outcome::Refused(Refusal::Forbidden { target, message: "no".into() }),
-                3 => Outcome::Gone,
+                4 => PreviewOutcome::Refused(Refusal::Forbidden { target, message: "no".into() }),
+                3 => PreviewOutcome::Gone,
                 mood => {
                     let mut object = match (&intent.change, &live) {
                         (advisor::Change::Apply { fields, .. }, _) if mood == 0 => fields.clone(),
                         (_, live) => live.clone().unwrap_or_default(),
                     };
                     self.hit(&mut object, turn);
-                    Outcome::Object(object)
+                    PreviewOutcome::Object(object)
                 }
             };
             Preview { live, outcome, takes_over: Vec::new() }
@@ -157,61 +158,63 @@ impl Server {
         Ok(Plan::assemble(profile.about(), draft, previews, facts))
     }
 
-    fn said(&self, turn: usize, session: &Session, request: &Do) -> Said {
-        let planned = session.writing().unwrap().planned();
-        let live = self.world.find(planned.target.kind, planned.target.namespace, &planned.target.name);
+    fn target(&self, turn: usize, planned: &PlannedItem, request: &writing::Request) -> writing::Input {
+        let live = self.cluster.find(planned.target.kind, planned.target.namespace, &planned.target.name);
         match (self.mood(turn, 5), request) {
-            (4, _) => Said::Failed("no".into()),
-            (3, _) => Said::Conflict,
-            (2, _) => Said::Absent,
-            (_, Do::Apply(fields)) => {
+            (4, _) => writing::Input::Failed("no".into()),
+            (3, _) => writing::Input::Conflict,
+            (2, _) => writing::Input::Absent,
+            (_, writing::Request::Apply(fields)) => {
                 let mut object = fields.clone();
                 self.hit(&mut object, turn);
-                Said::Object(Box::new(object))
+                writing::Input::Object(Box::new(object))
             }
-            _ => live.map_or(Said::Absent, |live| {
+            _ => live.map_or(writing::Input::Absent, |live| {
                 let mut object = live.clone();
                 self.hit(&mut object, turn);
-                Said::Object(Box::new(object))
+                writing::Input::Object(Box::new(object))
             }),
         }
     }
 
-    /// One round of attention, to its end.
-    fn attend(&self, config: VirtPlatformConfig, epoch: Option<i64>) -> VirtPlatformConfig {
+    /// Runs one session to its end.
+    fn reconcile(&self, config: VirtPlatformConfig, epoch: Option<i64>) -> VirtPlatformConfig {
         let profile = profiles::find(config.metadata.name.as_deref().unwrap()).unwrap();
-        let setting = Setting { profile, version: "v9", epoch, rhythm: Rhythm::default() };
+        let context = Context { profile, version: "v9", epoch, intervals: Intervals::default() };
         let options = json!(config.spec.options.clone().unwrap_or_default());
         let now: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
         let mut session = Session::new(config);
-        let mut ask = session.begin(&setting, now);
-        for turn in 0..ASKS {
-            let reply = match &ask {
-                Ask::Rest(_) => return session.config().unwrap().clone(),
-                Ask::Later(why) => {
-                    assert!(!why.contains("error in the operator"), "{why}");
+        let mut step = session.start(&context, now);
+        for turn in 0..REQUESTS {
+            let request = match step {
+                Step::Send(request) => request,
+                Step::Done(outcome) => {
+                    let is_error = matches!(outcome, Outcome::Retry(why) if why.contains("error in the operator"));
+                    assert!(!is_error, "{outcome:?}");
                     return session.config().unwrap().clone();
                 }
-                Ask::Record(new) => Reply::Recorded(new.clone()),
-                Ask::Reread => Reply::Config(session.config().map(|config| Box::new(config.clone()))),
-                Ask::Look => {
+            };
+            let input = match request {
+                Request::UpdateStatus(new) => Input::StatusUpdated(new),
+                Request::ReadConfig => Input::Config(session.config().map(|config| Box::new(config.clone()))),
+                Request::FetchFacts => {
                     let options = serde_json::from_value(options.clone()).unwrap();
                     let facts = profile.resolve(Some(&options)).ok().and_then(|planner| self.facts(planner.as_ref()));
-                    Reply::Saw(facts.unwrap_or_default())
+                    Input::Facts(facts.unwrap_or_default())
                 }
-                Ask::DrawUp { .. } => Reply::Drew(Box::new(self.plan(profile.about().name, &options))),
-                Ask::Write(request) => Reply::Target(self.said(turn, &session, request)),
+                Request::MakePlan { .. } => Input::Plan(Box::new(self.plan(profile.about().name, &options))),
+                Request::WriteTarget { planned, request } => Input::Target(self.target(turn, &planned, &request)),
             };
-            ask = session.next(&setting, now, reply);
+            step = session.next(&context, now, input);
         }
-        panic!("no rest after {ASKS} questions: {ask:?}");
+        panic!("not settled after {REQUESTS} requests: {step:?}");
     }
 }
 
 fn server() -> impl Strategy<Value = Server> {
     let damages = proptest::collection::vec((any::<Index>(), damage()), 1..8);
     let moods = proptest::collection::vec(any::<Index>(), 1..6);
-    (damages, moods).prop_map(|(damages, moods)| Server { world: world(), damages, moods })
+    (damages, moods).prop_map(|(damages, moods)| Server { cluster: cluster(), damages, moods })
 }
 
 /// Whether somebody else may have emptied the messages. Words are said once and not guarded.
@@ -288,7 +291,7 @@ proptest! {
                 let live = plan.facts.object(&planned.target);
                 let _ = (drift::fingerprint(&planned.item, live), drift::is_applied(&planned.item, live));
                 if let Some(live) = plan.facts.target(&planned.item.target_ref) {
-                    let _ = drift::culprit(&planned.item, live);
+                    let _ = drift::changed_by(&planned.item, live);
                 }
             }
             prop_assert!(!plan.digest.is_empty() && !plan.snapshot.is_empty());
@@ -303,7 +306,7 @@ proptest! {
         epoch in proptest::option::of(0..i64::MAX),
     ) {
         let config = serde_json::from_value(config(profile, action, &options, Value::Null)).unwrap();
-        check(&server.attend(config, epoch), Words::Ours)?;
+        check(&server.reconcile(config, epoch), Words::Ours)?;
     }
 
     /// A status that others have written is believed as far as it can be read, and no further.
@@ -316,14 +319,14 @@ proptest! {
         is_sound in any::<bool>(),
     ) {
         let first = serde_json::from_value(config(profile, before, &options, Value::Null)).unwrap();
-        let settled = Server::sound().attend(first, None);
+        let settled = Server::sound().reconcile(first, None);
         let mut now = config(profile, action, &options, json!(settled.status));
         damages.iter().for_each(|damage| damage.inflict(&mut now, &["/status"]));
         // What cannot be read is told so by others and gets no attention; what is too long was never stored.
         let is_storable = refused(&now["status"], schema(), "status").is_empty();
         if let (Ok(now), true) = (serde_json::from_value::<VirtPlatformConfig>(now), is_storable) {
             let server = if is_sound { Server::sound() } else { server };
-            check(&server.attend(now, None), Words::Anybodys)?;
+            check(&server.reconcile(now, None), Words::Anybodys)?;
         }
     }
 }

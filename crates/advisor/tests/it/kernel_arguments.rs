@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use advisor::{
     kind::MACHINE_CONFIG,
-    world::{ROLE, World, arbitrary, machine_config, ours, pool, set_by},
+    test_cluster::{ROLE, TestCluster, arbitrary, machine_config, ours, pool, set_by},
 };
 
 const LOAD_AWARE: &str = "load-aware-rebalancing";
@@ -79,20 +79,20 @@ fn foreign() -> impl Strategy<Value = Vec<Config>> {
 }
 
 /// A pool of both roles whose nodes run these configs.
-fn cluster(configs: &[Config], live: Option<&Value>) -> World {
+fn cluster(configs: &[Config], live: Option<&Value>) -> TestCluster {
     let mut all = configs.to_vec();
     all.extend(live.map(own));
     let mut gpu = pool("gpu", &["worker", "gpu"], 2);
     let source: Vec<Value> = all.iter().map(|(name, ..)| json!({"name": name})).collect();
     gpu["status"]["configuration"]["source"] = source.into();
-    let world = World::cluster("5.1")
+    let cluster = TestCluster::with_descheduler("5.1")
         .with(pool("worker", &["nobody"], 0))
         .with(gpu)
         .with(machine_config("rendered-gpu", json!({"kernelArguments": command_line(&all)})));
-    configs.iter().fold(world, |world, (name, role, entries)| {
+    configs.iter().fold(cluster, |cluster, (name, role, entries)| {
         let mut config = machine_config(name, json!({"kernelArguments": entries}));
         config["metadata"]["labels"][ROLE] = (*role).into();
-        world.with(config)
+        cluster.with(config)
     })
 }
 
@@ -102,8 +102,8 @@ fn own(live: &Value) -> Config {
     (PSI.to_owned(), "worker", entries.map(|entry| entry.as_str().unwrap().to_owned()).collect())
 }
 
-fn after(world: &World, configs: &[Config]) -> Vec<String> {
-    let live = world.find(&MACHINE_CONFIG, None, PSI);
+fn after(cluster: &TestCluster, configs: &[Config]) -> Vec<String> {
+    let live = cluster.find(&MACHINE_CONFIG, None, PSI);
     command_line(&configs.iter().cloned().chain(live.map(own)).collect::<Vec<_>>())
 }
 
@@ -120,13 +120,13 @@ proptest! {
             let config = machine_config(PSI, json!({"kernelArguments": entries}));
             if is_ours { ours(config) } else { set_by("kubectl", "Update", config) }
         });
-        let mut world = live.iter().fold(cluster(&configs, live.as_ref()), |world, live| world.with(live.clone()));
-        let before = after(&world, &configs);
+        let mut cluster = live.iter().fold(cluster(&configs, live.as_ref()), |cluster, live| cluster.with(live.clone()));
+        let before = after(&cluster, &configs);
 
-        world.apply(LOAD_AWARE, json!({}));
-        let on = after(&world, &configs);
+        cluster.apply(LOAD_AWARE, json!({}));
+        let on = after(&cluster, &configs);
         prop_assert_eq!(others(&on), others(&before));
-        let own = world.find(&MACHINE_CONFIG, None, PSI).map(own);
+        let own = cluster.find(&MACHINE_CONFIG, None, PSI).map(own);
         let is_overruled = configs.iter().any(|(name, role, entries)| {
             let is_later = *role != "worker" || name.as_str() > PSI;
             is_later && entries.iter().flat_map(|entry| arguments(entry)).any(|argument| is_psi(&argument))
@@ -137,8 +137,8 @@ proptest! {
             prop_assert!(has_psi(&on), "{:?}", on);
         }
 
-        world.apply(LOAD_AWARE, json!({"loadAware": {"enablePSIMetrics": false}}));
-        let off = after(&world, &configs);
+        cluster.apply(LOAD_AWARE, json!({"loadAware": {"enablePSIMetrics": false}}));
+        let off = after(&cluster, &configs);
         prop_assert_eq!(others(&off), others(&before));
     }
 }

@@ -5,7 +5,9 @@ use advisor::{
     kind::{HYPER_CONVERGED, MACHINE_CONFIG},
     kube_descheduler::Release,
     schema,
-    world::{World, arbitrary, definition, machine_config, ours, pool, set_by, spec_schema, stored, unknown_fields},
+    test_cluster::{
+        TestCluster, arbitrary, definition, machine_config, ours, pool, set_by, spec_schema, stored, unknown_fields,
+    },
 };
 use api::names::FIELD_MANAGER;
 use proptest::{prelude::*, sample::Index};
@@ -154,7 +156,7 @@ fn hyper_converged(version: &'static str) -> impl Strategy<Value = Value> {
 }
 
 /// A descheduler's version, and a cluster with it in which all sorts of things may be.
-fn cluster() -> impl Strategy<Value = (&'static str, World)> {
+fn cluster() -> impl Strategy<Value = (&'static str, TestCluster)> {
     let version = proptest::sample::select(&["v1beta1", "v1"][..]).prop_flat_map(|version| {
         proptest::option::of(hyper_converged(version)).prop_map(move |object| (version, object))
     });
@@ -170,20 +172,20 @@ fn cluster() -> impl Strategy<Value = (&'static str, World)> {
         let (live, psi, swap, rendered, custom_pool) = objects;
         let gpu = custom_pool.then(|| pool("gpu", &["worker", "gpu"], 2));
         let definition = definition(if version == "v1" { "hyperconverged-v1" } else { "hyperconverged-v1beta1" });
-        let world = World::cluster(descheduler).with(definition);
-        let world = if version == "v1" { world.serving_v1_only() } else { world };
+        let cluster = TestCluster::with_descheduler(descheduler).with(definition);
+        let cluster = if version == "v1" { cluster.serving_v1_only() } else { cluster };
         let found = [live, psi, swap, hco, gpu].into_iter().flatten().chain([rendered]);
-        (descheduler, found.fold(world, World::with))
+        (descheduler, found.fold(cluster, TestCluster::with))
     })
 }
 
 /// Adds HyperConverged where there is none: virt-higher-density is not planned without.
-fn with_hyper_converged(world: World) -> World {
-    let version = world.version(&HYPER_CONVERGED);
-    if world.find(&HYPER_CONVERGED, Some("openshift-cnv"), "kubevirt-hyperconverged").is_some() {
-        return world;
+fn with_hyper_converged(cluster: TestCluster) -> TestCluster {
+    let version = cluster.version(&HYPER_CONVERGED);
+    if cluster.find(&HYPER_CONVERGED, Some("openshift-cnv"), "kubevirt-hyperconverged").is_some() {
+        return cluster;
     }
-    world.with(json!({
+    cluster.with(json!({
         "apiVersion": format!("hco.kubevirt.io/{version}"),
         "kind": "HyperConverged",
         "metadata": {"name": "kubevirt-hyperconverged", "namespace": "openshift-cnv"},
@@ -218,11 +220,11 @@ proptest! {
 
     #[test]
     fn a_plan_never_names_a_field_or_a_value_that_the_targets_schema_lacks(
-        (descheduler, world) in cluster(),
+        (descheduler, cluster) in cluster(),
         (profile, options) in either(),
     ) {
-        let world = with_hyper_converged(world);
-        for intent in world.draft(profile, options).intents {
+        let cluster = with_hyper_converged(cluster);
+        for intent in cluster.draft(profile, options).intents {
             let Change::Apply { fields, .. } = intent.change else { continue };
             let definition = match intent.target.kind.kind {
                 "KubeDescheduler" => definition(&format!("kubedescheduler-{descheduler}")),
@@ -243,10 +245,10 @@ proptest! {
 
     /// W1, D32: on every version, with whatever is there.
     #[test]
-    fn planning_again_after_applying_finds_nothing_to_change((_, world) in cluster(), (profile, options) in either()) {
-        let mut world = with_hyper_converged(world);
-        world.apply(profile, options.clone());
-        let again = world.plan(profile, options);
+    fn planning_again_after_applying_finds_nothing_to_change((_, cluster) in cluster(), (profile, options) in either()) {
+        let mut cluster = with_hyper_converged(cluster);
+        cluster.apply(profile, options.clone());
+        let again = cluster.plan(profile, options);
         for planned in &again.items {
             prop_assert_eq!(planned.verb, Verb::Unchanged, "{}", planned.item.diff.clone().unwrap_or_default());
         }
@@ -254,11 +256,11 @@ proptest! {
     }
 
     #[test]
-    fn nothing_is_changed_that_the_operator_is_not_granted((_, world) in cluster(), (profile, options) in either()) {
-        let world = with_hyper_converged(world);
+    fn nothing_is_changed_that_the_operator_is_not_granted((_, cluster) in cluster(), (profile, options) in either()) {
+        let cluster = with_hyper_converged(cluster);
         let roles = access::operator();
-        for Intent { target, change, .. } in world.draft(profile, options).intents {
-            let live = world.find(target.kind, target.namespace, &target.name);
+        for Intent { target, change, .. } in cluster.draft(profile, options).intents {
+            let live = cluster.find(target.kind, target.namespace, &target.name);
             let verbs: &[&str] = match change {
                 Change::Delete => &["delete"],
                 Change::Apply { .. } if live.is_some() => &["patch"],
@@ -274,11 +276,11 @@ proptest! {
     }
 
     #[test]
-    fn nothing_is_deleted_that_others_had_a_part_in((_, world) in cluster(), (profile, options) in either()) {
-        let world = with_hyper_converged(world);
-        for intent in world.draft(profile, options).intents {
+    fn nothing_is_deleted_that_others_had_a_part_in((_, cluster) in cluster(), (profile, options) in either()) {
+        let cluster = with_hyper_converged(cluster);
+        for intent in cluster.draft(profile, options).intents {
             if intent.change == Change::Delete {
-                let live = world.find(&MACHINE_CONFIG, None, &intent.target.name).unwrap();
+                let live = cluster.find(&MACHINE_CONFIG, None, &intent.target.name).unwrap();
                 let managers = live["metadata"]["managedFields"].as_array().unwrap();
                 prop_assert!(managers.iter().all(|entry| entry["manager"] == FIELD_MANAGER), "{}", live);
             }
@@ -288,7 +290,7 @@ proptest! {
     /// W17: whatever is turned on and off.
     #[test]
     fn arguments_of_others_are_never_lost(
-        (_, world) in cluster(),
+        (_, cluster) in cluster(),
         changes_of_mind in proptest::collection::vec(load_aware_options(), 1..4),
     ) {
         let others = |object: Option<&Value>| -> Vec<Value> {
@@ -296,39 +298,39 @@ proptest! {
             let of_psi = |argument: &Value| argument.as_str().unwrap().split('=').next() == Some("psi");
             list.into_iter().flatten().filter(|argument| !of_psi(argument)).cloned().collect()
         };
-        let before = world.find(&MACHINE_CONFIG, None, "99-worker-psi-karg").cloned();
-        let mut world = world;
+        let before = cluster.find(&MACHINE_CONFIG, None, "99-worker-psi-karg").cloned();
+        let mut cluster = cluster;
         for options in changes_of_mind {
-            world.apply(LOAD_AWARE, options);
+            cluster.apply(LOAD_AWARE, options);
         }
-        let after = world.find(&MACHINE_CONFIG, None, "99-worker-psi-karg");
+        let after = cluster.find(&MACHINE_CONFIG, None, "99-worker-psi-karg");
         prop_assert_eq!(others(after), others(before.as_ref()));
     }
 
     /// W22: of a plan, too.
     #[test]
     fn a_foreign_field_changes_neither_digest_nor_snapshot(
-        (descheduler, world) in cluster(),
+        (descheduler, cluster) in cluster(),
         live in live_descheduler(),
         options in load_aware_options(),
         foreign in arbitrary::value(),
     ) {
         let mut live = stored(&definition(&format!("kubedescheduler-{descheduler}")), live);
-        let world = world.with(live.clone());
-        let before = world.plan(LOAD_AWARE, options.clone());
+        let cluster = cluster.with(live.clone());
+        let before = cluster.plan(LOAD_AWARE, options.clone());
         live["spec"]["unsupportedConfigOverrides"] = foreign.clone();
         live["metadata"]["annotations"] = json!({"foreign": foreign.to_string()});
         live["metadata"]["resourceVersion"] = "7".into();
-        let after = world.with(live).plan(LOAD_AWARE, options);
+        let after = cluster.with(live).plan(LOAD_AWARE, options);
         prop_assert_eq!(before.snapshot, after.snapshot);
         prop_assert_eq!(before.digest, after.digest);
     }
 
     #[test]
-    fn a_draft_depends_on_nothing_but_its_facts((_, world) in cluster(), (profile, options) in either()) {
-        let world = with_hyper_converged(world);
-        let draft: Draft = world.draft(profile, options.clone());
-        prop_assert_eq!(&draft, &world.draft(profile, options));
+    fn a_draft_depends_on_nothing_but_its_facts((_, cluster) in cluster(), (profile, options) in either()) {
+        let cluster = with_hyper_converged(cluster);
+        let draft: Draft = cluster.draft(profile, options.clone());
+        prop_assert_eq!(&draft, &cluster.draft(profile, options));
         let mut names: Vec<_> = draft.intents.iter().map(|intent| intent.name).collect();
         names.dedup();
         prop_assert_eq!(names.len(), draft.intents.len(), "names are unique");

@@ -1,27 +1,27 @@
-//! The API server of the model: the configuration, the targets, the input and the pool, with the preconditions of writes as
-//! Kubernetes checks them.
+//! The cluster of the model: the configuration, the targets, the input and the pool. Its API server checks the preconditions of
+//! writes as Kubernetes does.
 
 use advisor::{
-    Answer, Change, Facts, Intent, Outcome, Plan, Preview, Profile as _, Query,
+    Answer, Change, Facts, Intent, Plan, Preview, PreviewOutcome, Profile as _, Query,
     kind::MACHINE_CONFIG_POOL,
-    world::server_side_apply,
-    writing::{Do, Said},
+    test_cluster::server_side_apply,
+    writing::{Input, Request},
 };
 use api::{VirtPlatformConfig, names::FIELD_MANAGER, virt_platform_config::Options};
 use serde_json::{Value, json};
 
 use crate::{
     hashed::{Hashed, digest},
-    profile::{self, Part, ROLE, Toy},
+    profile::{self, Part, ROLE, ToyProfile},
 };
 
 #[derive(Debug, Clone, Hash, PartialEq)]
-pub(crate) struct Cluster {
+pub(crate) struct ModelCluster {
     pub(crate) config: Hashed<VirtPlatformConfig>,
     pub(crate) targets: Vec<Target>,
     pub(crate) input: u8,
-    /// What the input was before it changed. An old answer may still say so.
-    former_input: Option<u8>,
+    /// The input before its last change. A stale read returns it.
+    previous_input: Option<u8>,
     /// The machine config as the nodes run it.
     rolled_out: Option<Hashed<String>>,
 }
@@ -30,11 +30,11 @@ pub(crate) struct Cluster {
 pub(crate) struct Target {
     part: Part,
     now: Version,
-    /// What it was before it last changed. An old answer may still say so.
+    /// The target before its last change. A stale read returns it.
     before: Option<Version>,
 }
 
-/// A target at some time. Versions only count up, so that they tell one from another; what they are does not matter.
+/// A target at some time. Versions only count up; their values do not matter.
 #[derive(Debug, Clone, Hash, PartialEq)]
 struct Version {
     object: Option<Hashed<Value>>,
@@ -42,32 +42,32 @@ struct Version {
     version: u32,
 }
 
-/// What identifies a version of a target is counted from here when nobody remembers an older one. No object has version 1.
+/// The versions and uids of targets when no session remembers others. No object has version 1.
 const PAST: u32 = 2;
 const PRESENT: u32 = 3;
 
-/// What an old answer is about.
+/// What a stale read is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Old {
+pub(crate) enum StaleRead {
     Target(usize),
     Input,
 }
 
-/// What others do to a target.
+/// An edit of a target by somebody else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Meddling {
-    /// Sets what we manage to something else.
+pub(crate) enum ForeignEdit {
+    /// Changes managed fields.
     Change,
-    /// Writes something that is none of our business.
+    /// Changes fields that are not managed.
     Touch,
     Delete,
 }
 
-impl Cluster {
-    pub(crate) fn new(toy: &Toy, config: VirtPlatformConfig) -> Self {
+impl ModelCluster {
+    pub(crate) fn new(profile: &ToyProfile, config: VirtPlatformConfig) -> Self {
         let target = |part: &Part| {
             let object = (!matches!(part, Part::Chosen | Part::Nodes | Part::Passing)).then(|| match part {
-                // Ours from an earlier life, when all profiles shared one name.
+                // Applied by an earlier version of the operator, when all profiles shared one field manager.
                 Part::Optional => server_side_apply::apply(None, &part.object("older"), None, FIELD_MANAGER).0,
                 part => {
                     let mut object = part.object("of its owner");
@@ -81,14 +81,14 @@ impl Cluster {
             let now = Version { object: object.map(Hashed::new), uid: PRESENT, version: PRESENT };
             Target { part: *part, now, before: None }
         };
-        let targets = toy.parts.iter().map(target).collect();
-        Cluster { config: stamped(config), targets, input: 1, former_input: None, rolled_out: None }
+        let targets = profile.parts.iter().map(target).collect();
+        ModelCluster { config: stamped(config), targets, input: 1, previous_input: None, rolled_out: None }
     }
 
-    pub(crate) fn facts(&self, toy: &Toy) -> Facts {
+    pub(crate) fn facts(&self, profile: &ToyProfile) -> Facts {
         let mut facts = Facts::default();
         for target in &self.targets {
-            let answer = match target.shown() {
+            let answer = match target.answered() {
                 Some(object) => Answer::Object { version: "v1", object },
                 None => Answer::Absent { version: "v1" },
             };
@@ -96,34 +96,34 @@ impl Cluster {
         }
         let input = json!({"metadata": {"name": "input"}, "spec": {"level": self.input}});
         facts.insert(Query::Object(profile::input()), Answer::Object { version: "v1beta1", object: input });
-        let items = if toy.parts.contains(&Part::Nodes) { vec![self.pool(toy)] } else { Vec::new() };
+        let items = if profile.parts.contains(&Part::Nodes) { vec![self.pool(profile)] } else { Vec::new() };
         facts.insert(Query::List(&MACHINE_CONFIG_POOL), Answer::List { version: "v1", items });
         facts
     }
 
-    /// Stands for everything that a profile may want to know.
-    pub(crate) fn outlook(&self) -> u64 {
-        digest((&self.targets, self.input, self.former_input, &self.rolled_out))
+    /// A digest of everything that a profile may want to know.
+    pub(crate) fn digest_of_facts(&self) -> u64 {
+        digest((&self.targets, self.input, self.previous_input, &self.rolled_out))
     }
 
-    /// The cluster as an old answer about one target, or about the input, tells it.
-    pub(crate) fn as_it_was(&self, old: Old) -> Option<Cluster> {
+    /// The cluster with one target, or the input, as it was before its last change.
+    pub(crate) fn with_stale_read(&self, read: StaleRead) -> Option<ModelCluster> {
         let mut cluster = self.clone();
-        match old {
-            Old::Target(at) => cluster.targets[at].now = self.targets[at].before.clone()?,
-            Old::Input => cluster.input = self.former_input?,
+        match read {
+            StaleRead::Target(at) => cluster.targets[at].now = self.targets[at].before.clone()?,
+            StaleRead::Input => cluster.input = self.previous_input?,
         }
         Some(cluster)
     }
 
-    /// No answer will be an old one any more.
-    pub(crate) fn forget_past(&mut self) {
-        self.former_input = None;
+    /// There will be no more stale reads.
+    pub(crate) fn forget_previous(&mut self) {
+        self.previous_input = None;
         self.targets.iter_mut().for_each(|target| target.before = None);
     }
 
-    /// Nobody remembers a version of a target: they may as well be these.
-    pub(crate) fn count_anew(&mut self) {
+    /// No session remembers versions, so they can be numbered anew. That makes states equal.
+    pub(crate) fn renumber_versions(&mut self) {
         for Target { now, before, .. } in &mut self.targets {
             if let Some(before) = before {
                 before.uid = if before.uid == now.uid { PRESENT } else { PAST };
@@ -134,18 +134,18 @@ impl Cluster {
     }
 
     pub(crate) fn change_input(&mut self, level: u8) {
-        self.former_input = Some(self.input);
+        self.previous_input = Some(self.input);
         self.input = level;
     }
 
-    fn pool(&self, toy: &Toy) -> Value {
+    fn pool(&self, profile: &ToyProfile) -> Value {
         let configuration = |taken_in: Option<&Hashed<String>>| {
             let name = format!("rendered-{}", taken_in.map_or("worker", |it| it.as_str()));
             let source: Vec<Value> = taken_in.iter().map(|_| json!({"name": Part::Nodes.name()})).collect();
             json!({"name": name, "source": source})
         };
         let to_roll_out = self.to_roll_out();
-        let rendered = if toy.renders_at_once { &to_roll_out } else { &self.rolled_out };
+        let rendered = if profile.renders_at_once { &to_roll_out } else { &self.rolled_out };
         let is_updated = if *rendered == self.rolled_out { "Updated" } else { "Updating" };
         json!({
             "metadata": {"name": "worker"},
@@ -161,7 +161,7 @@ impl Cluster {
         })
     }
 
-    /// What the pool would take in now.
+    /// What the pool would render now.
     fn to_roll_out(&self) -> Option<Hashed<String>> {
         let nodes = self.targets.iter().find(|target| target.part == Part::Nodes)?;
         nodes.now.object.as_ref().map(|object| Hashed::new(Part::Nodes.managed(Some(object))))
@@ -175,19 +175,24 @@ impl Cluster {
         self.rolled_out = self.to_roll_out();
     }
 
-    /// A plan from these facts, unless a target that has to be previewed has moved since. Others are not asked about.
-    pub(crate) fn draw_up(&self, toy: &'static Toy, options: Option<&Options>, facts: Facts) -> Option<Plan> {
-        let now = self.facts(toy);
-        let draft = toy.resolve(options).unwrap().plan(&facts);
+    /// A plan from these facts. None if a target that has to be previewed has changed since.
+    pub(crate) fn make_plan(
+        &self,
+        profile: &'static ToyProfile,
+        options: Option<&Options>,
+        facts: Facts,
+    ) -> Option<Plan> {
+        let now = self.facts(profile);
+        let draft = profile.resolve(options).unwrap().plan(&facts);
         if draft.intents.iter().any(|intent| facts.object(&intent.target) != now.object(&intent.target)) {
             return None;
         }
-        let previews = draft.intents.iter().map(|intent| preview(toy, intent, &facts)).collect();
-        Some(Plan::assemble(toy.about(), draft, previews, facts))
+        let previews = draft.intents.iter().map(|intent| preview(profile, intent, &facts)).collect();
+        Some(Plan::assemble(profile.about(), draft, previews, facts))
     }
 
-    /// Replaces the status. With `over`, only if the configuration is that version.
-    pub(crate) fn record(&mut self, new: &VirtPlatformConfig, over: Option<&str>) -> bool {
+    /// Replaces the status. With `over`, only if the configuration has that version. Whether it was replaced.
+    pub(crate) fn update_status(&mut self, new: &VirtPlatformConfig, over: Option<&str>) -> bool {
         if over.is_some_and(|over| self.config.metadata.resource_version.as_deref() != Some(over)) {
             return false;
         }
@@ -197,10 +202,10 @@ impl Cluster {
         true
     }
 
-    /// Answers a request of a field manager about the target of an item.
-    pub(crate) fn answer(&mut self, at: usize, manager: &str, request: &Do) -> Said {
+    /// Answers a request of a field manager to a target.
+    pub(crate) fn answer(&mut self, at: usize, manager: &str, request: &Request) -> Input {
         let target = &mut self.targets[at];
-        let live = target.shown();
+        let live = target.answered();
         let is_version = |named: &Value| {
             live.as_ref().is_some_and(|live| {
                 ["uid", "resourceVersion"]
@@ -209,28 +214,28 @@ impl Cluster {
             })
         };
         let new = match request {
-            Do::Read => live,
-            Do::Apply(fields) => {
+            Request::Read => live,
+            Request::Apply(fields) => {
                 let named = &fields["metadata"];
                 let is_creation = named["resourceVersion"] == "1" || named.get("resourceVersion").is_none();
                 match &live {
-                    None if !is_creation => return Said::Conflict,
-                    Some(_) if !is_version(named) => return Said::Conflict,
+                    None if !is_creation => return Input::Conflict,
+                    Some(_) if !is_version(named) => return Input::Conflict,
                     _ => Some(server_side_apply::apply(live.as_ref(), fields, None, manager).0),
                 }
             }
-            Do::Delete { .. } if live.is_none() => return Said::Absent,
-            Do::Delete { preconditions } if !is_version(preconditions) => return Said::Conflict,
-            Do::Delete { .. } => {
+            Request::Delete { .. } if live.is_none() => return Input::Absent,
+            Request::Delete { preconditions } if !is_version(preconditions) => return Input::Conflict,
+            Request::Delete { .. } => {
                 target.put(None);
-                return Said::Object(Box::default());
+                return Input::Object(Box::default());
             }
-            Do::Patch(steps) => {
-                let Some(mut live) = live else { return Said::Absent };
+            Request::Patch(steps) => {
+                let Some(mut live) = live else { return Input::Absent };
                 for step in steps.as_array().into_iter().flatten() {
                     let pointer = step["path"].as_str().unwrap();
                     match step["op"].as_str() {
-                        Some("test") if live.pointer(pointer) != Some(&step["value"]) => return Said::Conflict,
+                        Some("test") if live.pointer(pointer) != Some(&step["value"]) => return Input::Conflict,
                         Some("remove") => {
                             let (parent, name) = pointer.rsplit_once('/').unwrap();
                             live.pointer_mut(parent).and_then(Value::as_object_mut).unwrap().remove(name);
@@ -241,33 +246,32 @@ impl Cluster {
                 }
                 Some(live)
             }
-            Do::End(_) | Do::Later => return Said::Absent,
         };
         target.put(new);
-        target.shown().map_or(Said::Absent, |object| Said::Object(Box::new(object)))
+        target.answered().map_or(Input::Absent, |object| Input::Object(Box::new(object)))
     }
 
-    /// Whether it changed anything.
-    pub(crate) fn meddle(&mut self, at: usize, meddling: Meddling) -> bool {
+    /// Whether the edit changed anything.
+    pub(crate) fn edit_target(&mut self, at: usize, edit: ForeignEdit) -> bool {
         let target = &mut self.targets[at];
         let part = target.part;
-        let object = match (meddling, target.object().cloned()) {
-            (Meddling::Change, live) => {
+        let object = match (edit, target.object().cloned()) {
+            (ForeignEdit::Change, live) => {
                 let mut object = live.unwrap_or_else(|| part.object(""));
                 let (pointer, value) = match part {
-                    Part::Nodes => ("/spec/kernelArguments".to_owned(), json!(["meddled"])),
-                    part => (format!("/{}/value", part.section()), json!("meddled")),
+                    Part::Nodes => ("/spec/kernelArguments".to_owned(), json!(["foreign"])),
+                    part => (format!("/{}/value", part.section()), json!("foreign")),
                 };
                 *object.pointer_mut(&pointer).unwrap() = value;
                 server_side_apply::disown(&mut object, &pointer);
                 Some(object)
             }
-            (Meddling::Touch, Some(mut live)) => {
+            (ForeignEdit::Touch, Some(mut live)) => {
                 live["status"] = "touched".into();
                 Some(live)
             }
             (_, None) => return false,
-            (Meddling::Delete, Some(_)) => None,
+            (ForeignEdit::Delete, Some(_)) => None,
         };
         target.put(object)
     }
@@ -282,20 +286,20 @@ impl Target {
         self.now.object.as_ref()
     }
 
-    /// What it holds of what is managed.
+    /// The managed fields, as text.
     pub(crate) fn held(&self) -> String {
         self.part.managed(self.object())
     }
 
-    /// The object as the API server answers with it.
-    fn shown(&self) -> Option<Value> {
+    /// The object as the API server returns it.
+    fn answered(&self) -> Option<Value> {
         let mut object = self.object()?.clone();
         object["metadata"]["uid"] = json!(self.now.uid.to_string());
         object["metadata"]["resourceVersion"] = json!(self.now.version.to_string());
         Some(object)
     }
 
-    /// Stores an object, in a new version if it is new.
+    /// Stores an object, with a new version if it differs. Whether it differs.
     fn put(&mut self, object: Option<Value>) -> bool {
         let object = object.map(|mut object| {
             let metadata = object["metadata"].as_object_mut();
@@ -317,24 +321,24 @@ impl Target {
     }
 }
 
-fn preview(toy: &Toy, intent: &Intent, facts: &Facts) -> Preview {
+fn preview(profile: &ToyProfile, intent: &Intent, facts: &Facts) -> Preview {
     let live = facts.object(&intent.target).cloned();
     match &intent.change {
-        Change::Delete => Preview { live, outcome: Outcome::Gone, takes_over: Vec::new() },
+        Change::Delete => Preview { live, outcome: PreviewOutcome::Gone, takes_over: Vec::new() },
         Change::Apply { fields, remove } => {
-            let manager = intent.field_manager(toy.about(), live.as_ref());
+            let manager = intent.field_manager(profile.about(), live.as_ref());
             let (mut object, takes_over) = server_side_apply::apply(live.as_ref(), fields, None, &manager);
             for path in remove {
                 path.remove(&mut object);
                 server_side_apply::disown(&mut object, &path.pointer());
             }
-            Preview { live, outcome: Outcome::Object(object), takes_over }
+            Preview { live, outcome: PreviewOutcome::Object(object), takes_over }
         }
     }
 }
 
-/// The configuration with a version that tells its contents from all others: as generations only grow and one session at a
-/// time records, none comes back.
+/// The configuration with a version that follows from its contents. No content comes back, because generations only grow and only
+/// one session at a time updates the status.
 pub(crate) fn stamped(mut config: VirtPlatformConfig) -> Hashed<VirtPlatformConfig> {
     let version = contents(&config);
     config.metadata.managed_fields = None;
@@ -342,8 +346,8 @@ pub(crate) fn stamped(mut config: VirtPlatformConfig) -> Hashed<VirtPlatformConf
     Hashed::known(config, version)
 }
 
-/// Stands for the contents of a configuration. Time stands still, so that only matters which times there are; to print them
-/// would take most of the time that there is.
+/// A digest of the contents of a configuration. Time stands still, so it only matters which times are set; serializing them would be
+/// slow.
 pub(crate) fn contents(config: &VirtPlatformConfig) -> u64 {
     let mut status = config.status.clone();
     let mut times = Vec::new();

@@ -1,5 +1,5 @@
-//! Where it all ends when nothing more happens: sessions are run to their rest, pools roll out, until one more session
-//! changes nothing. What the status says then has to be true.
+//! The end if nothing more happens: sessions run until they settle, and pools roll out, until another session changes nothing. Then
+//! the status has to be true.
 
 use std::sync::Arc;
 
@@ -7,41 +7,41 @@ use advisor::Profile as _;
 use api::virt_platform_config::{Action, Item, ItemState, Phase};
 use serde_json::{Value, json};
 
-use crate::{cluster::Target, hashed::digest, memory::Memory, operator::Core};
+use crate::{cluster::Target, hashed::digest, memo::Memo, system::System};
 
-/// More steps than this are a circle.
-const ENOUGH: usize = 300;
+/// More steps than this are an endless loop.
+const MAX_STEPS: usize = 300;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Ending {
-    /// How many steps away.
+    /// The number of steps to the end.
     pub(crate) steps: usize,
-    /// What is there, without versions and times; or why there is no end, or not a good one.
+    /// The final state without versions and times; or why there is no end, or a wrong one.
     pub(crate) result: Result<Arc<str>, Arc<str>>,
 }
 
-impl Memory {
-    pub(crate) fn ending(&self, core: &Core) -> Ending {
+impl Memo {
+    pub(crate) fn ending(&self, system: &System) -> Ending {
         let mut path = Vec::new();
-        let mut core = core.clone();
-        core.cluster.forget_past();
+        let mut system = system.clone();
+        system.cluster.forget_previous();
         let mut ending = loop {
-            // What a watch has brought does not matter: in the end it has brought everything.
-            let key = digest((&core.cluster, &core.run, &core.kept));
+            // What the watch has delivered does not matter: in the end it has delivered everything.
+            let key = digest((&system.cluster, &system.run, &system.kept_plan));
             if let Some(known) = self.known_ending(key) {
                 break known;
             }
-            if path.len() > ENOUGH {
-                break Ending { steps: 0, result: Err(format!("no rest after {ENOUGH} steps").into()) };
+            if path.len() > MAX_STEPS {
+                break Ending { steps: 0, result: Err(format!("no rest after {MAX_STEPS} steps").into()) };
             }
             path.push(key);
-            let next = match &core.run {
-                Some(_) => self.undisturbed(&core).map(|(next, _)| next),
-                None => self.one_more(&core),
+            let next = match &system.run {
+                Some(_) => self.undisturbed(&system).map(|(next, _)| next),
+                None => self.another_session(&system),
             };
             match next {
-                Some(next) => core = next,
-                None => break Ending { steps: 0, result: self.judge(&core).map_err(Into::into) },
+                Some(next) => system = next,
+                None => break Ending { steps: 0, result: self.check_end(&system).map_err(Into::into) },
             }
         };
         for key in path.into_iter().rev() {
@@ -51,27 +51,27 @@ impl Memory {
         ending
     }
 
-    /// The state after another session. None when that changes nothing.
-    fn one_more(&self, idle: &Core) -> Option<Core> {
-        let mut core = self.begin(idle, false);
-        for _ in 0..ENOUGH {
-            let Some((next, is_done)) = self.undisturbed(&core) else { break };
-            core = next;
+    /// The system after another session. None if that session changes nothing.
+    fn another_session(&self, idle: &System) -> Option<System> {
+        let mut system = self.start_session(idle, false);
+        for _ in 0..MAX_STEPS {
+            let Some((next, is_done)) = self.undisturbed(&system) else { break };
+            system = next;
             if is_done {
-                return Some(core);
+                return Some(system);
             }
         }
-        if core.run.is_none() && idle.cluster.is_rolling() {
-            core.cluster.roll_out();
-            return Some(core);
+        if system.run.is_none() && idle.cluster.is_rolling() {
+            system.cluster.roll_out();
+            return Some(system);
         }
-        // A session that does not come to rest is gone on with, until there were too many steps.
-        core.run.is_some().then_some(core)
+        // A session that does not settle continues, until there are too many steps.
+        system.run.is_some().then_some(system)
     }
 
-    /// Whether what rests is a stable phase that tells the truth.
-    fn judge(&self, core: &Core) -> Result<Arc<str>, String> {
-        let config = &core.cluster.config;
+    /// Whether the phase is a stable one and the status is true.
+    fn check_end(&self, system: &System) -> Result<Arc<str>, String> {
+        let config = &system.cluster.config;
         let status = config.status.clone().unwrap_or_default();
         let phase = status.phase.ok_or("no phase")?;
         if status.observed_generation != config.metadata.generation {
@@ -80,31 +80,32 @@ impl Memory {
         if (phase == Phase::Ignored) != (config.spec.action == Action::Ignore) {
             return Err(format!("{phase}, and the action is {}", config.spec.action));
         }
-        // What was deleted while its rollout was waited for never arrives. That much is said at once.
+        // A target that was deleted during its rollout never arrives at the nodes. The condition Drifted says so.
         let is_drifted = status.conditions.iter().any(|it| it.type_ == Phase::Drifted.as_str() && it.status == "True");
         let is_lost = phase == Phase::InProgress && is_drifted && status.items.iter().all(|it| !is_unwritten(it));
         if matches!(phase, Phase::Pending | Phase::Drafting | Phase::InProgress) && !is_lost {
             return Err(format!("{phase} is not a stable phase"));
         }
         if phase == Phase::Completed {
-            self.judge_completed(core, &status.items)?;
+            self.check_completed(system, &status.items)?;
         }
         let items: Vec<Value> = status.items.iter().map(essence).collect();
         let marks: Vec<_> = status.conditions.iter().map(|it| (&it.type_, &it.status)).collect();
-        let targets: Vec<String> = core.cluster.targets.iter().map(Target::held).collect();
+        let targets: Vec<String> = system.cluster.targets.iter().map(Target::held).collect();
         Ok(json!([phase, status.plan_digest, status.inputs, items, marks, targets]).to_string().into())
     }
 
-    fn judge_completed(&self, core: &Core, items: &[Item]) -> Result<(), String> {
-        let facts = core.cluster.facts(self.stage.toy);
-        let planner = self.stage.toy.resolve(core.cluster.config.spec.options.as_ref()).map_err(|it| it.to_string())?;
+    fn check_completed(&self, system: &System, items: &[Item]) -> Result<(), String> {
+        let facts = system.cluster.facts(self.driver.profile);
+        let planner =
+            self.driver.profile.resolve(system.cluster.config.spec.options.as_ref()).map_err(|it| it.to_string())?;
         let draft = planner.plan(&facts);
         for item in items {
             if item.state != ItemState::Completed {
                 return Err(format!("completed, and {} is {}", item.name, item.state));
             }
         }
-        for (part, target) in self.stage.toy.parts.iter().zip(&core.cluster.targets) {
+        for (part, target) in self.driver.profile.parts.iter().zip(&system.cluster.targets) {
             let live = target.object();
             let intended = draft.intents.iter().find(|intent| intent.name == part.name());
             let wanted = match intended.map(|intent| &intent.change) {
@@ -120,7 +121,7 @@ impl Memory {
     }
 }
 
-/// What matters of an item in the end. Words and times may differ.
+/// The part of an item that has to be the same in the end. Messages and times may differ.
 fn essence(item: &Item) -> Value {
     json!([item.name, item.operation, item.state, item.desired_state, item.removes, item.applied_fingerprint])
 }

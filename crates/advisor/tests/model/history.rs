@@ -1,7 +1,6 @@
-//! What the checker remembers beside the state of the world, and the rules that every single step has to keep.
+//! What the checker remembers beside the system, and the rules for every single step.
 //!
-//! Nothing here asks the marks and fingerprints of the code under test: what was planned, seen and approved is noted when it
-//! happens.
+//! Nothing here uses the conditions and fingerprints of the code under test: plans, reads and approvals are noted when they happen.
 
 use api::{
     VirtPlatformConfig,
@@ -9,89 +8,98 @@ use api::{
 };
 use serde_json::Value;
 
-use advisor::writing::Do;
+use advisor::writing::Request;
 
 use crate::{
+    driver::{ClusterChange, Driver},
     hashed::Hashed,
-    operator::{Core, Deed, Run, Stage},
     profile::Part,
+    system::{RunningSession, System},
 };
 
-/// A rule that a step has broken.
+/// The rule that a step has violated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Broken {
+pub(crate) enum Violation {
     /// 1: a write without an approval.
     NotApproved,
-    /// 1: a write of something that the status does not say is being written.
+    /// 1: a write of something else than the item that is InProgress in the status.
     NotAsRecorded,
-    /// 1: more than one item was written after an edit that the session had not heard of.
-    KeptOnUnheard,
-    /// 2: a plan that was redrafted because an input changed was written without a new generation.
+    /// 1: more than one item was written after an edit that the session did not know.
+    WrittenAfterEdit,
+    /// 2: a plan that was made again because an input changed was written without a new generation.
     NotReviewedAgain,
-    /// 3: a change that was made since the plan was drawn up was written over.
-    WrittenOver,
+    /// 3: a change that was made after the plan was overwritten.
+    Overwritten,
     /// A write although the approval names another plan.
     OtherPlanApproved,
     /// A write after a failure under Abort.
     NotAborted,
-    /// A write of what follows from an input that this session has not seen.
-    FromMemory,
-    /// The status says that something is applied, and it never was.
+    /// A write that follows from an input that this session has not read.
+    FromOldFacts,
+    /// The status says that an item is applied, and it never was.
     NeverApplied,
-    /// A crash or a lost answer changes what is there in the end.
-    OtherEnd,
+    /// A crash or a lost answer leads to another end.
+    DifferentEnd,
 }
 
 #[derive(Debug, Clone, Hash, PartialEq, Default)]
 pub(crate) struct History {
-    /// What the targets held when the plan in the status was drawn up.
+    /// The managed fields of the targets when the plan in the status was made.
     planned_over: Option<Hashed<Vec<String>>>,
-    /// A plan is being redrafted because an input changed.
+    /// A plan is being made again because an input changed.
     is_redrafting: bool,
-    /// The generation at which a plan was redrafted because an input changed.
+    /// The generation at which a plan was made again because an input changed.
     pub(crate) redrafted_at: Option<i64>,
-    /// The item that was written since an edit of the spec that its session had not heard of.
-    pub(crate) unheard: Option<usize>,
+    /// The item that was written after an edit of the spec that its session did not know.
+    pub(crate) written_after_edit: Option<usize>,
 }
 
 impl History {
     /// The administrator has edited the spec.
     pub(crate) fn edited(&mut self) {
-        self.unheard = None;
+        self.written_after_edit = None;
     }
 
-    /// Takes note of a step of the operator, and says which rule it broke.
-    pub(crate) fn note(&mut self, stage: &Stage, before: &Core, after: &Core, deed: &Deed) -> Option<Broken> {
+    /// Notes a step of the operator. Returns the rule that it has violated.
+    pub(crate) fn note(
+        &mut self,
+        driver: &Driver,
+        before: &System,
+        after: &System,
+        change: &ClusterChange,
+    ) -> Option<Violation> {
         let run = before.run.as_ref()?;
-        match deed {
-            Deed::Nothing => None,
-            Deed::Recorded => self.recorded(stage, run, &before.cluster.config, &after.cluster.config),
-            Deed::Wrote { at, request } => self.wrote(stage, run, before, *at, request),
+        match change {
+            ClusterChange::None => None,
+            ClusterChange::StatusUpdated => {
+                self.status_updated(driver, run, &before.cluster.config, &after.cluster.config)
+            }
+            ClusterChange::TargetWritten { at, request } => self.target_written(driver, run, before, *at, request),
         }
     }
 
-    fn recorded(
+    fn status_updated(
         &mut self,
-        stage: &Stage,
-        run: &Run,
+        driver: &Driver,
+        run: &RunningSession,
         before: &VirtPlatformConfig,
         after: &VirtPlatformConfig,
-    ) -> Option<Broken> {
+    ) -> Option<Violation> {
         let nothing = VirtPlatformConfigStatus::default();
         let (old, new) = (before.status.as_ref().unwrap_or(&nothing), after.status.as_ref()?);
-        let in_force = |phase| matches!(phase, Some(Phase::Completed | Phase::CompletedWithErrors | Phase::Drifted));
+        let is_applied = |phase| matches!(phase, Some(Phase::Completed | Phase::CompletedWithErrors | Phase::Drifted));
         let same_generation = old.observed_generation == new.observed_generation;
-        // Nothing but an input leads from what is in force to a new draft while nobody edits the spec.
-        if in_force(old.phase) && new.phase == Some(Phase::Drafting) && same_generation {
+        // Without an edit of the spec, only an input leads from an applied plan to a new one.
+        if is_applied(old.phase) && new.phase == Some(Phase::Drafting) && same_generation {
             self.is_redrafting = true;
         }
-        let drawn = run.drawn.as_ref().map(|drawn| drawn.held.clone());
+        let basis = run.plan_basis.as_ref().map(|basis| basis.held.clone());
         if new.reverts.len() > old.reverts.len() {
-            // The decision to revert drift is made over what a plan shows then.
-            self.planned_over.clone_from(&drawn);
+            // The decision to revert drift is based on the plan at that time.
+            self.planned_over.clone_from(&basis);
         }
         if old.plan_digest != new.plan_digest {
-            self.planned_over.clone_from(&drawn);
+            self.planned_over.clone_from(&basis);
             let was_read = old.phase == Some(Phase::ReviewRequired) && old.applied_options == new.applied_options;
             let by_input = self.is_redrafting || (was_read && old.inputs != new.inputs);
             let has_changes = new.phase != Some(Phase::Completed);
@@ -103,59 +111,70 @@ impl History {
         for item in new.items.iter().filter(|item| item.applied_fingerprint.is_some()) {
             let known = old.items.iter().find(|known| known.name == item.name);
             let is_new = old.plan_digest != new.plan_digest || known.is_none_or(|it| it.applied_fingerprint.is_none());
-            if is_new && !shown(stage, run, item) {
-                return Some(Broken::NeverApplied);
+            if is_new && !was_seen(driver, run, item) {
+                return Some(Violation::NeverApplied);
             }
         }
         None
     }
 
-    fn wrote(&mut self, stage: &Stage, run: &Run, before: &Core, at: usize, request: &Do) -> Option<Broken> {
-        let (part, stored, target) = (stage.toy.parts[at], &before.cluster.config, before.cluster.targets[at].object());
+    fn target_written(
+        &mut self,
+        driver: &Driver,
+        run: &RunningSession,
+        before: &System,
+        at: usize,
+        request: &Request,
+    ) -> Option<Violation> {
+        let (part, stored, target) =
+            (driver.profile.parts[at], &before.cluster.config, before.cluster.targets[at].object());
         let nothing = VirtPlatformConfigStatus::default();
-        let told = run.told();
-        let told_status = told.status.as_ref().unwrap_or(&nothing);
-        if told.spec.action != Action::Apply || told_status.observed_generation != told.metadata.generation {
-            return Some(Broken::NotApproved);
+        let confirmed = run.confirmed();
+        let confirmed_status = confirmed.status.as_ref().unwrap_or(&nothing);
+        if confirmed.spec.action != Action::Apply
+            || confirmed_status.observed_generation != confirmed.metadata.generation
+        {
+            return Some(Violation::NotApproved);
         }
         let status = stored.status.as_ref().unwrap_or(&nothing);
         let item = status.items.iter().find(|item| item.name == part.name());
         let Some(item) = item.filter(|item| is_as_recorded(item, request) && status.phase == Some(Phase::InProgress))
         else {
-            return Some(Broken::NotAsRecorded);
+            return Some(Violation::NotAsRecorded);
         };
-        // An edit may come between the record and the write. Then this one item is written, and no other.
-        if stored.metadata.generation != told.metadata.generation && self.unheard.replace(at).is_some_and(|it| it != at)
+        // An edit may come between the update of the status and the write. Then this one item is written, and no other.
+        if stored.metadata.generation != confirmed.metadata.generation
+            && self.written_after_edit.replace(at).is_some_and(|it| it != at)
         {
-            return Some(Broken::KeptOnUnheard);
+            return Some(Violation::WrittenAfterEdit);
         }
-        let named = told.spec.approval.as_ref().and_then(|approval| approval.plan_digest.as_ref());
-        if named.is_some_and(|named| told_status.plan_digest.as_ref() != Some(named)) {
-            return Some(Broken::OtherPlanApproved);
+        let named = confirmed.spec.approval.as_ref().and_then(|approval| approval.plan_digest.as_ref());
+        if named.is_some_and(|named| confirmed_status.plan_digest.as_ref() != Some(named)) {
+            return Some(Violation::OtherPlanApproved);
         }
-        if told.spec.failure_policy == FailurePolicy::Abort
+        if confirmed.spec.failure_policy == FailurePolicy::Abort
             && status.items.iter().any(|item| item.state == ItemState::Failed)
         {
-            return Some(Broken::NotAborted);
+            return Some(Violation::NotAborted);
         }
-        if self.redrafted_at.is_some_and(|generation| told.metadata.generation.unwrap_or_default() <= generation) {
-            return Some(Broken::NotReviewedAgain);
+        if self.redrafted_at.is_some_and(|generation| confirmed.metadata.generation.unwrap_or_default() <= generation) {
+            return Some(Violation::NotReviewedAgain);
         }
-        if !told.spec.bypass_optimistic_lock && self.is_changed(part, at, item, target) {
-            return Some(Broken::WrittenOver);
+        if !confirmed.spec.bypass_optimistic_lock && self.is_changed(part, at, item, target) {
+            return Some(Violation::Overwritten);
         }
-        let input = run.drawn.as_ref().map(|drawn| format!("for {}", drawn.input));
+        let input = run.plan_basis.as_ref().map(|basis| format!("for {}", basis.input));
         if part == Part::Derived && written(request) != input.as_deref() {
-            return Some(Broken::FromMemory);
+            return Some(Violation::FromOldFacts);
         }
         None
     }
 
-    /// Whether a target no longer holds what the plan was drawn up over, nor what the plan makes of it.
+    /// Whether the managed fields of a target are neither as the plan found them nor as the plan sets them.
     fn is_changed(&self, part: Part, at: usize, item: &Item, target: Option<&Value>) -> bool {
         let held = part.managed(target);
         let planned = self.planned_over.as_ref().map(|planned| planned[at].as_str());
-        // A removal that needs two requests is half done after the first.
+        // A removal needs two requests and is half done after the first.
         let mut without = target.cloned();
         if let Some(data) = without.as_mut().and_then(|object| object.get_mut("data")?.as_object_mut()) {
             data.remove("extra");
@@ -164,10 +183,10 @@ impl History {
     }
 }
 
-/// Whether the session was shown the target in the state that the item is about.
-fn shown(stage: &Stage, run: &Run, item: &Item) -> bool {
-    let Some(at) = stage.toy.parts.iter().position(|part| part.name() == item.name) else { return false };
-    run.shown.iter().any(|(shown, object)| *shown == at && covers(item, object.as_deref()))
+/// Whether the session has read the target as the item says.
+fn was_seen(driver: &Driver, run: &RunningSession, item: &Item) -> bool {
+    let Some(at) = driver.profile.parts.iter().position(|part| part.name() == item.name) else { return false };
+    run.seen.iter().any(|(position, object)| *position == at && covers(item, object.as_deref()))
 }
 
 fn covers(item: &Item, live: Option<&Value>) -> bool {
@@ -180,11 +199,11 @@ fn covers(item: &Item, live: Option<&Value>) -> bool {
     has("data") && has("spec")
 }
 
-/// Whether a request does what the item says, and the item says that it is being done.
-fn is_as_recorded(item: &Item, request: &Do) -> bool {
+/// Whether the item is InProgress and the request does what the item says.
+fn is_as_recorded(item: &Item, request: &Request) -> bool {
     let is_under_way = item.state == ItemState::InProgress && item.applied_fingerprint.is_none();
     let is_same = match request {
-        Do::Apply(fields) => {
+        Request::Apply(fields) => {
             let mut fields = fields.clone();
             let metadata = fields["metadata"].as_object_mut();
             metadata
@@ -192,17 +211,19 @@ fn is_as_recorded(item: &Item, request: &Do) -> bool {
                 .for_each(|it| it.retain(|name, _| !["uid", "resourceVersion"].contains(&name.as_str())));
             item.operation == Operation::Apply && fields.as_object() == item.desired_state.as_ref()
         }
-        Do::Delete { .. } => item.operation == Operation::Delete,
-        Do::Patch(steps) => steps.as_array().into_iter().flatten().filter(|step| step["op"] == "remove").all(|step| {
-            let path = step["path"].as_str().unwrap_or_default();
-            item.removes.iter().any(|removed| format!("/{}", removed.replace('.', "/")) == path)
-        }),
-        Do::Read | Do::End(_) | Do::Later => false,
+        Request::Delete { .. } => item.operation == Operation::Delete,
+        Request::Patch(steps) => {
+            steps.as_array().into_iter().flatten().filter(|step| step["op"] == "remove").all(|step| {
+                let path = step["path"].as_str().unwrap_or_default();
+                item.removes.iter().any(|removed| format!("/{}", removed.replace('.', "/")) == path)
+            })
+        }
+        Request::Read => false,
     };
     is_under_way && is_same
 }
 
-fn written(request: &Do) -> Option<&str> {
-    let Do::Apply(fields) = request else { return None };
+fn written(request: &Request) -> Option<&str> {
+    let Request::Apply(fields) = request else { return None };
     fields["data"]["value"].as_str()
 }

@@ -1,17 +1,19 @@
-//! Explores the shipping code exhaustively, within bounds: sessions, writes and decisions as the operator runs them, with an
-//! administrator who edits at any moment, lost answers, stale reads and crashes. `docs/dev/model-check.md` tells more.
+//! Explores the operator's own code exhaustively, within bounds: sessions, writes and decisions, with an administrator who edits at
+//! any moment, lost answers, stale reads and crashes. See `docs/dev/model-check.md`.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod cluster;
+mod driver;
 mod ending;
+mod explorations;
 mod hashed;
 mod history;
-mod memory;
+mod memo;
 mod mistakes;
 mod mutation;
-mod operator;
+mod operator_model;
 mod profile;
 mod rules;
-mod scenarios;
-mod world;
+mod scenario;
+mod system;

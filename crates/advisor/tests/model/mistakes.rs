@@ -1,21 +1,21 @@
-//! Every deliberate mistake is noticed, and by a rule that it concerns. Without it, the same worlds keep all rules.
+//! Every deliberate mistake is found, by a rule that it concerns. Without the mistake, the same scenarios keep all rules.
 
 use crate::{
+    explorations::{NONE, explore, scenario},
     mutation::Mutation::{self, *},
     profile,
-    scenarios::{NONE, explore, scenario},
-    world::Bounds,
+    scenario::Bounds,
 };
 
-/// A mistake, what has to happen for it to matter, and words of the rules that may notice.
+/// A mistake, what has to happen for it to matter, and words of the rules that may find it.
 const MISTAKES: &[(Mutation, Bounds, &[&str])] = &[
-    (LockSkipped, Bounds { edits: 1, meddlings: 1, ..NONE }, &["3."]),
+    (LockSkipped, Bounds { edits: 1, foreign_edits: 1, ..NONE }, &["3."]),
     (GenerationForgotten, Bounds { edits: 1, ..NONE }, &["5."]),
     (GenerationAlwaysNew, Bounds { inputs: 1, ..NONE }, &["2.", "5."]),
     (PlansOnce, Bounds { edits: 1, inputs: 1, ..NONE }, &["itself has seen", "5."]),
     (WritesBeforeRecording, Bounds { edits: 1, ..NONE }, &["1. what"]),
     (ForcedReviewIgnored, Bounds { inputs: 1, ..NONE }, &["2."]),
-    (ConflictIsSuccess, Bounds { meddlings: 1, ..NONE }, &["recorded as applied"]),
+    (ConflictIsSuccess, Bounds { foreign_edits: 1, ..NONE }, &["recorded as applied"]),
     (RecordConflictIsSuccess, Bounds { edits: 1, ..NONE }, &["1."]),
     (RecordsOverAnything, Bounds { edits: 1, ..NONE }, &["1."]),
     (NotConfirmed, Bounds { edits: 1, crashes: 1, ..NONE }, &["1. nothing"]),
@@ -24,9 +24,9 @@ const MISTAKES: &[(Mutation, Bounds, &[&str])] = &[
     (WithdrawalIgnored, Bounds { edits: 1, ..NONE }, &["1. nothing"]),
     (DryRunIsApply, NONE, &["1. nothing"]),
     (IgnoreIgnored, Bounds { edits: 1, ..NONE }, &["5."]),
-    (AppliedForgotten, Bounds { meddlings: 1, ..NONE }, &["5."]),
-    (PreconditionsDropped, Bounds { meddlings: 1, ..NONE }, &["3."]),
-    (SilenceIsFailure, Bounds { unheard: 1, ..NONE }, &["A4."]),
+    (AppliedForgotten, Bounds { foreign_edits: 1, ..NONE }, &["5."]),
+    (PreconditionsDropped, Bounds { foreign_edits: 1, ..NONE }, &["3."]),
+    (SilenceIsFailure, Bounds { lost_answers: 1, ..NONE }, &["A4."]),
     (WritesSomethingElse, NONE, &["1. what"]),
     (InputNotWatched, Bounds { inputs: 1, ..NONE }, &["5."]),
 ];
@@ -38,11 +38,11 @@ fn every_mistake_is_noticed_and_without_it_nothing_is() {
     for (mistake, bounds, words) in MISTAKES {
         if !sound.contains(bounds) {
             let found = explore(scenario("no mistake", &profile::TWO, *bounds), None);
-            assert!(found.broken.is_empty(), "{bounds:?}: {:?}", found.broken);
+            assert!(found.violations.is_empty(), "{bounds:?}: {:?}", found.violations);
             sound.push(*bounds);
         }
         let found = explore(scenario("mistake", &profile::TWO, *bounds), Some((*mistake, words)));
-        let broken: Vec<&str> = found.broken.iter().map(|(rule, _)| *rule).collect();
+        let broken: Vec<&str> = found.violations.iter().map(|(rule, _)| *rule).collect();
         println!("{mistake:?}: {broken:?} ({})", found.numbers);
         if broken.is_empty() {
             missed.push(mistake);

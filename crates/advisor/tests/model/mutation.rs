@@ -1,12 +1,12 @@
-//! Deliberate mistakes, one at a time, made around the shipping code: each alters what a session is told, or what becomes of
-//! what it asks for, in the way in which the mistake would. The model must notice every one of them.
+//! Deliberate mistakes, one at a time: each alters the inputs or the requests of a session as a mistake in its code would. The model
+//! must find every one of them.
 
 use api::{
     VirtPlatformConfig,
     virt_platform_config::{Action, FailurePolicy, ItemState, Phase, VirtPlatformConfigStatus},
 };
 
-use advisor::writing::Do;
+use advisor::writing::Request;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Mutation {
@@ -16,44 +16,44 @@ pub(crate) enum Mutation {
     GenerationForgotten,
     /// Every spec counts as edited.
     GenerationAlwaysNew,
-    /// The first plan is used for good.
+    /// The first plan is never replaced.
     PlansOnce,
-    /// A target is written before the item is recorded to be in progress.
+    /// A target is written before the status says that the item is InProgress.
     WritesBeforeRecording,
-    /// A plan that must be reviewed again is taken for an ordinary one.
+    /// A forced review is ignored.
     ForcedReviewIgnored,
-    /// A write that was refused as outdated is taken for done.
+    /// A conflict of a write is treated as a success.
     ConflictIsSuccess,
-    /// A status that was refused as outdated is taken for recorded.
+    /// A conflict of a status update is treated as a success.
     RecordConflictIsSuccess,
-    /// The status is recorded over whatever is there.
+    /// The status is updated whatever version is stored.
     RecordsOverAnything,
-    /// What a watch brought is taken for true.
+    /// The configuration from the watch is not confirmed before a write.
     NotConfirmed,
     /// The failure policy is always Continue.
     AbortIgnored,
-    /// Which plan was approved does not matter.
+    /// The digest of an approval is ignored.
     ApprovalIgnored,
-    /// What was begun is finished.
+    /// A withdrawn approval is ignored.
     WithdrawalIgnored,
-    /// DryRun is as good as Apply.
+    /// DryRun is treated as Apply.
     DryRunIsApply,
-    /// Ignore is taken for DryRun.
+    /// Ignore is treated as DryRun.
     IgnoreIgnored,
-    /// What was applied is not recorded.
+    /// The status does not record what was applied.
     AppliedForgotten,
-    /// A write does not say which version it is for.
+    /// A write has no preconditions.
     PreconditionsDropped,
-    /// A write whose answer was lost has failed.
+    /// A lost answer of a write is treated as a failure.
     SilenceIsFailure,
-    /// What is written is not quite what was planned.
+    /// A write contains a field that was not planned.
     WritesSomethingElse,
-    /// A plan never notices that its input changed.
+    /// Changes of the input are not noticed.
     InputNotWatched,
 }
 
 impl Mutation {
-    /// A configuration as a session with this mistake sees it.
+    /// The configuration as a session with this mistake sees it.
     pub(crate) fn view(self, mut config: VirtPlatformConfig) -> VirtPlatformConfig {
         let phase = config.status.as_ref().and_then(|status| status.phase);
         match (self, &mut config.status) {
@@ -75,8 +75,8 @@ impl Mutation {
         config
     }
 
-    /// Alters what is recorded.
-    pub(crate) fn recorded(self, status: &mut VirtPlatformConfigStatus) {
+    /// Alters a status that is stored.
+    pub(crate) fn alter_status(self, status: &mut VirtPlatformConfigStatus) {
         if self == Mutation::AppliedForgotten {
             for item in status.items.iter_mut().filter(|item| item.state == ItemState::Completed) {
                 item.applied_fingerprint = None;
@@ -84,8 +84,8 @@ impl Mutation {
         }
     }
 
-    /// Whether a status is not recorded, although it has to be.
-    pub(crate) fn keeps_to_itself(self, old: Option<&VirtPlatformConfig>, new: &VirtPlatformConfig) -> bool {
+    /// Whether an update of the status is skipped.
+    pub(crate) fn skips_update(self, old: Option<&VirtPlatformConfig>, new: &VirtPlatformConfig) -> bool {
         let under_way = |config: Option<&VirtPlatformConfig>| {
             let items = config.and_then(|config| config.status.as_ref()).map(|status| status.items.as_slice());
             let is_under_way = |item: &&api::virt_platform_config::Item| {
@@ -96,9 +96,9 @@ impl Mutation {
         self == Mutation::WritesBeforeRecording && under_way(Some(new)) > under_way(old)
     }
 
-    /// Alters what is sent to a target.
-    pub(crate) fn sent(self, request: &mut Do) {
-        let Do::Apply(fields) = request else { return };
+    /// Alters a request to a target.
+    pub(crate) fn alter_request(self, request: &mut Request) {
+        let Request::Apply(fields) = request else { return };
         match self {
             Mutation::PreconditionsDropped => {
                 let metadata = fields["metadata"].as_object_mut().unwrap();

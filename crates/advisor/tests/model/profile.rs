@@ -1,5 +1,5 @@
-//! Profiles of up to three items, small enough to be explored exhaustively: their values follow from the options, from an
-//! input, or from neither, and one of them has to be waited for.
+//! Profiles of up to three items, small enough to be explored exhaustively. Their values follow from the options, from an input, or
+//! from neither; one kind of item is rolled out to nodes.
 
 use advisor::{
     About, Access, Change, Draft, Facts, Intent, InvalidOptions, Kind, ObjectRef, Planner, Profile, Query, Requirement,
@@ -19,31 +19,31 @@ pub(crate) const ROLE: &str = "machineconfiguration.openshift.io/role";
 /// One item of a plan, and the object that it is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Part {
-    /// A value that the options decide. Its object is not there at first.
+    /// A value that follows from the options. Its object does not exist at first.
     Chosen,
     /// A value that follows from the input. Its object belongs to somebody else.
     Derived,
     /// A value that is an input as well: changed by others, it calls for a review.
     Default,
-    /// A machine config: its pool has to take it in.
+    /// A MachineConfig that its pool has to roll out.
     Nodes,
-    /// A value to set and a foreign one to take out, which needs two requests.
+    /// A value to set and a foreign field to remove, which needs two requests.
     Cleared,
-    /// An object of ours that other options make superfluous.
+    /// An object of the operator that is deleted under other options.
     Optional,
-    /// The same, and it is not there at first.
+    /// The same, and it does not exist at first.
     Passing,
 }
 
 #[derive(Debug)]
-pub(crate) struct Toy {
+pub(crate) struct ToyProfile {
     about: About,
     pub(crate) parts: &'static [Part],
-    /// Whether a pool takes in a changed machine config at once. Its nodes follow later in any case.
+    /// Whether a pool renders a changed MachineConfig at once. Its nodes follow later in any case.
     pub(crate) renders_at_once: bool,
 }
 
-const fn toy(parts: &'static [Part], renders_at_once: bool) -> Toy {
+const fn toy_profile(parts: &'static [Part], renders_at_once: bool) -> ToyProfile {
     let about = About {
         name: "example-profile",
         description: "",
@@ -55,19 +55,19 @@ const fn toy(parts: &'static [Part], renders_at_once: bool) -> Toy {
         former_manager: Some(FIELD_MANAGER),
         documentation: "",
     };
-    Toy { about, parts, renders_at_once }
+    ToyProfile { about, parts, renders_at_once }
 }
 
-pub(crate) static ONE: Toy = toy(&[Part::Derived], true);
-pub(crate) static TWO: Toy = toy(&[Part::Chosen, Part::Derived], true);
-pub(crate) static DEFAULT: Toy = toy(&[Part::Default, Part::Derived], true);
-pub(crate) static NODES: Toy = toy(&[Part::Derived, Part::Nodes], true);
-pub(crate) static LATE_NODES: Toy = toy(&[Part::Nodes], false);
-pub(crate) static REMOVALS: Toy = toy(&[Part::Cleared, Part::Optional], true);
-pub(crate) static PASSING: Toy = toy(&[Part::Derived, Part::Passing], true);
-pub(crate) static THREE: Toy = toy(&[Part::Chosen, Part::Derived, Part::Nodes], true);
+pub(crate) static ONE: ToyProfile = toy_profile(&[Part::Derived], true);
+pub(crate) static TWO: ToyProfile = toy_profile(&[Part::Chosen, Part::Derived], true);
+pub(crate) static DEFAULT: ToyProfile = toy_profile(&[Part::Default, Part::Derived], true);
+pub(crate) static NODES: ToyProfile = toy_profile(&[Part::Derived, Part::Nodes], true);
+pub(crate) static LATE_NODES: ToyProfile = toy_profile(&[Part::Nodes], false);
+pub(crate) static REMOVALS: ToyProfile = toy_profile(&[Part::Cleared, Part::Optional], true);
+pub(crate) static PASSING: ToyProfile = toy_profile(&[Part::Derived, Part::Passing], true);
+pub(crate) static THREE: ToyProfile = toy_profile(&[Part::Chosen, Part::Derived, Part::Nodes], true);
 
-/// The other options there are. What they say does not matter.
+/// Options that differ from none. Their values do not matter.
 pub(crate) fn other_options() -> Option<Options> {
     Some(Options { load_aware: Some(LoadAwareOptions::default()), virt_higher_density: None })
 }
@@ -104,7 +104,7 @@ impl Part {
         }
     }
 
-    /// Where an object holds its value.
+    /// The section of the object that has the value.
     pub(crate) fn section(self) -> &'static str {
         if self == Part::Default { "spec" } else { "data" }
     }
@@ -124,7 +124,7 @@ impl Part {
         }
     }
 
-    /// Everything that the item manages of an object, as one text.
+    /// The managed fields of an object, as text.
     pub(crate) fn managed(self, object: Option<&Value>) -> String {
         let Some(object) = object else { return "absent".into() };
         let field = |pointer: &str| object.pointer(pointer).unwrap_or(&Value::Null).to_string();
@@ -165,7 +165,7 @@ impl Part {
         })
     }
 
-    /// What the object is to hold. None when it is not to be there.
+    /// The planned value. None if the object is to be absent.
     pub(crate) fn value(self, facts: &Facts, has_other_options: bool) -> Option<String> {
         match self {
             Part::Chosen if has_other_options => Some("b".into()),
@@ -186,9 +186,9 @@ fn own_input(facts: &Facts) -> Input {
     Input { source: "HyperConverged/default".into(), path: "spec.value".into(), value }
 }
 
-impl Profile for Toy {
+impl Profile for ToyProfile {
     fn about(&self) -> &'static About {
-        // Profiles are static, and so is this one; the trait does not say so.
+        // All profiles are static, but `&self` does not say so.
         [&ONE, &TWO, &DEFAULT, &NODES, &LATE_NODES, &REMOVALS, &PASSING, &THREE]
             .into_iter()
             .find(|known| known.parts == self.parts)

@@ -4,27 +4,27 @@ use api::virt_platform_config::Phase;
 use stateright::Property;
 
 use crate::{
-    history::Broken,
-    world::{State, World},
+    history::Violation,
+    operator_model::{OperatorModel, State},
 };
 
-/// What every single step has to keep.
-pub(crate) const RULES: [(&str, Broken); 10] = [
-    ("1. nothing is written unless action is Apply at the generation that was confirmed", Broken::NotApproved),
-    ("1. what is written is what the status says is being written", Broken::NotAsRecorded),
-    ("1. at most the item recorded before an edit is written after it", Broken::KeptOnUnheard),
-    ("2. a plan redrafted for its inputs waits for a newer generation", Broken::NotReviewedAgain),
-    ("3. no change made since the plan was drawn up is written over", Broken::WrittenOver),
-    ("an approval of another plan writes nothing", Broken::OtherPlanApproved),
-    ("under Abort nothing is written after a failure", Broken::NotAborted),
-    ("what is written follows from what the session itself has seen", Broken::FromMemory),
-    ("only what was there is recorded as applied", Broken::NeverApplied),
-    ("A4. a crash or a lost answer does not change the end", Broken::OtherEnd),
+/// The rules for every single step.
+pub(crate) const RULES: [(&str, Violation); 10] = [
+    ("1. nothing is written unless action is Apply at the generation that was confirmed", Violation::NotApproved),
+    ("1. what is written is what the status says is being written", Violation::NotAsRecorded),
+    ("1. at most the item recorded before an edit is written after it", Violation::WrittenAfterEdit),
+    ("2. a plan redrafted for its inputs waits for a newer generation", Violation::NotReviewedAgain),
+    ("3. no change made since the plan was drawn up is written over", Violation::Overwritten),
+    ("an approval of another plan writes nothing", Violation::OtherPlanApproved),
+    ("under Abort nothing is written after a failure", Violation::NotAborted),
+    ("what is written follows from what the session itself has seen", Violation::FromOldFacts),
+    ("only what was there is recorded as applied", Violation::NeverApplied),
+    ("A4. a crash or a lost answer does not change the end", Violation::DifferentEnd),
 ];
 pub(crate) const REST: &str = "5. without further events it comes to rest, stays there, and tells the truth";
 
-/// What has to be possible, or else the rules hold for lack of occasion.
-pub(crate) const OCCASIONS: [&str; 4] = [
+/// What has to be reachable: otherwise the rules would hold only because it never happens.
+pub(crate) const REACHABLE: [&str; 4] = [
     "an item is written after an edit that its session has not heard of",
     "a plan that was redrafted for its inputs is applied in the end",
     "drift is reverted",
@@ -32,29 +32,29 @@ pub(crate) const OCCASIONS: [&str; 4] = [
 ];
 
 /// All rules, or those that contain one of some words.
-pub(crate) fn properties(words: Option<&[&str]>) -> Vec<Property<World>> {
-    macro_rules! unbroken {
-        ($($at:literal)*) => { vec![$(Property::always(RULES[$at].0, |_, state: &State| state.broken != Some(RULES[$at].1))),*] };
+pub(crate) fn properties(words: Option<&[&str]>) -> Vec<Property<OperatorModel>> {
+    macro_rules! kept {
+        ($($at:literal)*) => { vec![$(Property::always(RULES[$at].0, |_, state: &State| state.violation != Some(RULES[$at].1))),*] };
     }
-    let mut properties = unbroken!(0 1 2 3 4 5 6 7 8 9);
-    properties.push(Property::always(REST, |world: &World, state: &State| {
-        state.broken.is_some() || world.memory.ending(&state.core).result.is_ok()
+    let mut properties = kept!(0 1 2 3 4 5 6 7 8 9);
+    properties.push(Property::always(REST, |model: &OperatorModel, state: &State| {
+        state.violation.is_some() || model.memo.ending(&state.system).result.is_ok()
     }));
     if let Some(words) = words {
         properties.retain(|property| matches(words, property.name));
         return properties;
     }
-    properties.push(Property::sometimes(OCCASIONS[0], |_, state: &State| state.history.unheard.is_some()));
-    properties.push(Property::sometimes(OCCASIONS[1], |_, state: &State| {
+    properties.push(Property::sometimes(REACHABLE[0], |_, state: &State| state.history.written_after_edit.is_some()));
+    properties.push(Property::sometimes(REACHABLE[1], |_, state: &State| {
         state.history.redrafted_at.is_some() && state.phase() == Some(Phase::Completed)
     }));
-    properties.push(Property::sometimes(OCCASIONS[2], |_, state: &State| {
-        let reverts = state.core.cluster.config.status.as_ref().map_or(0, |status| status.reverts.len());
+    properties.push(Property::sometimes(REACHABLE[2], |_, state: &State| {
+        let reverts = state.system.cluster.config.status.as_ref().map_or(0, |status| status.reverts.len());
         reverts > 0 && state.phase() == Some(Phase::Completed)
     }));
-    properties.push(Property::sometimes(OCCASIONS[3], |_, state: &State| {
-        let is_unheard = state.core.run.is_none() && state.phase() == Some(Phase::InProgress);
-        is_unheard && state.is_unwritten(0) && state.core.cluster.targets[0].held() == "\"for 1\""
+    properties.push(Property::sometimes(REACHABLE[3], |_, state: &State| {
+        let is_unheard = state.system.run.is_none() && state.phase() == Some(Phase::InProgress);
+        is_unheard && state.is_unwritten(0) && state.system.cluster.targets[0].held() == "\"for 1\""
     }));
     properties
 }

@@ -174,7 +174,7 @@ impl Spec {
         let (customizations, protected) = (&self.profile_customizations, &context.protected);
         // No other profile looks at deviations.
         let matters = |exclusion: &&Exclusion| {
-            self.kubevirt_profile().is_some() || exclusion.rival_of("devDeviationThresholds").is_none()
+            self.kubevirt_profile().is_some() || exclusion.counterpart("devDeviationThresholds").is_none()
         };
         let is_met = |exclusion: &&Exclusion| exclusion.fields.iter().all(|field| customizations.has(field));
         if let Some(exclusion) = Exclusion::of(context.release).filter(matters).find(is_met) {

@@ -3,7 +3,7 @@
 use advisor::{
     Answer, Facts, Query,
     kind::MACHINE_CONFIG_POOL,
-    rollout::{Rollout, Wanted, rollout},
+    rollout::{Expected, Rollout, rollout},
 };
 use kube::{ResourceExt, api::ListParams};
 use lab::mco::{Machine, MachineConfigPool, names};
@@ -86,7 +86,7 @@ async fn check(film: &Film, pool: &Pool, nodes: usize, at_a_time: usize) {
 }
 
 /// What the advisor makes of each state that the pool went through, one line per change.
-fn believed(film: &Film, pool: &Pool, wanted: Wanted) -> Vec<Rollout> {
+fn believed(film: &Film, pool: &Pool, wanted: Expected) -> Vec<Rollout> {
     let (config, labels) = (format!("99-{}", pool.name), json!({names::ROLE: pool.name}));
     let of_state = |seen: &MachineConfigPool| {
         let items = vec![serde_json::to_value(seen).unwrap()];
@@ -100,7 +100,7 @@ fn believed(film: &Film, pool: &Pool, wanted: Wanted) -> Vec<Rollout> {
 }
 
 /// A rollout is believed to be done once, at its very end, although the pool says it is updated at its beginning too.
-fn check_believed(film: &Film, pool: &Pool, wanted: Wanted, nodes: usize) {
+fn check_believed(film: &Film, pool: &Pool, wanted: Expected, nodes: usize) {
     let name = &pool.name;
     let believed = believed(film, pool, wanted);
     let done = Rollout::Done(format!("MachineConfigPool '{name}' is ready (all {nodes} nodes updated)"));
@@ -130,7 +130,7 @@ async fn three_nodes_are_taken_one_by_one_and_back_when_the_config_is_removed() 
 
     let film = roll_out(&pool, 3).await;
     check(&film, &pool, 3, 1).await;
-    check_believed(&film, &pool, Wanted::Present, 3);
+    check_believed(&film, &pool, Expected::Present, 3);
     let after = pool.get().await;
     assert_eq!(arguments(&pool, &after).await, json!(["quiet", KARG]));
     let rendered = configs(&client).get(&after.spec.configuration.name).await.unwrap();
@@ -146,7 +146,7 @@ async fn three_nodes_are_taken_one_by_one_and_back_when_the_config_is_removed() 
     let back = pool.settle("99-three", false, 3).await;
     let film = camera.stop(&pool).await;
     check(&film, &pool, 3, 1).await;
-    check_believed(&film, &pool, Wanted::Absent, 3);
+    check_believed(&film, &pool, Expected::Absent, 3);
     assert_eq!(back.spec.configuration, before.spec.configuration, "the same content has the same name");
     assert_eq!(arguments(&pool, &back).await, json!(["quiet"]));
 }

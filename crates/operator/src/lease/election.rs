@@ -1,117 +1,142 @@
-//! Who leads, as values: what to ask of the API server next, given what it answered and what our own clock says.
+//! Leader election: what to request from the API server next, given its answers and the candidate's own clock.
 //!
 //! Every write names the version that it replaces, so of two candidates that both believe it is their turn one is refused.
-//! Whether a leader is gone is judged by how long its record has not changed before our own eyes, never by the times in it:
-//! clocks of machines differ. A leader that could not renew stops well before anybody else may start.
+//! A leader is considered gone when its record has not changed for the lease duration by the candidate's own clock; times in the
+//! record are not compared, because clocks differ. A leader that cannot renew stops before another one may start.
 
 use std::time::Duration;
 
-/// How long a record counts that is not renewed; after how long without success a leader stops; how often is tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Times {
-    pub duration: Duration,
-    pub renew: Duration,
-    pub retry: Duration,
+pub struct LeaseTimes {
+    /// After how long an unchanged record counts as abandoned.
+    pub lease_duration: Duration,
+    /// After how long without a renewal a leader stops.
+    pub renew_deadline: Duration,
+    /// How long to wait between two attempts.
+    pub retry_period: Duration,
 }
 
-impl Default for Times {
+impl Default for LeaseTimes {
     fn default() -> Self {
-        Times { duration: Duration::from_secs(15), renew: Duration::from_secs(10), retry: Duration::from_secs(2) }
+        LeaseTimes {
+            lease_duration: Duration::from_secs(15),
+            renew_deadline: Duration::from_secs(10),
+            retry_period: Duration::from_secs(2),
+        }
     }
 }
 
-/// What is stored, with the version that tells it from all others.
+/// What is stored in the lease.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Record {
-    /// Empty when it was released.
+    /// Empty after a release.
     pub holder: String,
-    /// How often it went from one holder to another.
+    /// How often the holder has changed.
     pub transitions: i64,
     pub version: String,
 }
 
+/// The answer to a request.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Move {
-    Read,
-    /// There is none yet.
-    Create(Record),
-    /// Over the version that it carries.
-    Replace(Record),
-    Wait(Duration),
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Heard {
+pub enum Input {
     Absent,
     Found(Record),
-    /// It was written; this is it with its new version.
+    /// The record with its new version.
     Written(Record),
-    /// Refused, or no answer: whether it was written is not known.
-    Nothing,
+    /// Refused, or no answer: it is not known whether the record was written.
+    Unknown,
 }
 
-/// One that would lead. Times are those of its own clock, since whenever.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Request {
+    Read,
+    Create(Record),
+    /// Over the version that the record carries.
+    Replace(Record),
+}
+
+/// The attempt is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Outcome {
+    pub retry_after: Duration,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Step {
+    Send(Request),
+    Done(Outcome),
+}
+
+/// One replica that wants to lead. Times are those of its own clock, since an arbitrary start.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Candidate {
     id: String,
-    times: Times,
-    /// The record as last seen, and since when it has been so.
+    times: LeaseTimes,
+    /// The record as last read, and since when it is unchanged.
     seen: Option<(Record, Duration)>,
-    /// When the write was sent by which we lead, and how often the lease had changed hands then.
+    /// When the last successful write was sent, and the number of transitions then.
     led: Option<(Duration, i64)>,
-    /// When the request that is under way was sent.
+    /// When the pending request was sent.
     sent: Duration,
 }
 
 impl Candidate {
-    pub fn new(id: String, times: Times) -> Self {
+    pub fn new(id: String, times: LeaseTimes) -> Self {
         Candidate { id, times, seen: None, led: None, sent: Duration::ZERO }
     }
 
-    /// Until when we lead, and as which leader in turn.
+    /// Until when the candidate leads, and its epoch: the number of transitions.
     pub fn leads_until(&self) -> Option<(Duration, i64)> {
-        self.led.map(|(sent, epoch)| (sent + self.times.renew, epoch))
+        self.led.map(|(sent, epoch)| (sent + self.times.renew_deadline, epoch))
     }
 
     pub fn leads(&self, now: Duration) -> bool {
         self.leads_until().is_some_and(|(until, _)| now < until)
     }
 
-    pub fn begin(&mut self, now: Duration) -> Move {
+    pub fn start(&mut self, now: Duration) -> Step {
         self.sent = now;
-        Move::Read
+        Step::Send(Request::Read)
     }
 
-    pub fn next(&mut self, now: Duration, heard: Heard) -> Move {
+    pub fn next(&mut self, now: Duration, input: Input) -> Step {
         let sent = std::mem::replace(&mut self.sent, now);
-        match heard {
-            Heard::Nothing => Move::Wait(self.times.retry),
-            Heard::Absent => Move::Create(Record { holder: self.id.clone(), transitions: 0, version: String::new() }),
-            Heard::Written(record) => {
+        match input {
+            Input::Unknown => self.retry(),
+            Input::Absent => {
+                let record = Record { holder: self.id.clone(), transitions: 0, version: String::new() };
+                Step::Send(Request::Create(record))
+            }
+            Input::Written(record) => {
                 self.led = Some((sent, record.transitions));
                 self.seen = Some((record, now));
-                Move::Wait(self.times.retry)
+                self.retry()
             }
-            Heard::Found(record) => self.found(now, record),
+            Input::Found(record) => self.found(now, record),
         }
     }
 
-    fn found(&mut self, now: Duration, record: Record) -> Move {
+    fn retry(&self) -> Step {
+        Step::Done(Outcome { retry_after: self.times.retry_period })
+    }
+
+    fn found(&mut self, now: Duration, record: Record) -> Step {
         let since = match &self.seen {
             Some((known, since)) if *known == record => *since,
             _ => now,
         };
         self.seen = Some((record.clone(), since));
         if record.holder == self.id {
-            return Move::Replace(record);
+            return Step::Send(Request::Replace(record));
         }
-        if record.holder.is_empty() || now >= since + self.times.duration {
-            return Move::Replace(Record { holder: self.id.clone(), transitions: record.transitions + 1, ..record });
+        if record.holder.is_empty() || now >= since + self.times.lease_duration {
+            let record = Record { holder: self.id.clone(), transitions: record.transitions + 1, ..record };
+            return Step::Send(Request::Replace(record));
         }
-        Move::Wait(self.times.retry)
+        self.retry()
     }
 
-    /// Gives it up, if it is ours: the next one need not wait.
+    /// The record that releases the lease, if this candidate holds it. Then the next leader need not wait.
     pub fn release(&self) -> Option<Record> {
         let (record, _) = self.seen.as_ref().filter(|(record, _)| record.holder == self.id)?;
         Some(Record { holder: String::new(), ..record.clone() })
@@ -122,6 +147,8 @@ impl Candidate {
 mod tests {
     use super::*;
 
+    const RETRY: Step = Step::Done(Outcome { retry_after: s(2) });
+
     const fn s(seconds: u64) -> Duration {
         Duration::from_secs(seconds)
     }
@@ -130,68 +157,72 @@ mod tests {
         Record { holder: holder.into(), transitions, version: version.into() }
     }
 
+    fn replace(record: Record) -> Step {
+        Step::Send(Request::Replace(record))
+    }
+
     fn candidate() -> Candidate {
-        Candidate::new("us".into(), Times::default())
+        Candidate::new("us".into(), LeaseTimes::default())
     }
 
     #[test]
-    fn the_first_one_creates_it_and_leads_from_when_it_asked() {
+    fn the_first_candidate_creates_the_lease_and_leads_from_when_it_sent_the_request() {
         let mut us = candidate();
-        assert_eq!(us.begin(s(100)), Move::Read);
-        assert_eq!(us.next(s(101), Heard::Absent), Move::Create(record("us", 0, "")));
+        assert_eq!(us.start(s(100)), Step::Send(Request::Read));
+        assert_eq!(us.next(s(101), Input::Absent), Step::Send(Request::Create(record("us", 0, ""))));
         assert!(!us.leads(s(101)));
-        assert_eq!(us.next(s(104), Heard::Written(record("us", 0, "1"))), Move::Wait(s(2)));
-        assert_eq!(us.leads_until(), Some((s(111), 0)), "from the moment of asking, not of hearing");
+        assert_eq!(us.next(s(104), Input::Written(record("us", 0, "1"))), RETRY);
+        assert_eq!(us.leads_until(), Some((s(111), 0)), "from the request, not from the answer");
     }
 
     #[test]
     fn a_leader_that_renews_is_left_alone_whatever_time_it_claims() {
         let mut us = candidate();
         for round in 0..20 {
-            us.begin(s(2 * round));
+            us.start(s(2 * round));
             let theirs = record("them", 3, &round.to_string());
-            assert_eq!(us.next(s(2 * round), Heard::Found(theirs)), Move::Wait(s(2)));
+            assert_eq!(us.next(s(2 * round), Input::Found(theirs)), RETRY);
         }
     }
 
     #[test]
-    fn a_silent_leader_is_followed_after_the_full_duration_of_our_own_clock() {
+    fn a_silent_leader_is_replaced_after_the_lease_duration_by_our_own_clock() {
         let mut us = candidate();
-        let theirs = || Heard::Found(record("them", 3, "7"));
+        let theirs = || Input::Found(record("them", 3, "7"));
         for (now, takes) in [(50, false), (52, false), (64, false), (65, true)] {
-            let taken = Move::Replace(record("us", 4, "7"));
-            let expected = if takes { taken } else { Move::Wait(s(2)) };
+            let taken = replace(record("us", 4, "7"));
+            let expected = if takes { taken } else { RETRY };
             assert_eq!(us.next(s(now), theirs()), expected, "at {now}");
         }
-        us.next(s(66), Heard::Nothing);
+        us.next(s(66), Input::Unknown);
         assert!(!us.leads(s(66)), "a write without an answer makes nobody a leader");
     }
 
     #[test]
     fn a_released_lease_is_taken_at_once() {
         let mut us = candidate();
-        assert_eq!(us.next(s(1), Heard::Found(record("", 3, "7"))), Move::Replace(record("us", 4, "7")));
+        assert_eq!(us.next(s(1), Input::Found(record("", 3, "7"))), replace(record("us", 4, "7")));
     }
 
     #[test]
     fn renewing_keeps_the_epoch_and_failing_to_ends_it_before_others_may_start() {
         let mut us = candidate();
-        us.begin(s(0));
-        us.next(s(0), Heard::Absent);
-        us.next(s(0), Heard::Written(record("us", 5, "1")));
-        us.begin(s(2));
-        assert_eq!(us.next(s(2), Heard::Found(record("us", 5, "1"))), Move::Replace(record("us", 5, "1")));
-        us.next(s(3), Heard::Written(record("us", 5, "2")));
+        us.start(s(0));
+        us.next(s(0), Input::Absent);
+        us.next(s(0), Input::Written(record("us", 5, "1")));
+        us.start(s(2));
+        assert_eq!(us.next(s(2), Input::Found(record("us", 5, "1"))), replace(record("us", 5, "1")));
+        us.next(s(3), Input::Written(record("us", 5, "2")));
         assert_eq!(us.leads_until(), Some((s(12), 5)));
         assert!(us.leads(s(11)) && !us.leads(s(12)));
         assert_eq!(us.release(), Some(record("", 5, "2")));
     }
 
     #[test]
-    fn what_was_lost_is_seen_when_it_is_read() {
+    fn a_lost_lease_is_noticed_when_it_is_read() {
         let mut us = candidate();
-        us.next(s(0), Heard::Written(record("us", 0, "1")));
-        assert_eq!(us.next(s(3), Heard::Found(record("them", 1, "2"))), Move::Wait(s(2)));
+        us.next(s(0), Input::Written(record("us", 0, "1")));
+        assert_eq!(us.next(s(3), Input::Found(record("them", 1, "2"))), RETRY);
         assert_eq!(us.release(), None, "theirs is not ours to give up");
     }
 }

@@ -13,14 +13,14 @@ use tokio::time::{Instant, sleep, timeout_at};
 use tracing::{debug, info, warn};
 
 use crate::{ApiServer, Class, Clock, RequestError};
-use election::{Candidate, Heard, Move, Record, Times};
+use election::{Candidate, Input, LeaseTimes, Record, Request, Step};
 
 /// Where the lease is and who asks for it.
 #[derive(Debug, Clone)]
 pub struct LeaseSettings {
     pub namespace: String,
     pub id: String,
-    pub times: Times,
+    pub times: LeaseTimes,
 }
 
 impl LeaseSettings {
@@ -28,7 +28,7 @@ impl LeaseSettings {
     pub fn new(namespace: String) -> Self {
         let host = std::env::var("HOSTNAME").unwrap_or_else(|_| "virt-advisor".into());
         let id = format!("{host}_{:016x}", RandomState::new().hash_one(std::process::id()));
-        LeaseSettings { namespace, id, times: Times::default() }
+        LeaseSettings { namespace, id, times: LeaseTimes::default() }
     }
 }
 
@@ -43,7 +43,7 @@ pub(crate) struct Lease {
 impl Lease {
     pub(crate) fn new(api_server: ApiServer, settings: LeaseSettings, clock: Clock) -> Self {
         // An answer that comes after the time for renewal is of no use.
-        let api_server = api_server.with_deadline(settings.times.renew / 2);
+        let api_server = api_server.with_deadline(settings.times.renew_deadline / 2);
         let candidate = Candidate::new(settings.id.clone(), settings.times);
         Lease { api_server, settings, candidate, start: Instant::now(), clock }
     }
@@ -59,7 +59,7 @@ impl Lease {
                 info!(epoch, "leading");
                 return epoch;
             }
-            sleep(self.settings.times.retry).await;
+            sleep(self.settings.times.retry_period).await;
         }
     }
 
@@ -67,7 +67,7 @@ impl Lease {
     pub(crate) async fn keep(&mut self) {
         while let Some((until, _)) = self.candidate.leads_until() {
             let until = self.start + until;
-            if timeout_at(until, sleep(self.settings.times.retry)).await.is_err() {
+            if timeout_at(until, sleep(self.settings.times.retry_period)).await.is_err() {
                 break;
             }
             self.round(Some(until)).await;
@@ -82,8 +82,8 @@ impl Lease {
     pub(crate) async fn release(self) {
         let Some(record) = self.candidate.release() else { return };
         match self.write(Method::PUT, &record).await {
-            Heard::Written(_) => info!(lease = self.name(), "released"),
-            heard => debug!(?heard, "the lease was not released; it will run out"),
+            Input::Written(_) => info!(lease = self.name(), "released"),
+            input => debug!(?input, "the lease was not released; it will run out"),
         }
     }
 
@@ -95,28 +95,24 @@ impl Lease {
         self.start.elapsed()
     }
 
-    /// Reads and writes the lease until the candidate waits.
+    /// Makes one attempt to acquire or renew the lease.
     async fn round(&mut self, until: Option<Instant>) {
         let now = self.now();
-        let mut next = self.candidate.begin(now);
-        loop {
+        let mut step = self.candidate.start(now);
+        while let Step::Send(request) = step {
             let answer = async {
-                match &next {
-                    Move::Read => self.read().await,
-                    Move::Create(record) => self.write(Method::POST, record).await,
-                    Move::Replace(record) => self.write(Method::PUT, record).await,
-                    Move::Wait(_) => Heard::Nothing,
+                match &request {
+                    Request::Read => self.read().await,
+                    Request::Create(record) => self.write(Method::POST, record).await,
+                    Request::Replace(record) => self.write(Method::PUT, record).await,
                 }
             };
-            let heard = match until {
-                Some(until) => timeout_at(until, answer).await.unwrap_or(Heard::Nothing),
+            let input = match until {
+                Some(until) => timeout_at(until, answer).await.unwrap_or(Input::Unknown),
                 None => answer.await,
             };
             let now = self.now();
-            next = self.candidate.next(now, heard);
-            if let Move::Wait(_) = next {
-                return;
-            }
+            step = self.candidate.next(now, input);
         }
     }
 
@@ -128,16 +124,16 @@ impl Lease {
         self.uri(&format!("/{}", advisor::access::LEASE))
     }
 
-    async fn read(&self) -> Heard {
+    async fn read(&self) -> Input {
         let doing = format!("reading lease {}", self.name());
         match self.api_server.get(self.object(), doing).await {
-            Ok(lease) => Heard::Found(parse(&lease)),
-            Err(error) if error.class == Class::NotFound => Heard::Absent,
+            Ok(lease) => Input::Found(parse(&lease)),
+            Err(error) if error.class == Class::NotFound => Input::Absent,
             Err(error) => trouble(&error),
         }
     }
 
-    async fn write(&self, method: Method, record: &Record) -> Heard {
+    async fn write(&self, method: Method, record: &Record) -> Input {
         let now = format!("{:.6}", self.clock.now());
         let mut lease = json!({
             "apiVersion": "coordination.k8s.io/v1",
@@ -145,7 +141,7 @@ impl Lease {
             "metadata": {"name": advisor::access::LEASE, "namespace": self.settings.namespace},
             "spec": {
                 "holderIdentity": record.holder,
-                "leaseDurationSeconds": self.settings.times.duration.as_secs(),
+                "leaseDurationSeconds": self.settings.times.lease_duration.as_secs(),
                 "leaseTransitions": record.transitions,
                 "renewTime": now,
                 "acquireTime": now,
@@ -157,18 +153,18 @@ impl Lease {
         }
         let doing = format!("writing lease {}", self.name());
         match self.api_server.send_body(method, uri, "application/json", &lease, doing).await {
-            Ok(lease) => Heard::Written(parse(&lease)),
+            Ok(lease) => Input::Written(parse(&lease)),
             Err(error) => trouble(&error),
         }
     }
 }
 
-fn trouble(error: &RequestError) -> Heard {
+fn trouble(error: &RequestError) -> Input {
     match error.class {
         Class::Conflict => debug!(%error, "somebody else was faster"),
         _ => warn!(%error, "the lease"),
     }
-    Heard::Nothing
+    Input::Unknown
 }
 
 fn parse(lease: &Value) -> Record {

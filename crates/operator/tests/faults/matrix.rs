@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use advisor::machine::Rhythm;
+use advisor::machine::Intervals;
 use futures::future::join_all;
 use operator::OperatorSettings;
 use serde_json::Value;
@@ -164,9 +164,11 @@ async fn disturb(platform: &Platform, baseline: &Baseline, cell: &Cell<'_>) -> C
     reset(platform).await;
     let mark = platform.mark().await;
     let is_stale = cell.fault.is_stale();
-    let rhythm = Rhythm { recheck: RECHECK, prerequisites: RECHECK };
-    let settings =
-        OperatorSettings { rhythm: if is_stale { rhythm } else { Rhythm::default() }, ..OperatorSettings::default() };
+    let intervals = Intervals { recheck: RECHECK, prerequisites: RECHECK };
+    let settings = OperatorSettings {
+        intervals: if is_stale { intervals } else { Intervals::default() },
+        ..OperatorSettings::default()
+    };
     let proxy = proxy(platform).await;
     proxy.record().plan(cell.key.clone(), cell.fault);
     let start = Instant::now();

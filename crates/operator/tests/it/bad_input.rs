@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use advisor::world::damage;
+use advisor::test_cluster::damage;
 use proptest::{
     prelude::*,
     strategy::ValueTree,

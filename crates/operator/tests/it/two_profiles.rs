@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use advisor::{
-    machine::Rhythm,
-    world::sharing::{LEFT, LEFT_AND_RIGHT, LEFT_MANAGER, RIGHT, RIGHT_MANAGER, config_map},
+    machine::Intervals,
+    test_cluster::sharing::{LEFT, LEFT_AND_RIGHT, LEFT_MANAGER, RIGHT, RIGHT_MANAGER, config_map},
 };
 use api::names::FIELD_MANAGER;
 use operator::OperatorSettings;
@@ -32,9 +32,13 @@ async fn start(platform: &Platform) -> RunningOperator {
 /// An operator with short intervals: a refused plan is made again after an interval.
 async fn start_version(platform: &Platform, version: &str) -> RunningOperator {
     let interval = Duration::from_millis(300);
-    let rhythm = Rhythm { recheck: interval, prerequisites: interval };
-    let settings =
-        OperatorSettings { profiles: LEFT_AND_RIGHT, version: version.into(), rhythm, ..OperatorSettings::default() };
+    let intervals = Intervals { recheck: interval, prerequisites: interval };
+    let settings = OperatorSettings {
+        profiles: LEFT_AND_RIGHT,
+        version: version.into(),
+        intervals,
+        ..OperatorSettings::default()
+    };
     RunningOperator::start_with(platform, settings).await
 }
 

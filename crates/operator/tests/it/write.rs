@@ -76,7 +76,7 @@ async fn a_write_whose_answer_was_lost_is_found_and_not_repeated() {
         write(&kubernetes, planned, Lock::Compare).await.unwrap();
         let mark = platform.cluster.audit().mark(&platform.client).await.unwrap();
         assert!(
-            matches!(write(&kubernetes, planned, Lock::Compare).await, Ok(Written::Found(_))),
+            matches!(write(&kubernetes, planned, Lock::Compare).await, Ok(Written::AlreadyApplied(_))),
             "{}",
             planned.item.name
         );
@@ -151,7 +151,10 @@ async fn fields_that_somebody_else_set_are_taken_out() {
     let Ok(Written::Applied(object)) = write(&kubernetes, planned, Lock::Compare).await else { panic!("written") };
     assert_eq!(object["spec"]["ksmConfiguration"], json!({}));
     assert_eq!(object["spec"]["higherWorkloadDensity"]["memoryOvercommitPercentage"], 120);
-    assert!(matches!(write(&kubernetes, planned, Lock::Compare).await, Ok(Written::Found(_))), "and only once");
+    assert!(
+        matches!(write(&kubernetes, planned, Lock::Compare).await, Ok(Written::AlreadyApplied(_))),
+        "and only once"
+    );
 }
 
 #[tokio::test]
@@ -164,6 +167,8 @@ async fn a_write_that_ended_between_setting_and_taking_out_is_finished() {
     let manager = planned.item.field_manager.as_deref().unwrap();
     platform.apply(manager, &json!(planned.item.desired_state), "").await;
 
-    let Ok(Written::Found(object)) = write(&kubernetes, planned, Lock::Compare).await else { panic!("not stale") };
+    let Ok(Written::AlreadyApplied(object)) = write(&kubernetes, planned, Lock::Compare).await else {
+        panic!("not stale")
+    };
     assert_eq!(object["spec"]["ksmConfiguration"], json!({}));
 }

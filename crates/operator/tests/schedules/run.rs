@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
-use operator::{ApiServer, Clock, LeaseSettings, OperatorSettings, election::Times, run_on};
+use operator::{ApiServer, Clock, LeaseSettings, OperatorSettings, election::LeaseTimes, run_on};
 use serde_json::Value;
 use tokio::{
     task::JoinHandle,
@@ -110,7 +110,7 @@ async fn supervise(server: Server, replica: &'static str, seed: u64, elects: boo
         let lease = elects.then(|| LeaseSettings {
             namespace: invariants::NAMESPACE.into(),
             id: process.to_string(),
-            times: Times::default(),
+            times: LeaseTimes::default(),
         });
         let clock: Box<dyn Fn() -> Timestamp + Send + Sync> = Box::new(server.clock());
         let clock = Clock::new(clock, random.next());

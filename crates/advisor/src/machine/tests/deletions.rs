@@ -3,7 +3,7 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::*;
-use crate::{kind::MACHINE_CONFIG, machine::happenings};
+use crate::{kind::MACHINE_CONFIG, machine::event_notes};
 use Phase::*;
 
 const PSI_ITEM: &str = "enable-psi-metrics";
@@ -15,7 +15,7 @@ fn told(story: &Story) -> Option<&str> {
 
 /// The notes of the events about drift since a status was recorded.
 fn drift_events(before: &VirtPlatformConfigStatus, story: &Story) -> Vec<String> {
-    let events = happenings(before, &story.status).into_iter();
+    let events = event_notes(before, &story.status).into_iter();
     events.filter(|event| event.reason == "ItemDrifted").map(|event| event.note).collect()
 }
 
@@ -23,7 +23,7 @@ fn drift_events(before: &VirtPlatformConfigStatus, story: &Story) -> Vec<String>
 fn a_deleted_target_says_so_in_its_item_and_in_the_event() {
     let mut story = Story::completed(LOAD_AWARE);
     let before = story.status.clone();
-    story.world.delete(&MACHINE_CONFIG, PSI);
+    story.cluster.delete(&MACHINE_CONFIG, PSI);
     story.settle();
     assert_eq!((story.phase(), told(&story)), (Drifted, Some(DELETED)));
     assert_eq!(drift_events(&before, &story), [DELETED]);
@@ -44,12 +44,12 @@ fn a_target_that_is_edited_and_then_deleted_is_told_as_both() {
         ),
     ] {
         let before = story.status.clone();
-        story.world.edit(&MACHINE_CONFIG, PSI, path, Some(value));
+        story.cluster.edit(&MACHINE_CONFIG, PSI, path, Some(value));
         story.settle();
         assert_eq!(drift_events(&before, &story), [expected]);
     }
     let before = story.status.clone();
-    story.world.delete(&MACHINE_CONFIG, PSI);
+    story.cluster.delete(&MACHINE_CONFIG, PSI);
     story.settle();
     assert_eq!(drift_events(&before, &story), [DELETED]);
 }
@@ -60,7 +60,7 @@ fn whoever_deletes_again_and_again_is_not_fought_and_that_it_is_deleted_is_said(
     let now = Time(Timestamp::from_second(story.second).unwrap());
     story.status.reverts = vec![now; 3];
     story.spec.bypass_optimistic_lock = true;
-    story.world.delete(&MACHINE_CONFIG, PSI);
+    story.cluster.delete(&MACHINE_CONFIG, PSI);
     story.settle();
     let condition = story.condition("Drifted").unwrap();
     assert_eq!(condition.reason, "RemediationStalled");
@@ -72,7 +72,7 @@ fn a_plan_in_review_whose_target_was_deleted_says_so() {
     let mut story = Story::completed(LOAD_AWARE);
     story.options(json!({"loadAware": {"deschedulingIntervalSeconds": 300}})).act(Action::DryRun);
     assert_eq!(story.phase(), ReviewRequired);
-    story.world.delete(&KUBE_DESCHEDULER, "cluster");
+    story.cluster.delete(&KUBE_DESCHEDULER, "cluster");
     story.settle();
     let condition = story.condition("ReviewRequired").unwrap();
     assert_eq!(condition.reason, "PlanStale");

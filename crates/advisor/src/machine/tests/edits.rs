@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::world::arbitrary::cases;
+use crate::test_cluster::arbitrary::cases;
 
 #[derive(Debug, Clone, Copy)]
 enum Edit {
@@ -42,7 +42,7 @@ fn edit() -> impl Strategy<Value = Edit> {
 }
 
 impl Story {
-    fn make(&mut self, edit: Edit, there: &World) {
+    fn make(&mut self, edit: Edit, there: &TestCluster) {
         match edit {
             Edit::Action(action) => {
                 self.edit(|spec| spec.action = action);
@@ -63,7 +63,7 @@ impl Story {
                 self.migrations(most);
             }
             Edit::RollOut => {
-                let there = self.world.find(&crate::kind::MACHINE_CONFIG, None, PSI).is_some();
+                let there = self.cluster.find(&crate::kind::MACHINE_CONFIG, None, PSI).is_some();
                 self.roll_out(if there { &[PSI] } else { &[] });
             }
             Edit::Refuse(refuses) => self.refuses = refuses,
@@ -71,13 +71,13 @@ impl Story {
             Edit::Later => {
                 self.pass(200);
             }
-            Edit::Missing => self.world = self.world.clone().without(&KUBE_DESCHEDULER),
-            Edit::Back => self.world = self.world.clone().serving(there),
+            Edit::Missing => self.cluster = self.cluster.clone().without(&KUBE_DESCHEDULER),
+            Edit::Back => self.cluster = self.cluster.clone().serving(there),
             Edit::Crash(steps) => {
-                let mut brought = Brought::Nothing;
+                let mut last = LastResult::None;
                 for _ in 0..steps {
-                    match self.step(brought) {
-                        Some(next) => brought = next,
+                    match self.step(last) {
+                        Some(result) => last = result,
                         None => break,
                     }
                 }
@@ -96,7 +96,7 @@ proptest! {
     #[test]
     fn whatever_is_edited_it_comes_to_rest_and_stays_there(edits in proptest::collection::vec(edit(), 1..14)) {
         let mut story = Story::new(LOAD_AWARE, Action::DryRun);
-        let there = story.world.clone();
+        let there = story.cluster.clone();
         for edit in edits {
             story.make(edit, &there);
         }

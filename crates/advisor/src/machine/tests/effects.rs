@@ -7,12 +7,12 @@ const DESCHEDULER: &str = "enable-load-aware-descheduling";
 /// Says in the KubeDescheduler's status what its operator makes of it.
 fn report(story: &mut Story, degraded: Option<&str>) {
     let mut live =
-        story.world.find(&KUBE_DESCHEDULER, Some("openshift-kube-descheduler-operator"), "cluster").unwrap().clone();
+        story.cluster.find(&KUBE_DESCHEDULER, Some("openshift-kube-descheduler-operator"), "cluster").unwrap().clone();
     let status = if degraded.is_some() { "True" } else { "False" };
     live["status"] = json!({"conditions": [
         {"type": "TargetConfigControllerDegraded", "status": status, "reason": degraded.unwrap_or("AsExpected")},
     ]});
-    story.world.put(live);
+    story.cluster.put(live);
 }
 
 fn operator() -> Value {
@@ -34,7 +34,7 @@ fn deployed() -> Value {
 #[test]
 fn a_plan_completes_when_the_operator_has_taken_it_and_not_before() {
     let mut story = Story::new(LOAD_AWARE, Action::Apply);
-    story.world.put(operator());
+    story.cluster.put(operator());
     story.settle().roll_out(&[PSI]).settle();
     assert_eq!(story.phase(), Phase::InProgress);
     assert_eq!(story.item("enable-psi-metrics").state.as_str(), "Completed");
@@ -48,7 +48,7 @@ fn a_plan_completes_when_the_operator_has_taken_it_and_not_before() {
     assert_eq!((story.phase(), message.as_str()), (Phase::InProgress, expected));
 
     report(&mut story, None);
-    story.world.put(deployed());
+    story.cluster.put(deployed());
     story.settle();
     assert_eq!(story.phase(), Phase::Completed);
     assert_eq!(story.item(DESCHEDULER).message.as_deref(), Some("Applied successfully"));
@@ -58,7 +58,7 @@ fn a_plan_completes_when_the_operator_has_taken_it_and_not_before() {
 fn a_refusal_that_lasts_runs_into_the_time_limit_like_a_pool_that_is_degraded() {
     let mut story = Story::new(LOAD_AWARE, Action::Apply);
     story.spec.wait_timeout = Some("1h".into());
-    story.world.put(operator());
+    story.cluster.put(operator());
     story.settle().roll_out(&[PSI]).settle();
     report(&mut story, Some("no route"));
     story.settle().pass(3601).settle();
@@ -83,12 +83,12 @@ fn a_refusal_that_comes_later_takes_completed_back_until_it_is_gone() {
 #[test]
 fn a_config_that_overrules_ours_later_takes_completed_back() {
     let mut story = Story::completed(LOAD_AWARE);
-    let mut overruling = crate::world::machine_config("99-worker-zzz", json!({"kernelArguments": ["psi=0"]}));
+    let mut overruling = crate::test_cluster::machine_config("99-worker-zzz", json!({"kernelArguments": ["psi=0"]}));
     overruling["metadata"]["uid"] = "z".into();
-    story.world.put(overruling);
+    story.cluster.put(overruling);
     story.roll_out(&[PSI, "99-worker-zzz"]);
     let name = format!("rendered-worker{PSI}99-worker-zzz");
-    story.world.put(crate::world::rendered(&name, &["psi=1", "psi=0"]));
+    story.cluster.put(crate::test_cluster::rendered(&name, &["psi=1", "psi=0"]));
     story.settle();
     assert_eq!(story.phase(), Phase::InProgress);
     let message = story.item("enable-psi-metrics").message.clone().unwrap();

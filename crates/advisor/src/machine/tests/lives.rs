@@ -95,7 +95,7 @@ fn drift_is_reverted_on_request_and_not_for_ever() {
 
 /// Somebody changes what nodes run.
 fn psi_off(story: &mut Story) {
-    story.world.edit(&crate::kind::MACHINE_CONFIG, PSI, &["spec", "kernelArguments"], Some(json!(["psi=0"])));
+    story.cluster.edit(&crate::kind::MACHINE_CONFIG, PSI, &["spec", "kernelArguments"], Some(json!(["psi=0"])));
 }
 
 /// What the pool has not noticed is not rolled out, and what it has noticed is.
@@ -134,7 +134,7 @@ fn prerequisites_that_vanish_while_nodes_are_waited_for_are_missed() {
     let mut story = Story::new(LOAD_AWARE, Action::Apply);
     story.settle();
     assert_eq!(story.phase(), InProgress);
-    story.world = story.world.without(&crate::kind::MACHINE_CONFIG);
+    story.cluster = story.cluster.without(&crate::kind::MACHINE_CONFIG);
     story.settle();
     assert_eq!(story.phase(), PrerequisiteFailed);
     assert_eq!(story.condition("InputDependencyDrift").unwrap().reason, "PrerequisitesVanished");
@@ -168,7 +168,7 @@ fn a_setting_that_is_managed_at_its_default_is_an_input_too() {
     let mut story = Story::completed(DENSITY);
     let path = ["spec", "higherWorkloadDensity", "memoryOvercommitPercentage"];
     let set = |story: &mut Story, value: i64| {
-        story.world.edit(&HYPER_CONVERGED, "kubevirt-hyperconverged", &path, Some(value.into()));
+        story.cluster.edit(&HYPER_CONVERGED, "kubevirt-hyperconverged", &path, Some(value.into()));
         story.settle();
     };
     set(&mut story, 200);
@@ -203,7 +203,7 @@ fn a_new_version_that_would_change_something_is_shown_and_resolved_by_hand_or_by
     let mut story = Story::completed(LOAD_AWARE);
     // An older version wanted another interval.
     story.interval(90);
-    let live = story.world.find(&KUBE_DESCHEDULER, Some("openshift-kube-descheduler-operator"), "cluster").cloned();
+    let live = story.cluster.find(&KUBE_DESCHEDULER, Some("openshift-kube-descheduler-operator"), "cluster").cloned();
     let item = story.status.items.iter_mut().find(|item| item.target_ref.kind == "KubeDescheduler").unwrap();
     item.desired_state.as_mut().unwrap()["spec"]["deschedulingIntervalSeconds"] = 90.into();
     item.applied_fingerprint = Some(drift::fingerprint(item, live.as_ref()));
@@ -245,7 +245,7 @@ fn a_new_version_that_would_change_something_is_shown_and_resolved_by_hand_or_by
 fn a_plan_for_any_version_of_the_descheduler_comes_into_force_and_stays_there() {
     for version in crate::kube_descheduler::Release::ALL.map(crate::kube_descheduler::Release::as_str) {
         let mut story = Story::new(LOAD_AWARE, Action::Apply);
-        story.world = World::cluster(version).with(crate::world::sample("hyperconverged"));
+        story.cluster = TestCluster::with_descheduler(version).with(crate::test_cluster::sample("hyperconverged"));
         story.settle().roll_out(&[PSI]).settle();
         assert_eq!(story.phases, [Pending, Drafting, InProgress, Completed], "{version}");
         let (status, written) = (story.status.clone(), story.written.len());
@@ -273,11 +273,11 @@ fn what_somebody_changes_before_the_nodes_are_done_is_drift_and_no_baseline() {
 #[test]
 fn an_edited_config_whose_pool_rolls_is_told_and_not_written_over() {
     let mut story = Story::completed(LOAD_AWARE);
-    story.world.edit(&crate::kind::MACHINE_CONFIG, PSI, &["spec", "kernelArguments"], Some(json!(["psi=0"])));
-    let mut pool = story.world.find(&MACHINE_CONFIG_POOL, None, "worker").unwrap().clone();
+    story.cluster.edit(&crate::kind::MACHINE_CONFIG, PSI, &["spec", "kernelArguments"], Some(json!(["psi=0"])));
+    let mut pool = story.cluster.find(&MACHINE_CONFIG_POOL, None, "worker").unwrap().clone();
     pool["status"]["updatedMachineCount"] = 1.into();
     pool["status"]["conditions"] = json!([{"type": "Updating", "status": "True"}]);
-    story.world.put(pool);
+    story.cluster.put(pool);
     story.settle();
     assert_eq!((story.phase(), story.written.len()), (Drifted, 2));
     assert!(story.item("enable-psi-metrics").drifted_by.is_some());

@@ -11,15 +11,15 @@ use Phase::*;
 fn everywhere() -> Vec<Story> {
     let mut stories = Vec::new();
     let mut story = Story::new(LOAD_AWARE, Action::DryRun);
-    story.step(Brought::Nothing);
+    story.step(LastResult::None);
     stories.push(story.clone());
-    story.step(Brought::Nothing);
+    story.step(LastResult::None);
     stories.push(story.clone());
     stories.push(story.settle().clone());
     stories.push(story.act(Action::Ignore).clone());
     stories.push(Story::new(LOAD_AWARE, Action::Apply).settle().clone());
     let mut missing = Story::new(LOAD_AWARE, Action::Apply);
-    missing.world = missing.world.without(&KUBE_DESCHEDULER);
+    missing.cluster = missing.cluster.without(&KUBE_DESCHEDULER);
     stories.push(missing.settle().clone());
     let mut failed = Story::new(LOAD_AWARE, Action::Apply);
     failed.refuses = true;
@@ -36,7 +36,7 @@ fn everywhere() -> Vec<Story> {
     item.applied_fingerprint = None;
     item.state = api::virt_platform_config::ItemState::Completed;
     upgraded.version = "v2";
-    upgraded.world.edit(&KUBE_DESCHEDULER, "cluster", &["spec", "evictionLimits", "total"], Some(1.into()));
+    upgraded.cluster.edit(&KUBE_DESCHEDULER, "cluster", &["spec", "evictionLimits", "total"], Some(1.into()));
     stories.push(upgraded.settle().clone());
     let mut phases: Vec<_> = stories.iter().map(Story::phase).collect();
     phases.sort_by_key(|phase| Phase::ALL.iter().position(|known| known == phase));
@@ -48,12 +48,12 @@ fn everywhere() -> Vec<Story> {
 fn ignore_works_from_every_phase_and_keeps_what_is_there() {
     for mut story in everywhere() {
         let (phase, items, written) = (story.phase(), story.status.items.clone(), story.written.len());
-        let objects = format!("{:?}", story.world);
+        let objects = format!("{:?}", story.cluster);
         story.refuses = false;
         story.act(Action::Ignore);
         assert_eq!(story.phase(), Ignored, "from {phase}");
         assert_eq!((&story.status.items, story.written.len()), (&items, written), "from {phase}");
-        assert_eq!(format!("{:?}", story.world), objects, "from {phase}: nothing is rolled back");
+        assert_eq!(format!("{:?}", story.cluster), objects, "from {phase}: nothing is rolled back");
         assert_eq!(story.status.observed_generation, Some(story.generation));
     }
 }
@@ -150,10 +150,10 @@ fn waiting_ends_by_the_clock_alone() {
             version: "v1",
             epoch: None,
             now: Timestamp::from_second(story.second).unwrap(),
-            rhythm: Rhythm::default(),
+            intervals: Intervals::default(),
         };
-        let decision = decide(&observed, &News::Saw(&story.look()));
-        assert_eq!(decision.next, Next::Rest(Some(Duration::from_secs(60))), "woken in time");
+        let decision = decide(&observed, &Input::Facts(&story.facts()));
+        assert_eq!(decision.step, Step::Done(Outcome { requeue_after: Some(Duration::from_secs(60)) }), "in time");
         story.pass(65).settle();
         assert_eq!(story.phase(), phase);
         let message = story.item("enable-psi-metrics").message.clone().unwrap();
@@ -179,19 +179,19 @@ fn invalid_options_wait_for_another_spec_and_not_in_circles() {
 #[test]
 fn what_vanished_under_a_plan_in_force_means_a_review_when_it_is_back() {
     let mut story = Story::completed(LOAD_AWARE);
-    let there = story.world.clone();
-    story.world = story.world.without(&KUBE_DESCHEDULER);
+    let there = story.cluster.clone();
+    story.cluster = story.cluster.without(&KUBE_DESCHEDULER);
     story.settle();
     assert_eq!(story.phase(), PrerequisiteFailed);
     // Back without its objects, as when a definition was deleted and created again.
-    let empty = Story::new(LOAD_AWARE, Action::Apply).world;
+    let empty = Story::new(LOAD_AWARE, Action::Apply).cluster;
     let mut back = story.clone();
-    back.world = empty;
+    back.cluster = empty;
     back.settle();
     assert_eq!((back.phase(), back.written.len()), (ReviewRequired, 2));
     back.edit(|_| {}).settle();
     assert!(back.written.len() > 2, "acknowledged");
-    story.world = there;
+    story.cluster = there;
     story.settle();
     assert_eq!(story.phase(), Completed, "nothing was lost, so there is nothing to review");
 }
@@ -278,12 +278,12 @@ fn whatever_is_in_force_is_looked_at_again_within_five_minutes() {
             version: story.version,
             epoch: None,
             now: Timestamp::from_second(story.second).unwrap(),
-            rhythm: Rhythm::default(),
+            intervals: Intervals::default(),
         };
-        let plan = story.draw_up();
-        let decision = decide(&observed, &News::Drew(plan.as_ref()));
-        if let Next::Rest(Some(rest)) = decision.next {
-            assert!(rest <= Duration::from_secs(300), "{}: {rest:?}", story.phase());
+        let plan = story.make_plan();
+        let decision = decide(&observed, &Input::Plan(plan.as_ref()));
+        if let Step::Done(Outcome { requeue_after: Some(wait) }) = decision.step {
+            assert!(wait <= Duration::from_secs(300), "{}: {wait:?}", story.phase());
             looked_at.push(story.phase());
         }
     }
@@ -296,14 +296,14 @@ fn whatever_is_in_force_is_looked_at_again_within_five_minutes() {
 fn a_refused_plan_is_tried_again_by_itself_and_nothing_is_recorded_while_it_stays_refused() {
     for (action, phase, written) in [(Action::DryRun, ReviewRequired, 0), (Action::Apply, InProgress, 2)] {
         let mut story = Story::new(LOAD_AWARE, action);
-        story.world.denies = true;
+        story.cluster.denies = true;
         story.settle();
         assert_eq!((story.phase(), story.written.len()), (Failed, 0));
         assert!(story.condition("Failed").unwrap().message.contains("frozen"), "{:?}", story.condition("Failed"));
         let records = story.records;
         story.pass(120).settle();
         assert_eq!((story.phase(), story.records), (Failed, records));
-        story.world.denies = false;
+        story.cluster.denies = false;
         story.pass(120).settle();
         assert_eq!((story.phase(), story.written.len()), (phase, written), "{action}");
     }
@@ -321,9 +321,9 @@ fn a_plan_that_failed_on_the_way_waits_for_an_edit() {
 }
 
 /// The machine config as an old answer tells it: not there.
-fn without_psi(mut world: crate::world::World) -> crate::world::World {
-    world.edit(&crate::kind::MACHINE_CONFIG, PSI, &["metadata", "name"], Some("elsewhere".into()));
-    world
+fn without_psi(mut cluster: crate::test_cluster::TestCluster) -> crate::test_cluster::TestCluster {
+    cluster.edit(&crate::kind::MACHINE_CONFIG, PSI, &["metadata", "name"], Some("elsewhere".into()));
+    cluster
 }
 
 fn is_marked(story: &Story) -> bool {
@@ -335,11 +335,11 @@ fn is_marked(story: &Story) -> bool {
 fn a_removal_that_nobody_saw_to_be_needed_is_planned_when_it_is_seen() {
     for action in [Action::DryRun, Action::Apply] {
         let mut story = Story::completed(LOAD_AWARE);
-        let there = story.world.clone();
-        story.world = without_psi(there.clone());
+        let there = story.cluster.clone();
+        story.cluster = without_psi(there.clone());
         story.options(json!({"loadAware": {"enablePSIMetrics": false}})).act(action);
         assert_eq!(story.phase(), Completed, "nothing to remove");
-        story.world = there;
+        story.cluster = there;
         story.pass(300).settle();
         assert_eq!((story.phase(), story.written.len()), (ReviewRequired, 2), "{action}");
         assert_eq!(story.item("enable-psi-metrics").operation.as_str(), "Delete");
@@ -355,15 +355,15 @@ fn an_approved_removal_is_not_given_up_for_one_old_answer() {
     let mut story = Story::completed(LOAD_AWARE);
     story.options(json!({"loadAware": {"enablePSIMetrics": false}})).act(Action::DryRun);
     assert_eq!((story.phase(), story.written.len()), (ReviewRequired, 2));
-    let there = story.world.clone();
-    story.world = without_psi(there.clone());
+    let there = story.cluster.clone();
+    story.cluster = without_psi(there.clone());
     story.edit(|spec| spec.action = Action::Apply);
     let mut gone = story.clone();
 
-    let mut brought = story.step(Brought::Nothing);
-    story.world = there;
-    while let Some(next) = brought {
-        brought = story.step(next);
+    let mut last = story.step(LastResult::None);
+    story.cluster = there;
+    while let Some(result) = last {
+        last = story.step(result);
     }
     assert_eq!((story.phase(), story.written.len()), (InProgress, 3), "said once");
 

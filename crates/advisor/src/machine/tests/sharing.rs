@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use super::Story;
 use crate::{
     kind::CONFIG_MAP,
-    world::{
-        World, set_by,
+    test_cluster::{
+        TestCluster, set_by,
         sharing::{LEFT_MANAGER, Left, RIGHT_MANAGER, Right, config_map, target},
     },
 };
@@ -24,15 +24,15 @@ struct Pair {
 impl Pair {
     fn new() -> Pair {
         let (mut left, mut right) = (Story::of(&Left, Action::Ignore), Story::of(&Right, Action::Ignore));
-        left.world = World::empty();
-        right.world = World::empty();
+        left.cluster = TestCluster::empty();
+        right.cluster = TestCluster::empty();
         Pair { left, right }
     }
 
     /// On an object that is there already.
     fn on(object: Value) -> Pair {
         let mut pair = Pair::new();
-        pair.left.world.put(object);
+        pair.left.cluster.put(object);
         pair
     }
 
@@ -46,9 +46,9 @@ impl Pair {
     }
 
     fn settle_right(&mut self) {
-        self.right.world = self.left.world.clone();
+        self.right.cluster = self.left.cluster.clone();
         self.right.settle();
-        self.left.world = self.right.world.clone();
+        self.left.cluster = self.right.cluster.clone();
     }
 
     fn left(&mut self, action: Action, options: Value) -> &mut Self {
@@ -62,7 +62,7 @@ impl Pair {
     }
 
     fn data(&self) -> Value {
-        let object = self.left.world.find(&CONFIG_MAP, target().namespace, &target().name);
+        let object = self.left.cluster.find(&CONFIG_MAP, target().namespace, &target().name);
         object.map_or(Value::Null, |object| object["data"].clone())
     }
 
@@ -75,12 +75,12 @@ impl Pair {
     }
 
     fn edit(&mut self, manager: &str, name: &str, value: &str) -> &mut Self {
-        self.left.world.edit(&CONFIG_MAP, &target().name, &["data", name], Some(value.into()));
-        let mut edited = self.left.world.find(&CONFIG_MAP, target().namespace, &target().name).unwrap().clone();
+        self.left.cluster.edit(&CONFIG_MAP, &target().name, &["data", name], Some(value.into()));
+        let mut edited = self.left.cluster.find(&CONFIG_MAP, target().namespace, &target().name).unwrap().clone();
         let entry =
             json!({"manager": manager, "operation": "Apply", "fieldsV1": {"f:data": {(format!("f:{name}")): {}}}});
         edited["metadata"]["managedFields"].as_array_mut().unwrap().push(entry);
-        self.left.world.put(edited);
+        self.left.cluster.put(edited);
         self
     }
 

@@ -39,7 +39,7 @@ impl Reviewed {
             weight: Weight::Nodes,
         };
         let preview =
-            Preview { live: Some(ours(live)), outcome: Outcome::Object(ours(fields)), takes_over: Vec::new() };
+            Preview { live: Some(ours(live)), outcome: PreviewOutcome::Object(ours(fields)), takes_over: Vec::new() };
         Reviewed { about: &ABOUT, intent, preview, pools: vec![pool], notes: Vec::new() }
     }
 
@@ -59,7 +59,7 @@ impl Reviewed {
     }
 
     fn result(&mut self) -> &mut Value {
-        let Outcome::Object(object) = &mut self.preview.outcome else { panic!("refused") };
+        let PreviewOutcome::Object(object) = &mut self.preview.outcome else { panic!("refused") };
         object
     }
 
@@ -96,7 +96,7 @@ static TELLING: [(&str, Edit); 18] = [
     }),
     ("removal of the whole", |it| {
         it.intent.change = Change::Delete;
-        it.preview.outcome = Outcome::Gone;
+        it.preview.outcome = PreviewOutcome::Gone;
     }),
     ("the live value of a leaf", |it| it.live()["spec"]["kernelArguments"] = json!(["c"])),
     ("the live value of our label", |it| it.live()["metadata"]["labels"]["role"] = "infra".into()),
@@ -110,7 +110,7 @@ static TELLING: [(&str, Edit); 18] = [
         it.preview.takes_over =
             vec![TakeOver { manager: "kubectl".into(), fields: vec!["spec.kernelArguments".into()] }];
     }),
-    ("a refusal", |it| it.preview.outcome = Outcome::Refused(forbidden())),
+    ("a refusal", |it| it.preview.outcome = PreviewOutcome::Refused(forbidden())),
 ];
 
 #[test]
@@ -136,7 +136,7 @@ fn the_digest_changes_with_severity_and_reboot_alone() {
         let plan = reviewed.plan();
         (plan.digest, plan.severity, plan.items[0].item.impact_detail.clone())
     };
-    let (trifle, platform, nodes) = (digest(Weight::Trifle), digest(Weight::Platform), digest(Weight::Nodes));
+    let (trifle, platform, nodes) = (digest(Weight::Negligible), digest(Weight::Platform), digest(Weight::Nodes));
     assert_eq!((trifle.1, platform.1, nodes.1), (Severity::Low, Severity::Medium, Severity::Low));
     assert_ne!(trifle.0, platform.0, "severity");
     assert_eq!(nodes.2, Some(ImpactDetail { reboot: false, pools: vec![] }));
@@ -235,7 +235,7 @@ fn whether_nodes_reboot_is_reviewed_whatever_the_severity() {
 fn why_an_item_was_refused_is_reviewed_but_not_in_which_words() {
     let digest = |refusal: Refusal| {
         let mut reviewed = Reviewed::new();
-        reviewed.preview.outcome = Outcome::Refused(refusal);
+        reviewed.preview.outcome = PreviewOutcome::Refused(refusal);
         reviewed.digest()
     };
     let forbidden = |message: &str| Refusal::Forbidden { target: "a".into(), message: message.into() };

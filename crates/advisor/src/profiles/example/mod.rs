@@ -77,7 +77,7 @@ impl Planner for NoOptions {
             message: "ConfigMap 'example-config' will be configured".into(),
             why: "to show how a plan is reviewed, approved and applied",
             inputs: Vec::new(),
-            weight: Weight::Trifle,
+            weight: Weight::Negligible,
         };
         Draft { intents: vec![intent], ..Draft::default() }
     }

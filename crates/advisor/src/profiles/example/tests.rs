@@ -7,16 +7,16 @@ use super::Example;
 use crate::{
     Profile, Verb, drift,
     profile::missing,
-    world::{World, planner},
+    test_cluster::{TestCluster, planner},
 };
 
 const NAME: &str = "example-profile";
 
 #[test]
 fn it_requires_nothing_and_is_not_advertised() {
-    let world = World::empty();
+    let cluster = TestCluster::empty();
     let planner = planner(NAME, Value::Null);
-    let (rounds, facts) = world.rounds(planner.as_ref());
+    let (rounds, facts) = cluster.rounds(planner.as_ref());
     assert_eq!(rounds, [["ConfigMap openshift-cnv/example-config"]]);
     assert_eq!(missing(&planner.requirements(&facts), &facts), None);
     let about = Example.about();
@@ -26,8 +26,8 @@ fn it_requires_nothing_and_is_not_advertised() {
 /// D13: no diff of its own making.
 #[test]
 fn its_plan_is_one_config_map_and_previewed_like_any_other() {
-    let mut world = World::empty();
-    let plan = world.plan(NAME, json!({}));
+    let mut cluster = TestCluster::empty();
+    let plan = cluster.plan(NAME, json!({}));
     let [planned] = &plan.items[..] else { panic!("{plan:?}") };
     assert_eq!(planned.item.name, "configure-example-component");
     assert_eq!(planned.item.message.as_deref(), Some("ConfigMap 'example-config' will be configured"));
@@ -51,12 +51,12 @@ fn its_plan_is_one_config_map_and_previewed_like_any_other() {
         ["data.example-key"]
     );
 
-    world.apply(NAME, json!({}));
-    assert!(!world.plan(NAME, json!({})).has_changes());
+    cluster.apply(NAME, json!({}));
+    assert!(!cluster.plan(NAME, json!({})).has_changes());
 }
 
 #[test]
 fn options_of_other_profiles_mean_nothing_to_it() {
-    let with = World::empty().draft(NAME, json!({"loadAware": {"deschedulingIntervalSeconds": 120}}));
-    assert_eq!(with, World::empty().draft(NAME, Value::Null));
+    let with = TestCluster::empty().draft(NAME, json!({"loadAware": {"deschedulingIntervalSeconds": 120}}));
+    assert_eq!(with, TestCluster::empty().draft(NAME, Value::Null));
 }

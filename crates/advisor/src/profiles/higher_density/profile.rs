@@ -30,7 +30,7 @@ impl Profile for HigherDensity {
     }
 
     fn access(&self) -> Vec<Access> {
-        swap::access().into_iter().chain(hyper_converged::places().map(Access::Change)).collect()
+        swap::access().into_iter().chain(hyper_converged::locations().map(Access::Change)).collect()
     }
 
     fn resolve(&self, options: Option<&AllOptions>) -> Result<Box<dyn Planner>, InvalidOptions> {

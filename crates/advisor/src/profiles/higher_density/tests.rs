@@ -11,7 +11,7 @@ use crate::{
     Change, Intent, Profile, Verb,
     kind::{HYPER_CONVERGED, MACHINE_CONFIG, MACHINE_CONFIG_POOL, MACHINE_CONFIGURATION},
     profile::missing,
-    world::{self, World, machine_config, ours, planner, set_by},
+    test_cluster::{self, TestCluster, machine_config, ours, planner, set_by},
 };
 
 const NAME: &str = "virt-higher-density";
@@ -36,9 +36,9 @@ fn hyper_converged(namespace: &str, version: &str, spec: Value) -> Value {
 }
 
 /// A cluster with OpenShift Virtualization as it is installed.
-fn installed() -> World {
+fn installed() -> TestCluster {
     let spec = json!({"higherWorkloadDensity": {"memoryOvercommitPercentage": 100}});
-    World::cluster("5.1").with(hyper_converged("openshift-cnv", "v1beta1", spec))
+    TestCluster::with_descheduler("5.1").with(hyper_converged("openshift-cnv", "v1beta1", spec))
 }
 
 fn fields(intent: &Intent) -> &Value {
@@ -82,7 +82,7 @@ fn options_that_no_schema_would_let_pass_are_refused() {
         (json!({"enableSwap": false}), None),
     ];
     for (options, expected) in cases {
-        let resolved = HigherDensity.resolve(world::options(given(options.clone())).as_ref());
+        let resolved = HigherDensity.resolve(test_cluster::options(given(options.clone())).as_ref());
         let error = resolved.err().map(|error| {
             assert_eq!(error.reason(), "InvalidOptions");
             error.to_string()
@@ -103,24 +103,24 @@ fn what_is_required_follows_from_the_options() {
     let kind = "  - HyperConverged (hco.kubevirt.io.v1beta1): Install OpenShift Virtualization via OLM\n";
     let object =
         "  - HyperConverged openshift-cnv/kubevirt-hyperconverged: Create it to deploy OpenShift Virtualization\n";
-    let upstream = || World::empty().with(hyper_converged("kubevirt-hyperconverged", "v1beta1", json!({})));
+    let upstream = || TestCluster::empty().with(hyper_converged("kubevirt-hyperconverged", "v1beta1", json!({})));
     let cases = [
         ("everything is there", installed(), json!({}), String::new()),
         (
             "nothing is",
-            World::empty().without(&MACHINE_CONFIG).without(&HYPER_CONVERGED),
+            TestCluster::empty().without(&MACHINE_CONFIG).without(&HYPER_CONVERGED),
             json!({}),
             format!("{config}{kind}"),
         ),
         ("no nodes to configure", installed().without(&MACHINE_CONFIG), json!({}), config.to_owned()),
         ("the same, and none needed", installed().without(&MACHINE_CONFIG), no_swap(), String::new()),
         ("no virtualization", installed().without(&HYPER_CONVERGED), no_swap(), kind.to_owned()),
-        ("not deployed: it is not ours to create", World::empty(), json!({}), object.to_owned()),
+        ("not deployed: it is not ours to create", TestCluster::empty(), json!({}), object.to_owned()),
         ("deployed where the upstream project has it", upstream(), json!({}), String::new()),
     ];
-    for (case, world, options, expected) in cases {
+    for (case, cluster, options, expected) in cases {
         let planner = planner(NAME, options);
-        let facts = world.facts(planner.as_ref());
+        let facts = cluster.facts(planner.as_ref());
         let expected = (!expected.is_empty()).then(|| format!("Missing required dependencies:\n{expected}"));
         assert_eq!(missing(&planner.requirements(&facts), &facts), expected, "{case}");
     }
@@ -133,7 +133,7 @@ fn no_more_is_asked_than_the_plan_depends_on_and_nothing_twice() {
     const CONFIG: &str = "MachineConfig 90-worker-kubelet-swap";
     const POOLS: &str = "all machineconfigpools";
     const POLICY: &str = "MachineConfiguration cluster";
-    let cases: Vec<(&str, World, Value, Vec<Vec<&str>>)> = vec![
+    let cases: Vec<(&str, TestCluster, Value, Vec<Vec<&str>>)> = vec![
         (
             "by default, with what tells how kubelets take swap",
             installed(),
@@ -164,19 +164,19 @@ fn no_more_is_asked_than_the_plan_depends_on_and_nothing_twice() {
         ),
         (
             "the second namespace is asked only after the first",
-            World::empty(),
+            TestCluster::empty(),
             no_swap(),
             vec![vec![HCO, CONFIG], vec![UPSTREAM_HCO, POOLS]],
         ),
         (
             "and not where the kind is unknown",
-            World::empty().without(&HYPER_CONVERGED).without(&MACHINE_CONFIG),
+            TestCluster::empty().without(&HYPER_CONVERGED).without(&MACHINE_CONFIG),
             no_swap(),
             vec![vec![HCO, CONFIG]],
         ),
     ];
-    for (case, world, options, expected) in cases {
-        let (rounds, _) = world.rounds(planner(NAME, options).as_ref());
+    for (case, cluster, options, expected) in cases {
+        let (rounds, _) = cluster.rounds(planner(NAME, options).as_ref());
         assert_eq!(rounds, expected, "{case}");
     }
 }
@@ -186,20 +186,20 @@ fn no_more_is_asked_than_the_plan_depends_on_and_nothing_twice() {
 /// W16: nothing to change is Low, here too.
 #[test]
 fn impact_follows_from_what_would_change() {
-    let severities = |world: &World, options: Value| -> Vec<(Verb, Severity)> {
-        let plan = world.plan(NAME, options);
+    let severities = |cluster: &TestCluster, options: Value| -> Vec<(Verb, Severity)> {
+        let plan = cluster.plan(NAME, options);
         plan.items.iter().map(|item| (item.verb, item.item.impact_severity.unwrap())).collect()
     };
-    let mut world = installed();
+    let mut cluster = installed();
     let expected = [(Verb::Created, Severity::High), (Verb::Configured, Severity::Medium)];
-    assert_eq!(severities(&world, json!({})), expected, "fresh");
-    world.apply(NAME, json!({}));
+    assert_eq!(severities(&cluster, json!({})), expected, "fresh");
+    cluster.apply(NAME, json!({}));
     let expected = [(Verb::Unchanged, Severity::Low), (Verb::Unchanged, Severity::Low)];
-    assert_eq!(severities(&world, json!({})), expected, "applied");
+    assert_eq!(severities(&cluster, json!({})), expected, "applied");
     let expected = [(Verb::Deleted, Severity::High), (Verb::Configured, Severity::Medium)];
-    assert_eq!(severities(&world, no_swap()), expected, "swap turned off");
-    world.apply(NAME, no_swap());
-    assert_eq!(severities(&world, no_swap()), [(Verb::Unchanged, Severity::Low)], "swap gone");
+    assert_eq!(severities(&cluster, no_swap()), expected, "swap turned off");
+    cluster.apply(NAME, no_swap());
+    assert_eq!(severities(&cluster, no_swap()), [(Verb::Unchanged, Severity::Low)], "swap gone");
 }
 
 #[test]

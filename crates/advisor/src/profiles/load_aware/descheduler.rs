@@ -120,7 +120,7 @@ fn customizations(options: &Options, release: Release, schema: Option<&Value>) -
 /// What the operator refuses beside our customizations. It would keep the policy that it has, and tell nobody.
 fn refused_beside(customizations: &Value, release: Release) -> Vec<fields::Path> {
     let ours = customizations.as_object().into_iter().flatten().map(|(name, _)| name.as_str());
-    let rivals = ours.flat_map(|name| Exclusion::of(release).filter_map(|exclusion| exclusion.rival_of(name)));
+    let rivals = ours.flat_map(|name| Exclusion::of(release).filter_map(|exclusion| exclusion.counterpart(name)));
     rivals.map(|rival| fields::Path::dotted(&format!("spec.profileCustomizations.{rival}"))).collect()
 }
 

@@ -27,13 +27,13 @@ pub(super) fn access() -> Vec<Access> {
 }
 
 pub(super) fn wants(facts: &Facts) -> Vec<Query> {
-    let operand = is_there(facts).then(|| Query::Evidence(operand()));
-    [Query::Evidence(operator())].into_iter().chain(operand).collect()
+    let operand = is_there(facts).then(|| Query::Optional(operand()));
+    [Query::Optional(operator())].into_iter().chain(operand).collect()
 }
 
 /// Whether anybody looks after the KubeDescheduler.
 fn is_there(facts: &Facts) -> bool {
-    facts.evidence(&operator()).is_some()
+    facts.optional(&operator()).is_some()
         || facts.object(&target()).is_some_and(|live| conditions(live).next().is_some())
 }
 
@@ -64,12 +64,12 @@ pub(super) fn effect(facts: &Facts) -> Effect {
     if let Some(seen) = observed.filter(|seen| *seen < generation) {
         return Effect::Pending(about(format!("waits for its operator (at generation {seen} of {generation})")));
     }
-    match facts.evidence(&operand()) {
+    match facts.optional(&operand()) {
         Some(deployment) => match undeployed(deployment, generation) {
             Some(why) => Effect::Pending(about(why)),
             None => Effect::Confirmed,
         },
-        None if facts.evidence(&operator()).is_some() && !facts.is_denied(&operand()) => {
+        None if facts.optional(&operator()).is_some() && !facts.is_denied(&operand()) => {
             Effect::Pending(about("waits for its operator, which has not deployed a descheduler yet".to_owned()))
         }
         None => Effect::Confirmed,

@@ -31,7 +31,7 @@ impl Profile for LoadAware {
     }
 
     fn access(&self) -> Vec<Access> {
-        let inputs = hyper_converged::places().map(Access::Read);
+        let inputs = hyper_converged::locations().map(Access::Read);
         [descheduler::access(), psi::access()].into_iter().flatten().chain(inputs).collect()
     }
 

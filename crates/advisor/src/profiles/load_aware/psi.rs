@@ -64,7 +64,7 @@ pub(super) fn wants(enabled: bool, facts: &Facts) -> Vec<Query> {
 fn later_sources<'a>(pool: pools::Pool<'a>) -> impl Iterator<Item = Query> + use<'a> {
     let is_custom = pool.name() != "worker";
     let sources = pool.sources().filter(move |name| *name > NAME || (is_custom && *name != NAME));
-    sources.take(MOST_SOURCES).map(|name| Query::Evidence(ObjectRef::cluster(&kind::MACHINE_CONFIG, name)))
+    sources.take(MOST_SOURCES).map(|name| Query::Optional(ObjectRef::cluster(&kind::MACHINE_CONFIG, name)))
 }
 
 fn rendered<'a>(pool: &pools::Pool<'_>, facts: &'a Facts) -> Option<&'a Value> {
@@ -74,7 +74,7 @@ fn rendered<'a>(pool: &pools::Pool<'_>, facts: &'a Facts) -> Option<&'a Value> {
 
 /// The config that comes after ours in a pool and turns PSI off, with what it says.
 fn overruled_by<'a>(pool: pools::Pool<'a>, facts: &'a Facts) -> Option<(&'a str, &'a str)> {
-    let config = |name: &str| facts.evidence(&ObjectRef::cluster(&kind::MACHINE_CONFIG, name));
+    let config = |name: &str| facts.optional(&ObjectRef::cluster(&kind::MACHINE_CONFIG, name));
     let role = |config: &Value| config.pointer("/metadata/labels").map_or(Value::Null, |labels| labels[ROLE].clone());
     let mut later: Vec<_> = pool
         .sources()

@@ -14,7 +14,7 @@ use crate::{
     kind::{HYPER_CONVERGED, KUBE_DESCHEDULER, MACHINE_CONFIG, MACHINE_CONFIG_POOL},
     kube_descheduler::Release,
     profile::missing,
-    world::{self, ROLE, World, machine_config, ours, planner, pool, set_by},
+    test_cluster::{self, ROLE, TestCluster, machine_config, ours, planner, pool, set_by},
 };
 
 const NAME: &str = "load-aware-rebalancing";
@@ -73,18 +73,18 @@ fn fields(intent: &Intent) -> &Value {
     fields
 }
 
-fn descheduler(world: &World, options: Value) -> Intent {
-    world.draft(NAME, options).intents.pop().unwrap()
+fn descheduler(cluster: &TestCluster, options: Value) -> Intent {
+    cluster.draft(NAME, options).intents.pop().unwrap()
 }
 
-fn spec(world: &World, options: Value) -> Value {
-    fields(&descheduler(world, options))["spec"].clone()
+fn spec(cluster: &TestCluster, options: Value) -> Value {
+    fields(&descheduler(cluster, options))["spec"].clone()
 }
 
 /// D19: as the workflow guide prints it.
 #[test]
 fn the_plan_has_two_items_and_pressure_comes_first() {
-    let draft = World::cluster("5.1").draft(NAME, Value::Null);
+    let draft = TestCluster::with_descheduler("5.1").draft(NAME, Value::Null);
     assert_eq!(notes(&draft), [""; 0]);
     let [psi, descheduler] = &draft.intents[..] else { panic!("{draft:?}") };
 
@@ -148,25 +148,35 @@ fn what_is_required_follows_from_the_options() {
                   configuration (typically available on OpenShift)\n";
     let both = format!("{descheduler}{config}");
     let cases = [
-        ("a cluster with everything", World::cluster("5.1"), json!({}), None),
+        ("a cluster with everything", TestCluster::with_descheduler("5.1"), json!({}), None),
         ("nothing at all", bare(), json!({}), Some(both.as_str())),
         ("no pressure metrics, no need of nodes", bare(), no_psi(), Some(descheduler)),
-        ("no descheduler", World::empty().without(&KUBE_DESCHEDULER), json!({}), Some(descheduler)),
-        ("no nodes to configure", World::cluster("5.1").without(&MACHINE_CONFIG), json!({}), Some(config)),
-        ("the same, and none needed", World::cluster("5.1").without(&MACHINE_CONFIG), no_psi(), None),
-        ("no HyperConverged: there are defaults", World::cluster("5.1").without(&HYPER_CONVERGED), json!({}), None),
+        ("no descheduler", TestCluster::empty().without(&KUBE_DESCHEDULER), json!({}), Some(descheduler)),
+        (
+            "no nodes to configure",
+            TestCluster::with_descheduler("5.1").without(&MACHINE_CONFIG),
+            json!({}),
+            Some(config),
+        ),
+        ("the same, and none needed", TestCluster::with_descheduler("5.1").without(&MACHINE_CONFIG), no_psi(), None),
+        (
+            "no HyperConverged: there are defaults",
+            TestCluster::with_descheduler("5.1").without(&HYPER_CONVERGED),
+            json!({}),
+            None,
+        ),
     ];
-    for (case, world, options, expected) in cases {
+    for (case, cluster, options, expected) in cases {
         let planner = planner(NAME, options);
-        let facts = world.facts(planner.as_ref());
+        let facts = cluster.facts(planner.as_ref());
         let expected = expected.map(|lines| format!("Missing required dependencies:\n{lines}"));
         assert_eq!(missing(&planner.requirements(&facts), &facts), expected, "{case}");
     }
 }
 
 /// Kubernetes, and nothing of OpenShift.
-fn bare() -> World {
-    World::empty()
+fn bare() -> TestCluster {
+    TestCluster::empty()
         .without(&KUBE_DESCHEDULER)
         .without(&MACHINE_CONFIG)
         .without(&MACHINE_CONFIG_POOL)
@@ -189,16 +199,16 @@ fn no_more_is_asked_than_the_plan_depends_on_and_nothing_twice() {
         options["enablePSIMetrics"] = false.into();
         given(options)
     };
-    let cases: Vec<(&str, World, Value, Vec<Vec<&str>>)> = vec![
+    let cases: Vec<(&str, TestCluster, Value, Vec<Vec<&str>>)> = vec![
         (
             "by default, what the nodes run is asked as soon as the pools are known",
-            World::cluster("5.1").with(hco()),
+            TestCluster::with_descheduler("5.1").with(hco()),
             json!({}),
             vec![vec![DESCHEDULER, DEFINITION, OPERATOR, HCO, CONFIG, POOLS], vec!["MachineConfig rendered-worker"]],
         ),
         (
             "HyperConverged is looked for in the upstream namespace when it is not in the first",
-            World::cluster("5.1"),
+            TestCluster::with_descheduler("5.1"),
             json!({}),
             vec![
                 vec![DESCHEDULER, DEFINITION, OPERATOR, HCO, CONFIG, POOLS],
@@ -213,7 +223,7 @@ fn no_more_is_asked_than_the_plan_depends_on_and_nothing_twice() {
         ),
         (
             "every pool that the argument would reach",
-            World::cluster("5.1").with(hco()).with(pool("gpu", &["worker", "gpu"], 1)),
+            TestCluster::with_descheduler("5.1").with(hco()).with(pool("gpu", &["worker", "gpu"], 1)),
             json!({}),
             vec![
                 vec![DESCHEDULER, DEFINITION, OPERATOR, HCO, CONFIG, POOLS],
@@ -222,25 +232,25 @@ fn no_more_is_asked_than_the_plan_depends_on_and_nothing_twice() {
         ),
         (
             "without pressure metrics, only the pools tell how far a removal is",
-            World::cluster("5.1").with(hco()),
+            TestCluster::with_descheduler("5.1").with(hco()),
             no_psi(),
             vec![vec![DESCHEDULER, DEFINITION, OPERATOR, HCO, CONFIG], vec![POOLS]],
         ),
         (
             "unless there is something to take back: then the pools tell how many nodes reboot",
-            World::cluster("5.1").with(hco()).with(ours(psi_config(json!(["psi=1"])))),
+            TestCluster::with_descheduler("5.1").with(hco()).with(ours(psi_config(json!(["psi=1"])))),
             no_psi(),
             vec![vec![DESCHEDULER, DEFINITION, OPERATOR, HCO, CONFIG], vec![POOLS]],
         ),
         (
             "with both limits fixed, HyperConverged does not matter",
-            World::cluster("5.1").with(hco()),
+            TestCluster::with_descheduler("5.1").with(hco()),
             off(json!({"evictionLimitTotal": 7, "evictionLimitNode": 3})),
             vec![vec![DESCHEDULER, DEFINITION, OPERATOR, CONFIG], vec![POOLS]],
         ),
         (
             "an operator that is there tells what it has deployed",
-            World::cluster("5.1").with(hco()).with(json!({"kind": "Deployment", "metadata": {
+            TestCluster::with_descheduler("5.1").with(hco()).with(json!({"kind": "Deployment", "metadata": {
                 "name": "descheduler-operator", "namespace": NAMESPACE,
             }})),
             no_psi(),
@@ -251,7 +261,7 @@ fn no_more_is_asked_than_the_plan_depends_on_and_nothing_twice() {
         ),
         (
             "configs that may overrule the argument",
-            World::cluster("5.1")
+            TestCluster::with_descheduler("5.1")
                 .with(hco())
                 .with(rendered_from(pool("worker", &["worker"], 3), &["00-a", "99-worker-ssh"])),
             json!({}),
@@ -263,13 +273,13 @@ fn no_more_is_asked_than_the_plan_depends_on_and_nothing_twice() {
         ),
         (
             "with one limit fixed, it does for the other",
-            World::cluster("5.1").with(hco()),
+            TestCluster::with_descheduler("5.1").with(hco()),
             off(json!({"evictionLimitTotal": 7})),
             vec![vec![DESCHEDULER, DEFINITION, OPERATOR, HCO, CONFIG], vec![POOLS]],
         ),
     ];
-    for (case, world, options, expected) in cases {
-        let (rounds, _) = world.rounds(planner(NAME, options).as_ref());
+    for (case, cluster, options, expected) in cases {
+        let (rounds, _) = cluster.rounds(planner(NAME, options).as_ref());
         assert_eq!(rounds, expected, "{case}");
     }
 }
@@ -279,40 +289,40 @@ fn no_more_is_asked_than_the_plan_depends_on_and_nothing_twice() {
 /// W16, D18: an item without changes is Low, and one that reboots is High.
 #[test]
 fn impact_follows_from_what_would_change() {
-    let severities = |world: &World, options: Value| -> Vec<(String, Verb, Severity)> {
-        let plan = world.plan(NAME, options);
+    let severities = |cluster: &TestCluster, options: Value| -> Vec<(String, Verb, Severity)> {
+        let plan = cluster.plan(NAME, options);
         plan.items.iter().map(|item| (item.item.name.clone(), item.verb, item.item.impact_severity.unwrap())).collect()
     };
     let (psi, descheduler) = ("enable-psi-metrics".to_owned(), "enable-load-aware-descheduling".to_owned());
-    let mut world = World::cluster("5.1");
+    let mut cluster = TestCluster::with_descheduler("5.1");
     let expected =
         [(psi.clone(), Verb::Created, Severity::High), (descheduler.clone(), Verb::Created, Severity::Medium)];
-    assert_eq!(severities(&world, json!({})), expected, "new");
+    assert_eq!(severities(&cluster, json!({})), expected, "new");
 
-    world.apply(NAME, json!({}));
+    cluster.apply(NAME, json!({}));
     let expected =
         [(psi.clone(), Verb::Unchanged, Severity::Low), (descheduler.clone(), Verb::Unchanged, Severity::Low)];
-    assert_eq!(severities(&world, json!({})), expected, "applied");
+    assert_eq!(severities(&cluster, json!({})), expected, "applied");
 
     let slower = given(json!({"deschedulingIntervalSeconds": 600}));
     let expected =
         [(psi.clone(), Verb::Unchanged, Severity::Low), (descheduler.clone(), Verb::Configured, Severity::Low)];
-    assert_eq!(severities(&world, slower), expected, "another interval");
+    assert_eq!(severities(&cluster, slower), expected, "another interval");
 
     let expected = [(psi, Verb::Deleted, Severity::High), (descheduler, Verb::Unchanged, Severity::Low)];
-    assert_eq!(severities(&world, no_psi()), expected, "no pressure metrics any more");
+    assert_eq!(severities(&cluster, no_psi()), expected, "no pressure metrics any more");
 }
 
 #[test]
 fn a_removal_tells_which_nodes_reboot() {
-    let mut world = World::cluster("5.1").with(pool("gpu", &["worker", "gpu"], 2));
-    world.apply(NAME, json!({}));
-    let plan = world.plan(NAME, no_psi());
+    let mut cluster = TestCluster::with_descheduler("5.1").with(pool("gpu", &["worker", "gpu"], 2));
+    cluster.apply(NAME, json!({}));
+    let plan = cluster.plan(NAME, no_psi());
     let detail = plan.items[0].item.impact_detail.as_ref().unwrap();
     let pools: Vec<_> = detail.pools.iter().map(|pool| (pool.name.as_str(), pool.nodes)).collect();
     assert!(detail.reboot);
     assert_eq!(pools, [("worker", Some(3)), ("gpu", Some(2))]);
-    world.apply(NAME, no_psi());
-    assert_eq!(world.find(&MACHINE_CONFIG, None, PSI), None);
-    assert!(!world.plan(NAME, no_psi()).has_changes());
+    cluster.apply(NAME, no_psi());
+    assert_eq!(cluster.find(&MACHINE_CONFIG, None, PSI), None);
+    assert!(!cluster.plan(NAME, no_psi()).has_changes());
 }

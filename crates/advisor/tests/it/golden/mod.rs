@@ -6,7 +6,7 @@
 use advisor::{
     Plan, PlannedItem,
     kind::HYPER_CONVERGED,
-    world::{World, definition, documents, machine_config, pool, sample, set_by, stored},
+    test_cluster::{TestCluster, definition, documents, machine_config, pool, sample, set_by, stored},
 };
 use api::names::field_manager;
 use base64::{Engine, prelude::BASE64_STANDARD};
@@ -265,9 +265,9 @@ fn created(definition: &Value, object: Value) -> Value {
 }
 
 /// The guide's cluster: three workers, OpenShift Virtualization with its defaults, the descheduler operator.
-fn cluster() -> World {
+fn cluster() -> TestCluster {
     let definition = definition("hyperconverged-v1beta1");
-    World::cluster("5.1").with(created(&definition, sample("hyperconverged"))).with(definition)
+    TestCluster::with_descheduler("5.1").with(created(&definition, sample("hyperconverged"))).with(definition)
 }
 
 #[test]
@@ -280,11 +280,11 @@ fn section_6_the_first_review() {
 #[test]
 fn section_8_a_descheduler_that_was_there_before() {
     let descheduler = created(&definition("kubedescheduler-5.1"), sample("kubedescheduler"));
-    let mut world = cluster().with(descheduler);
-    let plan = world.plan(LOAD_AWARE, Value::Null);
+    let mut cluster = cluster().with(descheduler);
+    let plan = cluster.plan(LOAD_AWARE, Value::Null);
     assert_eq!(plan.severity.as_str(), Section::Progress.status()["impactSeverity"]);
-    world.apply(LOAD_AWARE, Value::Null);
-    let again = world.plan(LOAD_AWARE, Value::Null);
+    cluster.apply(LOAD_AWARE, Value::Null);
+    let again = cluster.plan(LOAD_AWARE, Value::Null);
 
     // The guide shows the plan while it takes effect: its impact as it was drafted, its diffs as they are now.
     let mut found = items(&plan);
@@ -316,20 +316,20 @@ fn section_10_hyper_converged_changed_and_the_descheduler_was_edited() {
             "f:profileCustomizations": {"f:devEnableSoftTainter": {}},
         }}},
     ]);
-    let mut world = cluster()
+    let mut cluster = cluster()
         .with(descheduler)
         .with(set_by(&manager, "Apply", machine_config(PSI, json!({"kernelArguments": ["psi=1"]}))))
         .with(machine_config("rendered-worker", json!({"kernelArguments": ["psi=0", "psi=1"]})));
     let mut worker = pool("worker", &["worker"], 3);
     worker["status"]["configuration"]["source"] = json!([{"kind": "MachineConfig", "name": PSI}]);
-    world.put(worker);
-    let hyper_converged = world.find(&HYPER_CONVERGED, Some("openshift-cnv"), "kubevirt-hyperconverged");
+    cluster.put(worker);
+    let hyper_converged = cluster.find(&HYPER_CONVERGED, Some("openshift-cnv"), "kubevirt-hyperconverged");
     let mut hyper_converged = hyper_converged.unwrap().clone();
     hyper_converged["spec"]["liveMigrationConfig"]["parallelMigrationsPerCluster"] = 10.into();
     hyper_converged["spec"]["liveMigrationConfig"]["parallelOutboundMigrationsPerNode"] = 4.into();
-    world.put(hyper_converged);
+    cluster.put(hyper_converged);
 
-    let plan = world.plan(LOAD_AWARE, Value::Null);
+    let plan = cluster.plan(LOAD_AWARE, Value::Null);
     assert_same(&items(&plan), &expected(Section::Drift));
     assert_eq!(plan.severity.as_str(), Section::Drift.status()["impactSeverity"]);
     let inputs: Vec<_> = plan.inputs.iter().map(|input| (input.path.as_str(), input.value.as_deref())).collect();

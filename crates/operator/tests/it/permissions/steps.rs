@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use advisor::{
     access::{self, NAMESPACE},
-    machine::Rhythm,
+    machine::Intervals,
 };
-use operator::{LeaseSettings, OperatorSettings, election::Times};
+use operator::{LeaseSettings, OperatorSettings, election::LeaseTimes};
 use serde_json::{Value, json};
 use testkit::{
     configs::{config, is_waiting_for_nodes, phase},
@@ -27,8 +27,8 @@ const MAGIC: &str = "memory-magic";
 
 /// Creates what the task needs, and returns the settings of the operator.
 pub(super) async fn prepare(platform: &Platform, task: &Task) -> OperatorSettings {
-    let rhythm = Rhythm { prerequisites: Duration::from_millis(300), ..Rhythm::default() };
-    let mut settings = OperatorSettings { rhythm, ..OperatorSettings::default() };
+    let intervals = Intervals { prerequisites: Duration::from_millis(300), ..Intervals::default() };
+    let mut settings = OperatorSettings { intervals, ..OperatorSettings::default() };
     match task {
         Task::Describe => {
             let mut older = config(LOAD_AWARE, json!({"action": "Ignore"}));
@@ -76,10 +76,10 @@ pub(super) async fn prepare(platform: &Platform, task: &Task) -> OperatorSetting
             if *given_up {
                 platform.apply("somebody", &lease, "").await;
             }
-            let times = Times {
-                duration: Duration::from_secs(15),
-                renew: Duration::from_secs(10),
-                retry: Duration::from_millis(200),
+            let times = LeaseTimes {
+                lease_duration: Duration::from_secs(15),
+                renew_deadline: Duration::from_secs(10),
+                retry_period: Duration::from_millis(200),
             };
             settings.lease = Some(LeaseSettings { times, ..LeaseSettings::new(NAMESPACE.to_owned()) });
         }

@@ -6,8 +6,8 @@ use crate::fields::Path;
 /// Paths, and the values found there.
 type Inputs = Vec<(&'static str, Option<&'static str>)>;
 
-fn density(world: &World, options: Value) -> Intent {
-    world.draft(NAME, options).intents.pop().unwrap()
+fn density(cluster: &TestCluster, options: Value) -> Intent {
+    cluster.draft(NAME, options).intents.pop().unwrap()
 }
 
 const SELECTOR: &str = "spec.ksmConfiguration.nodeLabelSelector";
@@ -97,7 +97,11 @@ fn page_merging_is_on_by_default_and_off_where_options_leave_it_out() {
 fn page_merging_that_is_on_is_turned_off_by_taking_the_field_out() {
     let off = || given(json!({"memoryToRequestRatio": 150}));
     let live = |ksm: Value| {
-        World::cluster("5.1").with(hyper_converged("openshift-cnv", "v1beta1", json!({"ksmConfiguration": ksm})))
+        TestCluster::with_descheduler("5.1").with(hyper_converged(
+            "openshift-cnv",
+            "v1beta1",
+            json!({"ksmConfiguration": ksm}),
+        ))
     };
     let cases = [
         ("on for all", json!({"nodeLabelSelector": {}}), true),
@@ -112,42 +116,42 @@ fn page_merging_that_is_on_is_turned_off_by_taking_the_field_out() {
         assert_eq!(intent.message.ends_with(" and KSM disabled"), was_on, "{case}: {}", intent.message);
     }
 
-    let mut world = live(json!({"nodeLabelSelector": {}}));
-    let plan = world.plan(NAME, off());
+    let mut cluster = live(json!({"nodeLabelSelector": {}}));
+    let plan = cluster.plan(NAME, off());
     let item = &plan.items[1].item;
     assert_eq!(item.removes, [SELECTOR]);
     let diff = item.diff.as_ref().unwrap();
     assert!(diff.contains("\n-  ksmConfiguration:\n-    nodeLabelSelector: {}\n"), "{diff}");
     assert!(diff.contains("\n+  ksmConfiguration: {}\n"), "{diff}");
-    world.apply(NAME, off());
-    assert!(!world.plan(NAME, off()).has_changes());
+    cluster.apply(NAME, off());
+    assert!(!cluster.plan(NAME, off()).has_changes());
 }
 
 #[test]
 fn page_merging_that_somebody_turns_on_again_is_noticed() {
     let off = || given(json!({"memoryToRequestRatio": 150}));
-    let mut world = installed();
-    world.apply(NAME, off());
-    let before = world.plan(NAME, off());
-    let object = world.find(&HYPER_CONVERGED, Some("openshift-cnv"), "kubevirt-hyperconverged");
+    let mut cluster = installed();
+    cluster.apply(NAME, off());
+    let before = cluster.plan(NAME, off());
+    let object = cluster.find(&HYPER_CONVERGED, Some("openshift-cnv"), "kubevirt-hyperconverged");
     let mut object = object.unwrap().clone();
     object["spec"]["ksmConfiguration"] = json!({"nodeLabelSelector": {}});
-    world.put(object);
-    let after = world.plan(NAME, off());
+    cluster.put(object);
+    let after = cluster.plan(NAME, off());
     assert_ne!(before.items[1].fingerprint, after.items[1].fingerprint);
     assert_eq!((before.items[1].verb, after.items[1].verb), (Verb::Unchanged, Verb::Configured));
 }
 
 #[test]
 fn page_merging_of_ours_is_turned_off_too() {
-    let mut world = installed();
-    world.apply(NAME, json!({}));
+    let mut cluster = installed();
+    cluster.apply(NAME, json!({}));
     let off = given(json!({"ksmConfiguration": {"enabled": false}}));
-    assert_eq!(world.plan(NAME, off.clone()).items[1].verb, Verb::Configured);
-    world.apply(NAME, off.clone());
-    let after = world.find(&HYPER_CONVERGED, Some("openshift-cnv"), "kubevirt-hyperconverged").unwrap();
+    assert_eq!(cluster.plan(NAME, off.clone()).items[1].verb, Verb::Configured);
+    cluster.apply(NAME, off.clone());
+    let after = cluster.find(&HYPER_CONVERGED, Some("openshift-cnv"), "kubevirt-hyperconverged").unwrap();
     assert_eq!(after.pointer("/spec/ksmConfiguration/nodeLabelSelector"), None);
-    assert!(!world.plan(NAME, off).has_changes());
+    assert!(!cluster.plan(NAME, off).has_changes());
 }
 
 /// W3, D26: and what was fixed is not.
@@ -156,11 +160,11 @@ fn what_the_user_did_not_fix_is_an_input_too() {
     const RATIO: &str = "spec.higherWorkloadDensity.memoryOvercommitPercentage";
     const KSM: &str = "spec.ksmConfiguration";
     let fixed = given(json!({"memoryToRequestRatio": 150}));
-    let cases: Vec<(&str, World, Value, Inputs)> = vec![
+    let cases: Vec<(&str, TestCluster, Value, Inputs)> = vec![
         ("nothing fixed", installed(), json!({}), vec![(RATIO, Some("100")), (KSM, None)]),
         (
             "nothing fixed, page merging on",
-            World::cluster("5.1").with(hyper_converged(
+            TestCluster::with_descheduler("5.1").with(hyper_converged(
                 "openshift-cnv",
                 "v1beta1",
                 json!({"ksmConfiguration": {"nodeLabelSelector": {}}}),
@@ -179,21 +183,22 @@ fn what_the_user_did_not_fix_is_an_input_too() {
             vec![],
         ),
     ];
-    for (case, world, options, expected) in cases {
+    for (case, cluster, options, expected) in cases {
         let input = |(path, value): (&str, Option<&str>)| Input {
             source: "HyperConverged/kubevirt-hyperconverged".into(),
             path: path.into(),
             value: value.map(str::to_owned),
         };
-        assert_eq!(density(&world, options).inputs, expected.into_iter().map(input).collect::<Vec<_>>(), "{case}");
+        assert_eq!(density(&cluster, options).inputs, expected.into_iter().map(input).collect::<Vec<_>>(), "{case}");
     }
 }
 
 #[test]
 fn version_1_of_hyper_converged_keeps_all_of_it_below_virtualization() {
     let spec = json!({"virtualization": {"ksmConfiguration": {"nodeLabelSelector": {}}}});
-    let world = World::cluster("5.1").serving_v1_only().with(hyper_converged("openshift-cnv", "v1", spec));
-    let intent = density(&world, json!({}));
+    let cluster =
+        TestCluster::with_descheduler("5.1").serving_v1_only().with(hyper_converged("openshift-cnv", "v1", spec));
+    let intent = density(&cluster, json!({}));
     assert_eq!(intent.version, "v1");
     let expected = json!({
         "apiVersion": "hco.kubevirt.io/v1",
@@ -212,14 +217,15 @@ fn version_1_of_hyper_converged_keeps_all_of_it_below_virtualization() {
     assert_eq!(intent.managed, managed);
     assert_eq!(intent.inputs.iter().map(|input| input.path.as_str()).collect::<Vec<_>>(), managed);
 
-    let off = density(&world, no_swap());
+    let off = density(&cluster, no_swap());
     assert_eq!(removed(&off), [Path::dotted("spec.virtualization.ksmConfiguration.nodeLabelSelector")]);
 }
 
 #[test]
 fn the_object_that_is_there_is_the_one_that_is_configured() {
-    let world = World::cluster("5.1").with(hyper_converged("kubevirt-hyperconverged", "v1beta1", json!({})));
-    let intent = density(&world, json!({}));
+    let cluster =
+        TestCluster::with_descheduler("5.1").with(hyper_converged("kubevirt-hyperconverged", "v1beta1", json!({})));
+    let intent = density(&cluster, json!({}));
     assert_eq!(intent.target.to_string(), "HyperConverged kubevirt-hyperconverged/kubevirt-hyperconverged");
     assert_eq!(fields(&intent)["metadata"]["namespace"], "kubevirt-hyperconverged");
 }

@@ -9,8 +9,8 @@ use super::*;
 const KUBELET: &str = "YXBpVmVyc2lvbjoga3ViZWxldC5jb25maWcuazhzLmlvL3YxYmV0YTEKa2luZDogS3ViZWxldENvbmZpZ3VyYXRpb24KbWVtb3J5\
      U3dhcDoKICBzd2FwQmVoYXZpb3I6IExpbWl0ZWRTd2FwCg==";
 
-fn swap_intent(world: &World) -> Intent {
-    world.draft(NAME, json!({})).intents.swap_remove(0)
+fn swap_intent(cluster: &TestCluster) -> Intent {
+    cluster.draft(NAME, json!({})).intents.swap_remove(0)
 }
 
 fn config() -> Value {
@@ -24,7 +24,7 @@ fn the_item_is_the_one_of_the_guide() {
     assert_eq!(intent.managed, ["spec.config"]);
     assert_eq!(intent.inputs, []);
     let object = fields(&intent);
-    assert_eq!(object["metadata"], json!({"labels": {world::ROLE: "worker"}, "name": SWAP}));
+    assert_eq!(object["metadata"], json!({"labels": {test_cluster::ROLE: "worker"}, "name": SWAP}));
     assert_eq!(object["apiVersion"], "machineconfiguration.openshift.io/v1");
     assert_eq!(object["kind"], "MachineConfig");
     assert_eq!(object["spec"].as_object().unwrap().keys().collect::<Vec<_>>(), ["config"]);
@@ -124,7 +124,7 @@ fn shared() -> Value {
 fn label_only() -> Value {
     let mut object =
         set_by("argocd", "Apply", machine_config(SWAP, json!({"config": {"ignition": {"version": "3.2.0"}}})));
-    let labels = json!({"f:metadata": {"f:labels": {(format!("f:{}", world::ROLE)): {}}}});
+    let labels = json!({"f:metadata": {"f:labels": {(format!("f:{}", test_cluster::ROLE)): {}}}});
     let entry = json!({"manager": "virt-advisor-operator", "operation": "Apply", "fieldsV1": labels});
     object["metadata"]["managedFields"].as_array_mut().unwrap().push(entry);
     object
@@ -154,8 +154,8 @@ fn turned_off_what_is_ours_goes_and_what_is_not_stays() {
         ("nobody's", Some(live()), None, Some(note("somebody else"))),
     ];
     for (case, object, expected, noted) in cases {
-        let world = object.into_iter().fold(installed(), World::with);
-        let draft = world.draft(NAME, no_swap());
+        let cluster = object.into_iter().fold(installed(), TestCluster::with);
+        let draft = cluster.draft(NAME, no_swap());
         assert_eq!(draft.notes, noted.into_iter().collect::<Vec<_>>(), "{case}");
         let (swap, density) = draft.intents.split_at(draft.intents.len() - 1);
         assert_eq!(density[0].name, "configure-higher-density", "{case}");
@@ -169,15 +169,15 @@ fn turned_off_what_is_ours_goes_and_what_is_not_stays() {
 
 #[test]
 fn of_a_config_with_several_owners_only_our_fields_are_taken_back() {
-    let mut world = installed();
-    world.apply(NAME, json!({}));
-    let mut live = world.find(&MACHINE_CONFIG, None, SWAP).unwrap().clone();
+    let mut cluster = installed();
+    cluster.apply(NAME, json!({}));
+    let mut live = cluster.find(&MACHINE_CONFIG, None, SWAP).unwrap().clone();
     live["spec"]["kernelType"] = "realtime".into();
     let entry = json!({"manager": "kubectl-edit", "operation": "Update", "fieldsV1": {"f:spec": {"f:kernelType": {}}}});
     live["metadata"]["managedFields"].as_array_mut().unwrap().push(entry);
-    world.put(live);
+    cluster.put(live);
 
-    let plan = world.plan(NAME, no_swap());
+    let plan = cluster.plan(NAME, no_swap());
     assert_eq!(plan.items[0].verb, Verb::Configured);
     assert_eq!(plan.items[0].item.impact_severity, Some(Severity::High));
     assert!(
@@ -185,11 +185,11 @@ fn of_a_config_with_several_owners_only_our_fields_are_taken_back() {
         "{}",
         plan.items[0].readable_diff
     );
-    world.apply(NAME, no_swap());
-    let after = world.find(&MACHINE_CONFIG, None, SWAP).unwrap();
+    cluster.apply(NAME, no_swap());
+    let after = cluster.find(&MACHINE_CONFIG, None, SWAP).unwrap();
     assert_eq!(after["spec"]["kernelType"], "realtime");
     assert_eq!(after.pointer("/spec/config/storage/files"), None);
-    assert!(!world.plan(NAME, no_swap()).has_changes());
+    assert!(!cluster.plan(NAME, no_swap()).has_changes());
 }
 
 #[test]
@@ -200,16 +200,16 @@ fn without_machine_configs_there_is_nothing_to_turn_off() {
 
 // --- which nodes survive it ---
 
-fn refusal(world: &World, options: Value) -> Option<String> {
+fn refusal(cluster: &TestCluster, options: Value) -> Option<String> {
     let planner = planner(NAME, options);
-    let facts = world.facts(planner.as_ref());
+    let facts = cluster.facts(planner.as_ref());
     missing(&planner.requirements(&facts), &facts)
 }
 
 /// Real operators, first in rank: swap stops the kubelet on OpenShift 4.20 and older.
 #[test]
 fn swap_is_planned_only_where_every_kubelet_it_reaches_accepts_it() {
-    let old = || machine_config("rendered-worker", world::rendered_kubelet(false));
+    let old = || machine_config("rendered-worker", test_cluster::rendered_kubelet(false));
     assert_eq!(refusal(&installed(), json!({})), None, "4.21");
     let told = refusal(&installed().with(old()), json!({})).unwrap();
     for part in ["MachineConfigPool 'worker'", "failSwapOn", "Upgrade to OpenShift 4.21", "enableSwap: false"] {
@@ -218,8 +218,8 @@ fn swap_is_planned_only_where_every_kubelet_it_reaches_accepts_it() {
     assert!(!told.contains("is there already"), "{told}");
     assert_eq!(refusal(&installed().with(old()), no_swap()), None, "without swap nothing is asked of a kubelet");
 
-    let gpu = world::pool("gpu", &["worker", "gpu"], 1);
-    let mixed = installed().with(gpu).with(machine_config("rendered-gpu", world::rendered_kubelet(false)));
+    let gpu = test_cluster::pool("gpu", &["worker", "gpu"], 1);
+    let mixed = installed().with(gpu).with(machine_config("rendered-gpu", test_cluster::rendered_kubelet(false)));
     assert!(refusal(&mixed, json!({})).unwrap().contains("MachineConfigPool 'gpu'"), "one pool is enough");
 
     let applied = installed().with(old()).with(ours(machine_config(SWAP, json!({"config": {}}))));
@@ -230,14 +230,14 @@ fn swap_is_planned_only_where_every_kubelet_it_reaches_accepts_it() {
 #[test]
 fn where_nobody_can_tell_the_plan_names_the_risk() {
     let unknown = || installed().with(machine_config("rendered-worker", json!({})));
-    let risks = |world: &World| world.draft(NAME, json!({})).risks;
+    let risks = |cluster: &TestCluster| cluster.draft(NAME, json!({})).risks;
     assert_eq!(risks(&installed()), []);
     assert_eq!(refusal(&unknown(), json!({})), None);
     assert_eq!(risks(&unknown())[0].name, "SwapSupportUnknown");
     let version = |version: &str| json!({"kind": "ClusterVersion", "metadata": {"name": "version"}, "status": {"history": [{"state": "Completed", "version": version}]}});
     assert_eq!(risks(&unknown().with(version("4.21.3"))), [], "the version tells");
     assert!(refusal(&unknown().with(version("4.20.3")), json!({})).unwrap().contains("OpenShift 4.20.3"));
-    let digest = |world: &World| world.plan(NAME, json!({})).digest;
+    let digest = |cluster: &TestCluster| cluster.plan(NAME, json!({})).digest;
     assert_ne!(digest(&installed()), digest(&unknown()), "whoever approved it has not read of the risk");
 }
 

@@ -13,7 +13,7 @@ fn the_best_profile_that_the_installed_release_knows_is_chosen() {
             Release::V4_18 | Release::V4_19 => "DevKubeVirtRelieveAndMigrate",
             Release::V4_20 | Release::V4_21 | Release::V5_1 => "KubeVirtRelieveAndMigrate",
         };
-        let intent = descheduler(&World::cluster(release.as_str()), json!({}));
+        let intent = descheduler(&TestCluster::with_descheduler(release.as_str()), json!({}));
         let spec = &fields(&intent)["spec"];
         let message = format!("KubeDescheduler 'cluster' will be configured with profile '{profile}'");
         assert_eq!(intent.message, message, "{release}");
@@ -36,8 +36,7 @@ fn the_best_profile_that_the_installed_release_knows_is_chosen() {
 #[test]
 fn load_is_measured_on_every_release_that_can() {
     for release in Release::ALL {
-        let metric =
-            &spec(&World::cluster(release.as_str()), json!({}))["profileCustomizations"]["devActualUtilizationProfile"];
+        let metric = &spec(&TestCluster::with_descheduler(release.as_str()), json!({}))["profileCustomizations"]["devActualUtilizationProfile"];
         let expected = if release == Release::V4_18 { json!("PrometheusCPUCombined") } else { Value::Null };
         assert_eq!(metric, &expected, "{release}");
     }
@@ -46,13 +45,13 @@ fn load_is_measured_on_every_release_that_can() {
 /// Real operators, last in rank: the reasons that people read differ where the effect does.
 #[test]
 fn the_plan_says_what_a_release_cannot_do() {
-    let why = |release: Release| descheduler(&World::cluster(release.as_str()), json!({})).why;
+    let why = |release: Release| descheduler(&TestCluster::with_descheduler(release.as_str()), json!({})).why;
     let reasons: Vec<_> = Release::ALL.into_iter().map(why).collect();
     assert!(reasons[0].contains("does not see how busy"), "{reasons:?}");
     assert!(reasons[1..4].iter().all(|why| why.contains("whose processor is busy")), "{reasons:?}");
     assert!(reasons[4..].iter().all(|why| why.contains("away from busy nodes")), "{reasons:?}");
     for release in Release::ALL {
-        let notes = World::cluster(release.as_str()).draft(NAME, json!({})).notes;
+        let notes = TestCluster::with_descheduler(release.as_str()).draft(NAME, json!({})).notes;
         let says = notes.iter().any(|note| note.contains("most virtual machines will not move"));
         assert_eq!(says, release == Release::V4_17, "{release}: {notes:?}");
     }
@@ -66,8 +65,9 @@ fn a_field_that_is_refused_beside_ours_is_taken_out_and_its_owner_named() {
         let existing = json!({"profiles": ["LongLifecycle"], "profileCustomizations": {
             "devLowNodeUtilizationThresholds": "High", "thresholdPriority": 7, "namespaces": {"excluded": ["mine"]},
         }});
-        let mut world = World::cluster(release.as_str()).with(set_by("argocd", "Apply", live_descheduler(existing)));
-        let planned = world.plan(NAME, no_psi()).items.remove(0);
+        let mut cluster =
+            TestCluster::with_descheduler(release.as_str()).with(set_by("argocd", "Apply", live_descheduler(existing)));
+        let planned = cluster.plan(NAME, no_psi()).items.remove(0);
         let removes: &[&str] = if release == Release::V4_17 { &[] } else { &[RIVAL] };
         assert_eq!(planned.item.removes, removes, "{release}");
         let is_named = planned
@@ -83,15 +83,15 @@ fn a_field_that_is_refused_beside_ours_is_taken_out_and_its_owner_named() {
             "{release}: {diff}"
         );
 
-        world.apply(NAME, no_psi());
-        let live = world.find(&KUBE_DESCHEDULER, Some(NAMESPACE), "cluster").unwrap();
+        cluster.apply(NAME, no_psi());
+        let live = cluster.find(&KUBE_DESCHEDULER, Some(NAMESPACE), "cluster").unwrap();
         let customizations = &live["spec"]["profileCustomizations"];
         assert_eq!(customizations["thresholdPriority"], 7, "{release}: nothing of ours excludes it");
         assert_eq!(customizations["namespaces"], json!({"excluded": ["mine"]}), "{release}");
         let both = ["devLowNodeUtilizationThresholds", "devDeviationThresholds"]
             .map(|name| customizations.get(name).is_some());
         assert_ne!(both, [true, true], "{release}");
-        assert!(!world.plan(NAME, no_psi()).has_changes(), "{release}: and that is all");
+        assert!(!cluster.plan(NAME, no_psi()).has_changes(), "{release}: and that is all");
     }
 }
 
@@ -104,31 +104,35 @@ fn the_fallback_takes_no_customizations_even_if_the_user_asks_for_them() {
         "mode": "Predictive",
         "profiles": ["LongLifecycle"],
     });
-    assert_eq!(spec(&World::cluster("4.17"), given(options)), expected);
-    assert_eq!(descheduler(&World::cluster("4.17"), json!({})).inputs, [], "limits that are not set have no inputs");
+    assert_eq!(spec(&TestCluster::with_descheduler("4.17"), given(options)), expected);
+    assert_eq!(
+        descheduler(&TestCluster::with_descheduler("4.17"), json!({})).inputs,
+        [],
+        "limits that are not set have no inputs"
+    );
 }
 
 #[test]
 fn customizations_that_the_installed_version_lacks_are_left_out() {
-    let mut definition = world::definition("kubedescheduler-5.1");
+    let mut definition = test_cluster::definition("kubedescheduler-5.1");
     let customizations = "/schema/openAPIV3Schema/properties/spec/properties/profileCustomizations/properties";
     let known = definition["spec"]["versions"][0].pointer_mut(customizations).and_then(Value::as_object_mut);
     known.unwrap().remove("devEnableSoftTainter");
-    let spec = spec(&World::cluster("5.1").with(definition), json!({}));
+    let spec = spec(&TestCluster::with_descheduler("5.1").with(definition), json!({}));
     let expected = json!({"devDeviationThresholds": "AsymmetricLow", "devEnableEvictionsInBackground": true});
     assert_eq!(spec["profileCustomizations"], expected);
 }
 
 #[test]
 fn the_schema_of_the_served_version_decides() {
-    let mut definition = world::definition("kubedescheduler-5.1");
+    let mut definition = test_cluster::definition("kubedescheduler-5.1");
     let profiles = "/schema/openAPIV3Schema/properties/spec/properties/profiles/items";
     let set = |definition: &mut Value, items: Value| {
         *definition["spec"]["versions"][0].pointer_mut(profiles).unwrap() = items;
     };
     let chosen = |definition: &Value| {
-        let world = World::cluster("5.1").with(definition.clone());
-        spec(&world, json!({}))["profiles"][0].as_str().unwrap().to_owned()
+        let cluster = TestCluster::with_descheduler("5.1").with(definition.clone());
+        spec(&cluster, json!({}))["profiles"][0].as_str().unwrap().to_owned()
     };
     set(&mut definition, json!({"enum": ["LongLifecycle", "DevKubeVirtRelieveAndMigrate"]}));
     assert_eq!(chosen(&definition), "DevKubeVirtRelieveAndMigrate", "the order in the schema does not matter");
@@ -169,11 +173,16 @@ fn profiles_of_the_administrator_that_go_with_ours_are_kept_once_and_in_order() 
         (json!(null), json!([ours])),
     ];
     for (existing, expected) in cases {
-        let world = World::cluster("5.1").with(live_descheduler(json!({"profiles": existing})));
-        assert_eq!(spec(&world, json!({}))["profiles"], expected, "{existing}");
+        let cluster = TestCluster::with_descheduler("5.1").with(live_descheduler(json!({"profiles": existing})));
+        assert_eq!(spec(&cluster, json!({}))["profiles"], expected, "{existing}");
     }
-    let world = World::cluster("4.17").with(live_descheduler(json!({"profiles": ["AffinityAndTaints", ours]})));
-    assert_eq!(spec(&world, json!({}))["profiles"], json!(["AffinityAndTaints", "LongLifecycle"]), "after a downgrade");
+    let cluster =
+        TestCluster::with_descheduler("4.17").with(live_descheduler(json!({"profiles": ["AffinityAndTaints", ours]})));
+    assert_eq!(
+        spec(&cluster, json!({}))["profiles"],
+        json!(["AffinityAndTaints", "LongLifecycle"]),
+        "after a downgrade"
+    );
 }
 
 /// W8, D2: the mode among them.
@@ -186,7 +195,7 @@ fn options_reach_the_descheduler() {
         "evictionLimitTotal": 50,
         "evictionLimitNode": 12,
     });
-    let spec = spec(&World::cluster("5.1"), given(options));
+    let spec = spec(&TestCluster::with_descheduler("5.1"), given(options));
     assert_eq!(spec["deschedulingIntervalSeconds"], 1800);
     assert_eq!(spec["mode"], "Predictive");
     assert_eq!(spec["profileCustomizations"]["devDeviationThresholds"], "AsymmetricHigh");
@@ -213,7 +222,7 @@ fn options_that_no_schema_would_let_pass_are_refused() {
         (json!({"evictionLimitTotal": 1000, "evictionLimitNode": 100}), None),
     ];
     for (options, expected) in cases {
-        let resolved = LoadAware.resolve(world::options(given(options.clone())).as_ref());
+        let resolved = LoadAware.resolve(test_cluster::options(given(options.clone())).as_ref());
         let error = resolved.err().map(|error| {
             assert_eq!(error.reason(), "InvalidOptions");
             error.to_string()
@@ -240,8 +249,9 @@ fn derived_limits_leave_room_for_migrations_that_people_start() {
     ];
     for (setting, limit) in table {
         assert_eq!(scaled(setting), limit, "{setting}");
-        let world = World::cluster("5.1").with(hyper_converged("v1beta1", migrations(json!(setting), json!(setting))));
-        let limits = &spec(&world, json!({}))["evictionLimits"];
+        let cluster = TestCluster::with_descheduler("5.1")
+            .with(hyper_converged("v1beta1", migrations(json!(setting), json!(setting))));
+        let limits = &spec(&cluster, json!({}))["evictionLimits"];
         assert_eq!(limits, &json!({"total": limit, "node": limit}), "{setting}");
     }
     assert_eq!(scaled(i64::MAX), i64::MAX / 5 * 4 + 3, "a nonsensical setting is scaled like any other");
@@ -252,18 +262,24 @@ fn derived_limits_leave_room_for_migrations_that_people_start() {
 fn each_limit_is_fixed_or_derived_on_its_own() {
     let cluster = "spec.liveMigrationConfig.parallelMigrationsPerCluster";
     let node = "spec.liveMigrationConfig.parallelOutboundMigrationsPerNode";
-    let hco = |spec| World::cluster("5.1").with(hyper_converged("v1beta1", spec));
+    let hco = |spec| TestCluster::with_descheduler("5.1").with(hyper_converged("v1beta1", spec));
     let (total, both) = (json!({"evictionLimitTotal": 40}), json!({"evictionLimitTotal": 40, "evictionLimitNode": 30}));
     let set = || migrations(json!(20), json!(12));
-    let cases: Vec<(&str, World, Value, [i64; 2], Inputs)> = vec![
+    let cases: Vec<(&str, TestCluster, Value, [i64; 2], Inputs)> = vec![
         ("both derived", hco(set()), json!({}), [18, 11], vec![(cluster, Some("20")), (node, Some("12"))]),
         ("total fixed", hco(set()), total, [40, 11], vec![(node, Some("12"))]),
         ("node fixed", hco(set()), json!({"evictionLimitNode": 30}), [18, 30], vec![(cluster, Some("20"))]),
         ("both fixed", hco(set()), both, [40, 30], vec![]),
-        ("no HyperConverged", World::cluster("5.1"), json!({}), [5, 2], vec![(cluster, None), (node, None)]),
+        (
+            "no HyperConverged",
+            TestCluster::with_descheduler("5.1"),
+            json!({}),
+            [5, 2],
+            vec![(cluster, None), (node, None)],
+        ),
         (
             "no such kind",
-            World::cluster("5.1").without(&HYPER_CONVERGED),
+            TestCluster::with_descheduler("5.1").without(&HYPER_CONVERGED),
             json!({}),
             [5, 2],
             vec![(cluster, None), (node, None)],
@@ -284,8 +300,8 @@ fn each_limit_is_fixed_or_derived_on_its_own() {
             vec![(cluster, Some("0")), (node, Some("-3"))],
         ),
     ];
-    for (case, world, options, [total, node], inputs) in cases {
-        let intent = descheduler(&world, given(options));
+    for (case, cluster, options, [total, node], inputs) in cases {
+        let intent = descheduler(&cluster, given(options));
         let limits = &fields(&intent)["spec"]["evictionLimits"];
         assert_eq!(limits, &json!({"total": total, "node": node}), "{case}");
         assert_eq!(intent.inputs, inputs_from_hco(&inputs), "{case}");
@@ -304,8 +320,9 @@ fn inputs_from_hco(inputs: &[(&str, Option<&str>)]) -> Vec<Input> {
 /// W1: what cannot be set cannot differ.
 #[test]
 fn a_limit_that_the_installed_version_lacks_has_no_input_either() {
-    let world = World::cluster("4.18").with(hyper_converged("v1beta1", migrations(json!(20), json!(12))));
-    let intent = descheduler(&world, json!({}));
+    let cluster =
+        TestCluster::with_descheduler("4.18").with(hyper_converged("v1beta1", migrations(json!(20), json!(12))));
+    let intent = descheduler(&cluster, json!({}));
     assert_eq!(fields(&intent)["spec"]["evictionLimits"], json!({"total": 18}));
     let expected = [("spec.liveMigrationConfig.parallelMigrationsPerCluster", Some("20"))];
     assert_eq!(intent.inputs, inputs_from_hco(&expected));
@@ -314,7 +331,7 @@ fn a_limit_that_the_installed_version_lacks_has_no_input_either() {
 #[test]
 fn limits_are_found_where_version_1_of_hyper_converged_keeps_them() {
     let object = hyper_converged("v1", json!({"virtualization": migrations(json!(20), json!(12))}));
-    let intent = descheduler(&World::cluster("5.1").serving_v1_only().with(object), json!({}));
+    let intent = descheduler(&TestCluster::with_descheduler("5.1").serving_v1_only().with(object), json!({}));
     assert_eq!(fields(&intent)["spec"]["evictionLimits"], json!({"total": 18, "node": 11}));
     let expected = [
         ("spec.virtualization.liveMigrationConfig.parallelMigrationsPerCluster", Some("20")),
@@ -328,8 +345,8 @@ fn limits_are_found_where_version_1_of_hyper_converged_keeps_them() {
 fn limits_are_found_in_the_upstream_namespace() {
     let mut object = hyper_converged("v1beta1", migrations(json!(8), json!(4)));
     object["metadata"]["namespace"] = "kubevirt-hyperconverged".into();
-    let world = World::cluster("5.1").with(object);
-    assert_eq!(spec(&world, json!({}))["evictionLimits"], json!({"total": 8, "node": 4}));
+    let cluster = TestCluster::with_descheduler("5.1").with(object);
+    assert_eq!(spec(&cluster, json!({}))["evictionLimits"], json!({"total": 8, "node": 4}));
 }
 
 /// D16: and it is not managed.
@@ -351,8 +368,8 @@ fn the_management_state_is_set_on_creation_and_kept_only_while_it_is_ours() {
         ),
     ];
     for (case, live, expected) in cases {
-        let world = live.into_iter().fold(World::cluster("5.1"), World::with);
-        let intent = descheduler(&world, json!({}));
+        let cluster = live.into_iter().fold(TestCluster::with_descheduler("5.1"), TestCluster::with);
+        let intent = descheduler(&cluster, json!({}));
         let state = fields(&intent)["spec"].get("managementState").and_then(Value::as_str);
         assert_eq!(state, expected, "{case}");
         assert!(!intent.managed.contains(&"spec.managementState"), "{case}: it is not watched for drift");
@@ -363,10 +380,10 @@ fn the_management_state_is_set_on_creation_and_kept_only_while_it_is_ours() {
 fn an_administrators_management_state_survives_an_apply() {
     let live =
         set_by("kubectl", "Apply", live_descheduler(json!({"managementState": "Unmanaged", "mode": "Predictive"})));
-    let mut world = World::cluster("5.1").with(live);
-    world.apply(NAME, no_psi());
-    world.apply(NAME, no_psi());
-    let after = world.find(&KUBE_DESCHEDULER, Some(NAMESPACE), "cluster").unwrap();
+    let mut cluster = TestCluster::with_descheduler("5.1").with(live);
+    cluster.apply(NAME, no_psi());
+    cluster.apply(NAME, no_psi());
+    let after = cluster.find(&KUBE_DESCHEDULER, Some(NAMESPACE), "cluster").unwrap();
     assert_eq!(after["spec"]["managementState"], "Unmanaged");
     assert_eq!(after["spec"]["mode"], "Automatic");
 }

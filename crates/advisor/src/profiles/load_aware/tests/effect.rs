@@ -8,9 +8,9 @@ use crate::{Effect, kind::DEPLOYMENT};
 /// An effect, or a part of why there is none and whether that is a refusal.
 type Expected = Result<Effect, (&'static str, bool)>;
 
-fn effect(world: &World, item: &str) -> Effect {
+fn effect(cluster: &TestCluster, item: &str) -> Effect {
     let planner = planner(NAME, Value::Null);
-    let facts = world.facts(planner.as_ref());
+    let facts = cluster.facts(planner.as_ref());
     planner.effect(&Item { name: item.to_owned(), ..Item::default() }, &facts)
 }
 
@@ -51,7 +51,8 @@ fn the_descheduler_is_in_effect_when_its_operator_has_taken_it() {
     let degraded = "TargetConfigControllerDegraded";
     let fine = || condition(degraded, "False", "AsExpected", "");
     let operator = || deployment("descheduler-operator", json!({}));
-    let world = |objects: Vec<Value>| objects.into_iter().fold(World::cluster("5.1"), World::with);
+    let cluster =
+        |objects: Vec<Value>| objects.into_iter().fold(TestCluster::with_descheduler("5.1"), TestCluster::with);
     let operand = |difference: Value| deployment("descheduler", difference);
     let annotation = "/spec/template/metadata/annotations/kubedeschedulers.operator.openshift.io~1cluster";
     let cases: Vec<(&str, Vec<Value>, Expected)> = vec![
@@ -101,7 +102,7 @@ fn the_descheduler_is_in_effect_when_its_operator_has_taken_it() {
         ),
     ];
     for (case, objects, expected) in cases {
-        let found = effect(&world(objects), ITEM);
+        let found = effect(&cluster(objects), ITEM);
         match expected {
             Ok(expected) => assert_eq!(found, expected, "{case}"),
             Err((part, is_refused)) => {
@@ -115,30 +116,31 @@ fn the_descheduler_is_in_effect_when_its_operator_has_taken_it() {
 
 #[test]
 fn that_nobody_will_confirm_it_is_noted_beforehand() {
-    let notes = |world: World| world.draft(NAME, json!({})).notes;
-    let found = notes(World::cluster("5.1"));
+    let notes = |cluster: TestCluster| cluster.draft(NAME, json!({})).notes;
+    let found = notes(TestCluster::with_descheduler("5.1"));
     assert!(
         found[0].contains("there is no Deployment openshift-kube-descheduler-operator/descheduler-operator"),
         "{found:?}"
     );
     let operator = deployment("descheduler-operator", json!({}));
-    assert_eq!(notes(World::cluster("5.1").with(operator)), [""; 0]);
+    assert_eq!(notes(TestCluster::with_descheduler("5.1").with(operator)), [""; 0]);
     let planner = planner(NAME, Value::Null);
-    let mut facts = World::cluster("5.1").facts(planner.as_ref());
+    let mut facts = TestCluster::with_descheduler("5.1").facts(planner.as_ref());
     let operator = crate::ObjectRef::namespaced(&DEPLOYMENT, NAMESPACE, "descheduler-operator");
-    facts.insert(crate::Query::Evidence(operator), crate::Answer::Denied);
+    facts.insert(crate::Query::Optional(operator), crate::Answer::Denied);
     assert!(planner.plan(&facts).notes[0].contains("may not be read"), "{:?}", planner.plan(&facts).notes);
 }
 
 /// A pool that runs our config and these others, with what they were rendered to.
-fn pools_with(others: &[(&str, &str, &[&str])], arguments: &[&str]) -> World {
+fn pools_with(others: &[(&str, &str, &[&str])], arguments: &[&str]) -> TestCluster {
     let names: Vec<&str> = others.iter().map(|(name, ..)| *name).chain([PSI]).collect();
     let worker = rendered_from(pool("worker", &["worker", "gpu"], 3), &names);
-    let world = World::cluster("5.1").with(worker).with(world::rendered("rendered-worker", arguments));
-    others.iter().fold(world.with(ours(psi_config(json!(["psi=1"])))), |world, (name, role, arguments)| {
+    let cluster =
+        TestCluster::with_descheduler("5.1").with(worker).with(test_cluster::rendered("rendered-worker", arguments));
+    others.iter().fold(cluster.with(ours(psi_config(json!(["psi=1"])))), |cluster, (name, role, arguments)| {
         let mut config = machine_config(name, json!({"kernelArguments": arguments}));
         config["metadata"]["labels"][ROLE] = (*role).into();
-        world.with(config)
+        cluster.with(config)
     })
 }
 
@@ -164,28 +166,30 @@ fn pressure_metrics_are_in_effect_when_the_rendered_arguments_end_in_them() {
     gpu["status"]["configuration"]["name"] = "rendered-gpu".into();
     let mut config = machine_config("00-gpu", json!({"kernelArguments": ["psi=0"]}));
     config["metadata"]["labels"][ROLE] = "gpu".into();
-    let world =
-        pools_with(&[], &["psi=1"]).with(gpu).with(config).with(world::rendered("rendered-gpu", &["psi=1", "psi=0"]));
-    let why = refused(effect(&world, ITEM));
+    let cluster = pools_with(&[], &["psi=1"])
+        .with(gpu)
+        .with(config)
+        .with(test_cluster::rendered("rendered-gpu", &["psi=1", "psi=0"]));
+    let why = refused(effect(&cluster, ITEM));
     assert!(why.contains("MachineConfigPool 'gpu'") && why.contains("'00-gpu' is merged after"), "{why}");
 }
 
 #[test]
 fn what_would_reboot_nodes_for_nothing_is_a_named_risk() {
-    let risks = |world: &World| -> Vec<(String, String)> {
-        world.draft(NAME, json!({})).risks.into_iter().map(|risk| (risk.name, risk.message)).collect()
+    let risks = |cluster: &TestCluster| -> Vec<(String, String)> {
+        cluster.draft(NAME, json!({})).risks.into_iter().map(|risk| (risk.name, risk.message)).collect()
     };
-    assert_eq!(risks(&World::cluster("5.1")), []);
+    assert_eq!(risks(&TestCluster::with_descheduler("5.1")), []);
     let mut worker = rendered_from(pool("worker", &["worker"], 3), &["00-worker", "99-worker-zzz"]);
     let overruling = machine_config("99-worker-zzz", json!({"kernelArguments": ["psi=0"]}));
-    let found = risks(&World::cluster("5.1").with(worker.clone()).with(overruling));
+    let found = risks(&TestCluster::with_descheduler("5.1").with(worker.clone()).with(overruling));
     assert_eq!(found[0].0, "PsiOverruled");
     assert!(found[0].1.contains("'99-worker-zzz' is merged after '99-worker-psi-karg'"), "{found:?}");
 
     worker["status"]["machineCount"] = 0.into();
-    let found = risks(&World::cluster("5.1").with(worker));
+    let found = risks(&TestCluster::with_descheduler("5.1").with(worker));
     assert_eq!(found[0].0, "NoMachineReached");
     assert!(found[0].1.contains("MachineConfigPool 'worker' has no machines"), "{found:?}");
-    let none = risks(&World::cluster("5.1").with(pool("worker", &["other"], 3)));
+    let none = risks(&TestCluster::with_descheduler("5.1").with(pool("worker", &["other"], 3)));
     assert!(none[0].1.contains("no MachineConfigPool takes it"), "{none:?}");
 }

@@ -20,8 +20,8 @@ fn nothing_is_added_where_pressure_metrics_are_on_already() {
         config
     };
     let by = |sources: &[&str]| rendered_from(pool("worker", &["worker"], 3), sources);
-    let base = || World::cluster("5.1");
-    let cases: Vec<(&str, World, Option<&str>)> = vec![
+    let base = || TestCluster::with_descheduler("5.1");
+    let cases: Vec<(&str, TestCluster, Option<&str>)> = vec![
         ("off", base(), None),
         ("turned off again by a later argument", base().with(off("rendered-worker")), None),
         ("on", base().with(on("rendered-worker")), Some(&worker)),
@@ -34,7 +34,7 @@ fn nothing_is_added_where_pressure_metrics_are_on_already() {
             })),
             None,
         ),
-        ("no pools to look at", World::cluster("5.1").without(&MACHINE_CONFIG_POOL), None),
+        ("no pools to look at", TestCluster::with_descheduler("5.1").without(&MACHINE_CONFIG_POOL), None),
         ("on in one pool of two", base().with(gpu()).with(on("rendered-worker")).with(off("rendered-gpu")), None),
         ("on in one pool, the other unknown", base().with(gpu()).with(on("rendered-worker")), None),
         ("on in both pools", base().with(gpu()).with(on("rendered-worker")).with(on("rendered-gpu")), Some(&both)),
@@ -66,8 +66,8 @@ fn nothing_is_added_where_pressure_metrics_are_on_already() {
             Some(&worker),
         ),
     ];
-    for (case, world, expected) in cases {
-        let draft = world.draft(NAME, json!({}));
+    for (case, cluster, expected) in cases {
+        let draft = cluster.draft(NAME, json!({}));
         let names: Vec<_> = draft.intents.iter().map(|intent| intent.name).collect();
         match expected {
             Some(note) => {
@@ -98,8 +98,8 @@ fn arguments_that_others_put_into_the_config_are_kept() {
         (Value::Null, json!(["psi=1"])),
     ];
     for (existing, expected) in cases {
-        let world = World::cluster("5.1").with(psi_config(existing.clone()));
-        let draft = world.draft(NAME, json!({}));
+        let cluster = TestCluster::with_descheduler("5.1").with(psi_config(existing.clone()));
+        let draft = cluster.draft(NAME, json!({}));
         assert_eq!(fields(&draft.intents[0])["spec"]["kernelArguments"], expected, "{existing}");
     }
 }
@@ -110,28 +110,28 @@ fn the_message_says_whether_the_argument_is_in_force() {
     let worker = || rendered_from(pool("worker", &["worker"], 3), &["00-worker", PSI]);
     let will = "MachineConfig '99-worker-psi-karg' will be configured to enable PSI metrics";
     let cases = [
-        ("new", World::cluster("5.1"), will),
-        ("there, nodes not there yet", World::cluster("5.1").with(psi_config(json!(["psi=1"]))), will),
+        ("new", TestCluster::with_descheduler("5.1"), will),
+        ("there, nodes not there yet", TestCluster::with_descheduler("5.1").with(psi_config(json!(["psi=1"]))), will),
         (
             "there and in force",
-            World::cluster("5.1").with(psi_config(json!(["psi=1"]))).with(on()).with(worker()),
+            TestCluster::with_descheduler("5.1").with(psi_config(json!(["psi=1"]))).with(on()).with(worker()),
             "PSI metrics already effective in MachineConfigPool 'worker'",
         ),
         (
             "in force, and undone",
-            World::cluster("5.1").with(psi_config(json!(["psi=0"]))).with(on()).with(worker()),
+            TestCluster::with_descheduler("5.1").with(psi_config(json!(["psi=0"]))).with(on()).with(worker()),
             will,
         ),
     ];
-    for (case, world, expected) in cases {
-        assert_eq!(world.draft(NAME, json!({})).intents[0].message, expected, "{case}");
+    for (case, cluster, expected) in cases {
+        assert_eq!(cluster.draft(NAME, json!({})).intents[0].message, expected, "{case}");
     }
 }
 
 /// W14: deleted, or taken out of what others use too.
 #[test]
 fn turned_off_what_is_ours_is_taken_back_and_nothing_else() {
-    let base = || World::cluster("5.1");
+    let base = || TestCluster::with_descheduler("5.1");
     let deleted = "MachineConfig '99-worker-psi-karg' will be deleted to disable PSI metrics";
     let taken_out = "'psi=1' will be taken out of MachineConfig '99-worker-psi-karg' to disable PSI metrics";
     let labeled = set_by(
@@ -170,8 +170,8 @@ fn turned_off_what_is_ours_is_taken_back_and_nothing_else() {
         ),
     ];
     for (case, live, expected) in cases {
-        let world = live.into_iter().fold(base(), World::with);
-        let draft = world.draft(NAME, no_psi());
+        let cluster = live.into_iter().fold(base(), TestCluster::with);
+        let draft = cluster.draft(NAME, no_psi());
         assert_eq!(notes(&draft), [""; 0], "{case}");
         let (psi, descheduler) = draft.intents.split_at(draft.intents.len() - 1);
         assert_eq!(descheduler[0].name, "enable-load-aware-descheduling", "{case}");
@@ -195,12 +195,12 @@ fn turned_off_what_is_ours_is_taken_back_and_nothing_else() {
 fn the_list_goes_when_ours_was_the_only_argument_in_a_config_of_several_owners() {
     let mut live = psi_config(json!(["psi=1"]));
     live["spec"]["kernelType"] = "realtime".into();
-    let world = World::cluster("5.1").with(set_by("kubectl-edit", "Update", ours(live)));
-    let draft = world.draft(NAME, no_psi());
+    let cluster = TestCluster::with_descheduler("5.1").with(set_by("kubectl-edit", "Update", ours(live)));
+    let draft = cluster.draft(NAME, no_psi());
     let Change::Apply { fields, remove } = &draft.intents[0].change else { panic!("{draft:?}") };
     assert_eq!(fields.get("spec"), None);
     assert_eq!(remove, &[Path::dotted("spec.kernelArguments")]);
-    let plan = world.plan(NAME, no_psi());
+    let plan = cluster.plan(NAME, no_psi());
     assert_eq!(plan.items[0].item.removes, ["spec.kernelArguments"]);
     assert_eq!(plan.items[0].verb, Verb::Configured);
     assert_eq!(plan.items[0].item.impact_severity, Some(Severity::High));
@@ -209,17 +209,18 @@ fn the_list_goes_when_ours_was_the_only_argument_in_a_config_of_several_owners()
 #[test]
 fn a_config_that_was_there_before_us_survives_us() {
     for arguments in [json!(["quiet"]), json!(["psi=1"]), json!(["psi=1", "quiet"]), json!(["psi=0"])] {
-        let mut world = World::cluster("5.1").with(set_by("kubectl", "Apply", psi_config(arguments.clone())));
-        world.apply(NAME, json!({}));
-        world.apply(NAME, no_psi());
-        world.apply(NAME, no_psi());
-        let after = world.find(&MACHINE_CONFIG, None, PSI);
+        let mut cluster =
+            TestCluster::with_descheduler("5.1").with(set_by("kubectl", "Apply", psi_config(arguments.clone())));
+        cluster.apply(NAME, json!({}));
+        cluster.apply(NAME, no_psi());
+        cluster.apply(NAME, no_psi());
+        let after = cluster.find(&MACHINE_CONFIG, None, PSI);
         let kept = |argument: &&Value| !argument.as_str().unwrap().starts_with("psi");
         let kept: Vec<_> = arguments.as_array().unwrap().iter().filter(kept).cloned().collect();
         if !kept.is_empty() {
             assert_eq!(after.unwrap()["spec"]["kernelArguments"], json!(kept), "{arguments}");
         }
-        assert!(!world.plan(NAME, no_psi()).has_changes(), "{arguments}");
+        assert!(!cluster.plan(NAME, no_psi()).has_changes(), "{arguments}");
     }
 }
 
@@ -241,7 +242,7 @@ fn turned_off_what_is_not_ours_stays_and_the_plan_says_so() {
         ("ours is a label at most", label_only, note("argocd")),
     ];
     for (case, live, expected) in cases {
-        let draft = World::cluster("5.1").with(live).draft(NAME, no_psi());
+        let draft = TestCluster::with_descheduler("5.1").with(live).draft(NAME, no_psi());
         assert_eq!(notes(&draft), [&expected], "{case}");
         assert_eq!(draft.intents.len(), 1, "{case}");
     }
@@ -249,6 +250,6 @@ fn turned_off_what_is_not_ours_stays_and_the_plan_says_so() {
 
 #[test]
 fn without_machine_configs_there_is_nothing_to_turn_off() {
-    let draft = World::cluster("5.1").without(&MACHINE_CONFIG).draft(NAME, no_psi());
+    let draft = TestCluster::with_descheduler("5.1").without(&MACHINE_CONFIG).draft(NAME, no_psi());
     assert_eq!((draft.intents.len(), notes(&draft).len()), (1, 0));
 }

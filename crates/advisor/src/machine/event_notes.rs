@@ -1,37 +1,37 @@
-//! What is worth telling about a change of status: one Kubernetes Event each.
+//! What people should know about a change of the status: one Kubernetes Event each.
 
 use api::virt_platform_config::{Item, ItemState, Phase, VirtPlatformConfigStatus};
 
 use super::drift_text;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Happening {
-    /// Something for a person to look at.
+pub struct EventNote {
+    /// Whether a person should look at it.
     pub warning: bool,
     pub reason: String,
     pub note: String,
 }
 
-/// What happened between two statuses: the phase, the items that moved, and drift with who caused it.
-pub fn happenings(before: &VirtPlatformConfigStatus, after: &VirtPlatformConfigStatus) -> Vec<Happening> {
-    let mut happenings = Vec::new();
+/// The difference between two statuses: the phase, the items whose state changed, and drift with its cause.
+pub fn event_notes(before: &VirtPlatformConfigStatus, after: &VirtPlatformConfigStatus) -> Vec<EventNote> {
+    let mut notes = Vec::new();
     for item in &after.items {
         let old = before.items.iter().find(|old| old.name == item.name);
-        happenings.extend(of_item(old, item));
+        notes.extend(of_item(old, item));
     }
     if let (old, Some(phase)) = (before.phase, after.phase)
         && old != Some(phase)
     {
-        happenings.push(of_phase(old, phase, after));
+        notes.push(of_phase(old, phase, after));
     }
-    happenings
+    notes
 }
 
-fn of_phase(old: Option<Phase>, phase: Phase, status: &VirtPlatformConfigStatus) -> Happening {
+fn of_phase(old: Option<Phase>, phase: Phase, status: &VirtPlatformConfigStatus) -> EventNote {
     let own = status.conditions.iter().find(|condition| condition.type_ == phase.as_str());
     let message = own.map(|condition| condition.message.as_str()).unwrap_or_default();
     let from = old.map_or_else(String::new, |old| format!(" (was {old})"));
-    Happening {
+    EventNote {
         warning: matches!(
             phase,
             Phase::PrerequisiteFailed | Phase::CompletedWithErrors | Phase::Failed | Phase::Drifted
@@ -41,12 +41,12 @@ fn of_phase(old: Option<Phase>, phase: Phase, status: &VirtPlatformConfigStatus)
     }
 }
 
-fn of_item(old: Option<&Item>, item: &Item) -> Option<Happening> {
+fn of_item(old: Option<&Item>, item: &Item) -> Option<EventNote> {
     let target = format!("{} '{}'", item.target_ref.kind, item.target_ref.name);
     let message = item.message.as_deref().unwrap_or_default();
     let known = old.and_then(drift_text::recorded);
     if let Some(note) = drift_text::recorded(item).filter(|note| known.as_ref() != Some(note)) {
-        return Some(Happening { warning: true, reason: "ItemDrifted".into(), note });
+        return Some(EventNote { warning: true, reason: "ItemDrifted".into(), note });
     }
     let moved = old.is_none_or(|old| old.state != item.state);
     let (warning, reason) = match item.state {
@@ -56,5 +56,5 @@ fn of_item(old: Option<&Item>, item: &Item) -> Option<Happening> {
         ItemState::Completed => (false, "ItemCompleted"),
         ItemState::Failed => (true, "ItemFailed"),
     };
-    Some(Happening { warning, reason: reason.into(), note: format!("{}: {target}: {message}", item.name) })
+    Some(EventNote { warning, reason: reason.into(), note: format!("{}: {target}: {message}", item.name) })
 }

@@ -145,7 +145,7 @@ impl Planner for Sharer {
             message: "It will be shared".into(),
             why: "to see what two profiles make of one object",
             inputs: Vec::new(),
-            weight: Weight::Trifle,
+            weight: Weight::Negligible,
         };
         Draft { intents: vec![intent], ..Draft::default() }
     }

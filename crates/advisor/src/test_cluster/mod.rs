@@ -19,8 +19,8 @@ use std::{
 };
 
 use crate::{
-    About, Answer, Change, Draft, Facts, Intent, Kind, Outcome, Plan, PlannedItem, Planner, Preview, Profile, Query,
-    Refusal, field_manager, fields,
+    About, Answer, Change, Draft, Facts, Intent, Kind, Plan, PlannedItem, Planner, Preview, PreviewOutcome, Profile,
+    Query, Refusal, field_manager, fields,
     kind::{CUSTOM_RESOURCE_DEFINITION, HYPER_CONVERGED},
     profiles, schema,
 };
@@ -112,7 +112,7 @@ pub fn ours(object: Value) -> Value {
 }
 
 #[derive(Clone, Default)]
-pub struct World {
+pub struct TestCluster {
     objects: Vec<Value>,
     missing: BTreeSet<&'static Kind>,
     /// HyperConverged is served as v1 only.
@@ -122,23 +122,23 @@ pub struct World {
 }
 
 /// What is in it, except definitions.
-impl fmt::Debug for World {
+impl fmt::Debug for TestCluster {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let objects = self.objects.iter().filter(|object| object["kind"] != CUSTOM_RESOURCE_DEFINITION.kind);
         objects.into_iter().try_for_each(|object| write!(f, "\n{object}"))
     }
 }
 
-impl World {
+impl TestCluster {
     /// All kinds are served, and there is nothing of them.
     pub fn empty() -> Self {
-        World::default()
+        TestCluster::default()
     }
 
     /// Pools `master` and `worker` at rest, three nodes each, and a descheduler operator of some version.
-    pub fn cluster(descheduler: &str) -> Self {
-        World::empty()
-            .with(definition(&format!("kubedescheduler-{descheduler}")))
+    pub fn with_descheduler(version: &str) -> Self {
+        TestCluster::empty()
+            .with(definition(&format!("kubedescheduler-{version}")))
             .with(pool("master", &["master"], 3))
             .with(pool("worker", &["worker"], 3))
             .with(rendered("rendered-worker", &["psi=0"]))
@@ -161,7 +161,7 @@ impl World {
     }
 
     /// The same objects, with the kinds that another one serves.
-    pub fn serving(mut self, other: &World) -> Self {
+    pub fn serving(mut self, other: &TestCluster) -> Self {
         self.missing.clone_from(&other.missing);
         self
     }
@@ -185,7 +185,7 @@ impl World {
     pub fn answer(&self, query: &Query) -> Answer {
         match query {
             query if self.missing.contains(query.kind()) => Answer::KindMissing,
-            Query::Object(reference) | Query::Evidence(reference) => {
+            Query::Object(reference) | Query::Optional(reference) => {
                 let version = self.version(reference.kind);
                 match self.find(reference.kind, reference.namespace, &reference.name) {
                     Some(object) => Answer::Object { version, object: object.clone() },
@@ -231,10 +231,10 @@ impl World {
         let live = self.find(intent.target.kind, intent.target.namespace, &intent.target.name);
         if self.denies {
             let refusal = Refusal::Webhook { target: intent.target.to_string(), message: "frozen".into() };
-            return Preview { live: live.cloned(), outcome: Outcome::Refused(refusal), takes_over: Vec::new() };
+            return Preview { live: live.cloned(), outcome: PreviewOutcome::Refused(refusal), takes_over: Vec::new() };
         }
         match &intent.change {
-            Change::Delete => Preview { live: live.cloned(), outcome: Outcome::Gone, takes_over: Vec::new() },
+            Change::Delete => Preview { live: live.cloned(), outcome: PreviewOutcome::Gone, takes_over: Vec::new() },
             Change::Apply { fields, remove } => {
                 let schema = self.schema(intent.target.kind, intent.version);
                 let (mut object, takes_over) =
@@ -243,7 +243,7 @@ impl World {
                     path.remove(&mut object);
                     server_side_apply::disown(&mut object, &path.pointer());
                 }
-                Preview { live: live.cloned(), outcome: Outcome::Object(object), takes_over }
+                Preview { live: live.cloned(), outcome: PreviewOutcome::Object(object), takes_over }
             }
         }
     }
@@ -313,8 +313,10 @@ impl World {
         let about = profiles::find(profile).unwrap().about();
         for intent in self.draft(profile, given).intents {
             match self.preview(about, &intent) {
-                Preview { outcome: Outcome::Object(object), .. } => self.put(object),
-                Preview { outcome: Outcome::Gone, live: Some(live), .. } => self.objects.retain(|known| *known != live),
+                Preview { outcome: PreviewOutcome::Object(object), .. } => self.put(object),
+                Preview { outcome: PreviewOutcome::Gone, live: Some(live), .. } => {
+                    self.objects.retain(|known| *known != live)
+                }
                 Preview { .. } => {}
             }
         }

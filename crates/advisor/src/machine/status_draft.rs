@@ -1,4 +1,6 @@
-//! The status while it is being worked on.
+//! The new status while a decision is being made.
+
+use std::time::Duration;
 
 use api::{
     bounds,
@@ -7,30 +9,30 @@ use api::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::{
-    Decision, Event, Next, Observed, Saying, after,
+    Decision, Explanation, Observed, Outcome, Request, Step, Trigger, after,
     conditions::{condition, conditions},
 };
 use crate::{Plan, Planner, fingerprint::sha256};
 
-/// The mark of a plan that must be reviewed again, whatever `action` says.
+/// The condition of a plan that must be reviewed again, whatever `action` says.
 pub(super) const FORCED_REVIEW: &str = "InputDependencyDrift";
 pub(super) const UPGRADE: &str = "UpgradeAvailable";
 
-/// Bytes that all diffs of a status may have together: what etcd takes is 1.5 MiB, and the rest needs room too.
-const DIFFS: usize = 768 * 1024;
+/// The most bytes that all diffs of a status may have together: etcd takes 1.5 MiB, and the other fields need room too.
+const MAX_DIFFS: usize = 768 * 1024;
 
-pub(super) struct Desk<'a> {
+pub(super) struct StatusDraft<'a> {
     pub(super) observed: &'a Observed<'a>,
     pub(super) status: VirtPlatformConfigStatus,
 }
 
-impl<'a> Desk<'a> {
+impl<'a> StatusDraft<'a> {
     pub(super) fn new(observed: &'a Observed<'a>) -> Self {
         let mut status = observed.status.clone();
         status.impact_severity.get_or_insert(observed.profile.about().impact);
-        // Recorded before anything else is done: from then on, what a former leader still sends is refused.
+        // Stored before anything else is done: from then on, the API server refuses writes of a former leader.
         status.leader_epoch = observed.epoch.or(status.leader_epoch);
-        Desk { observed, status }
+        StatusDraft { observed, status }
     }
 
     /// The profile with the options of the spec, if they are valid.
@@ -38,14 +40,9 @@ impl<'a> Desk<'a> {
         self.observed.profile.resolve(self.observed.spec.options.as_ref()).ok()
     }
 
-    pub(super) fn recorded_phase(&self) -> Option<Phase> {
-        self.status.phase
-    }
-
-    /// Whether the conditions do not know of the phase that they were written with. Then somebody else wrote it, or took the
-    /// conditions out.
-    pub(super) fn contradicts_itself(&self) -> bool {
-        self.status.phase.is_some_and(|phase| !self.is_marked(phase.as_str()))
+    /// Whether the condition of the phase is not True. Then somebody else has changed the phase or removed the conditions.
+    pub(super) fn is_inconsistent(&self) -> bool {
+        self.status.phase.is_some_and(|phase| !self.has_condition(phase.as_str()))
     }
 
     pub(super) fn phase(&self) -> Phase {
@@ -61,37 +58,37 @@ impl<'a> Desk<'a> {
         self.status.observed_generation != Some(self.observed.generation)
     }
 
-    /// The options as they count: empty ones are none.
+    /// The options of the spec. Empty options are none.
     pub(super) fn options(&self) -> Option<Options> {
         self.observed.spec.options.clone().filter(|options| *options != Options::default())
     }
 
-    /// Whether the plan was drawn up with other options.
+    /// Whether the plan was made with other options.
     pub(super) fn options_changed(&self) -> bool {
         self.options() != self.status.applied_options
     }
 
-    /// The digest that the approval names, if it is not that of the current plan.
+    /// The digest that the approval names, if the current plan has another one.
     pub(super) fn mismatched_approval(&self) -> Option<&str> {
         let named = self.observed.spec.approval.as_ref()?.plan_digest.as_deref()?;
         (self.status.plan_digest.as_deref() != Some(named)).then_some(named)
     }
 
-    pub(super) fn on(&mut self, event: Event, saying: impl Into<Saying>) {
-        self.say(after(self.phase(), event), saying);
+    pub(super) fn transition(&mut self, trigger: Trigger, explanation: impl Into<Explanation>) {
+        self.enter_phase(after(self.phase(), trigger), explanation);
     }
 
-    pub(super) fn say(&mut self, phase: Phase, saying: impl Into<Saying>) {
-        let mut saying = saying.into();
-        saying.message = cut(saying.message, bounds::MESSAGE);
+    pub(super) fn enter_phase(&mut self, phase: Phase, explanation: impl Into<Explanation>) {
+        let mut explanation = explanation.into();
+        explanation.message = cut(explanation.message, bounds::MESSAGE);
         self.status.phase = Some(phase);
         self.status.observed_generation = Some(self.observed.generation);
         self.status.conditions =
-            conditions(&self.status.conditions, phase, &saying, self.observed.generation, &self.now());
+            conditions(&self.status.conditions, phase, &explanation, self.observed.generation, &self.now());
     }
 
     /// Sets a condition that is not a phase.
-    pub(super) fn mark(&mut self, kind: &str, holds: bool, reason: &str, message: &str) {
+    pub(super) fn set_condition(&mut self, kind: &str, holds: bool, reason: &str, message: &str) {
         let message = cut(message.to_owned(), bounds::MESSAGE);
         let before = &self.status.conditions;
         let new = condition(before, kind, holds, reason, &message, self.observed.generation, &self.now());
@@ -101,19 +98,19 @@ impl<'a> Desk<'a> {
         }
     }
 
-    pub(super) fn is_marked(&self, kind: &str) -> bool {
+    pub(super) fn has_condition(&self, kind: &str) -> bool {
         self.status.conditions.iter().any(|known| known.type_ == kind && known.status == "True")
     }
 
-    /// Takes a mark back that asked for a person, because there was one.
+    /// Clears a condition that asks for a person, because a person has answered.
     pub(super) fn acknowledge(&mut self, kind: &str) {
-        if self.is_marked(kind) {
-            self.mark(kind, false, "Acknowledged", "User acknowledged input dependency change");
+        if self.has_condition(kind) {
+            self.set_condition(kind, false, "Acknowledged", "User acknowledged input dependency change");
         }
     }
 
-    /// Takes a plan into the status.
-    pub(super) fn adopt(&mut self, plan: &Plan) {
+    /// Copies a plan into the status.
+    pub(super) fn adopt_plan(&mut self, plan: &Plan) {
         let status = &mut self.status;
         status.items = plan.items.iter().map(|planned| planned.item.clone()).collect();
         status.inputs = plan.inputs.clone();
@@ -126,24 +123,40 @@ impl<'a> Desk<'a> {
         self.status.applied_options = self.options();
     }
 
-    /// The snapshot of what the items left behind.
-    pub(super) fn take_snapshot(&mut self) {
+    /// Updates the snapshot from what the items have applied.
+    pub(super) fn update_snapshot(&mut self) {
         self.status.source_snapshot_hash = Some(snapshot(&self.status.items));
     }
 
-    pub(super) fn rest(self) -> Decision {
-        let recheck = self.observed.rhythm.recheck;
-        self.next(Next::Rest(Some(recheck)))
+    pub(super) fn requeue_for_recheck(self) -> Decision {
+        let recheck = self.observed.intervals.recheck;
+        self.requeue_after(recheck)
     }
 
-    pub(super) fn rest_until_available(self) -> Decision {
-        let prerequisites = self.observed.rhythm.prerequisites;
-        self.next(Next::Rest(Some(prerequisites)))
+    pub(super) fn requeue_for_prerequisites(self) -> Decision {
+        let prerequisites = self.observed.intervals.prerequisites;
+        self.requeue_after(prerequisites)
     }
 
-    pub(super) fn next(mut self, next: Next) -> Decision {
-        fit(&mut self.status);
-        Decision { status: self.status, next }
+    pub(super) fn requeue_after(self, wait: Duration) -> Decision {
+        self.finish(Step::Done(Outcome { requeue_after: Some(wait) }))
+    }
+
+    pub(super) fn await_change(self) -> Decision {
+        self.finish(Step::Done(Outcome { requeue_after: None }))
+    }
+
+    pub(super) fn decide_again(self) -> Decision {
+        self.finish(Step::DecideAgain)
+    }
+
+    pub(super) fn request(self, request: Request) -> Decision {
+        self.finish(Step::Send(request))
+    }
+
+    fn finish(mut self, step: Step) -> Decision {
+        truncate(&mut self.status);
+        Decision { status: self.status, step }
     }
 }
 
@@ -152,9 +165,9 @@ fn snapshot(items: &[Item]) -> String {
     sha256(&serde_json::json!(items.iter().map(|item| (&item.name, fingerprint(item))).collect::<Vec<_>>()))
 }
 
-/// Cuts what is too long for the schema or for etcd: a status that is refused is a status nobody sees.
-fn fit(status: &mut VirtPlatformConfigStatus) {
-    let mut left = DIFFS;
+/// Truncates what is too long for the schema or for etcd: nobody would see a status that the API server refuses.
+fn truncate(status: &mut VirtPlatformConfigStatus) {
+    let mut left = MAX_DIFFS;
     for item in &mut status.items {
         item.message = item.message.take().map(|message| cut(message, bounds::MESSAGE));
         if let Some(diff) = item.diff.take() {
@@ -187,16 +200,16 @@ fn fit(status: &mut VirtPlatformConfigStatus) {
     }
 }
 
-/// At most so many bytes of a name.
-fn shorten(name: &mut String, most: usize) {
-    name.truncate(name.floor_char_boundary(most));
+/// Truncates a name to at most `max` bytes.
+fn shorten(name: &mut String, max: usize) {
+    name.truncate(name.floor_char_boundary(max));
 }
 
-/// At most so many bytes, and a word where something is missing.
-fn cut(mut text: String, most: usize) -> String {
+/// Truncates a text to at most `max` bytes, and says so at its end.
+fn cut(mut text: String, max: usize) -> String {
     const MISSING: &str = "\n[cut: too long]";
-    if text.len() > most {
-        text.truncate(text.floor_char_boundary(most.saturating_sub(MISSING.len())));
+    if text.len() > max {
+        text.truncate(text.floor_char_boundary(max.saturating_sub(MISSING.len())));
         text += MISSING;
     }
     text

@@ -1,0 +1,187 @@
+//! Compares an applied plan with the cluster: prerequisites, inputs, targets, and what this version of the operator would plan.
+
+use api::virt_platform_config::{Action, Item, ItemState, Operation, Phase};
+use serde_json::Value;
+
+use super::{
+    Decision, Input, PlanFailure, Request,
+    Trigger::{DriftFound, DriftGone, EffectLost, InputsChanged, SomeFailed, SpecChanged},
+    after, drift_text,
+    execution::{prerequisites_missing, set_state},
+    inputs, remediation,
+    status_draft::{FORCED_REVIEW, StatusDraft},
+    upgrade,
+};
+use crate::{Draft, Effect, Facts, Plan, Planner, diff, drift, profile::missing};
+
+pub(super) fn check(mut draft: StatusDraft<'_>, input: &Input<'_>) -> Decision {
+    if draft.spec_is_new() {
+        return spec_changed(draft);
+    }
+    let (facts, plan) = match input {
+        Input::Facts(facts) => (*facts, None),
+        Input::Plan(Ok(plan)) => (&plan.facts, Some(*plan)),
+        Input::Plan(Err(PlanFailure::Missing(missing))) => return prerequisites_missing(draft, missing),
+        Input::Plan(Err(_)) => return draft.requeue_for_recheck(),
+        Input::None | Input::Write { .. } => return draft.request(Request::FetchFacts),
+    };
+    let Some(planner) = draft.planner() else { return draft.requeue_for_recheck() };
+    if let Some(missing) = missing(&planner.requirements(facts), facts) {
+        return prerequisites_missing(draft, &missing);
+    }
+    let plan_draft = planner.plan(facts);
+    if let Some(change) = inputs::changed(planner.as_ref(), &draft.status.inputs, &draft.status.items, &plan_draft) {
+        return inputs_changed(draft, &change);
+    }
+    let is_upgraded = draft.status.operator_version.as_deref() != Some(draft.observed.version);
+    // A change by hand that does what this version would do is not drift.
+    if is_upgraded && upgrade::is_aligned(&plan_draft, facts) {
+        return upgrade::upgrade(draft, &plan_draft, plan);
+    }
+    let mut items = draft.status.items.clone();
+    if mark_drift(&mut items, facts) {
+        // The diff of a new plan shows the drift, so both are stored together.
+        let Some(plan) = plan else { return draft.request(Request::MakePlan) };
+        draft.status.items = items;
+        return drifted(draft, plan);
+    }
+    draft.status.items = items;
+    if draft.phase() == Phase::Drifted {
+        return drift_gone(draft);
+    }
+    if effect_is_lost(&mut draft, planner.as_ref(), facts) {
+        return draft.decide_again();
+    }
+    if is_upgraded || draft.phase() == Phase::CompletedWithUpgrade {
+        return upgrade::upgrade(draft, &plan_draft, plan);
+    }
+    if let Some(item) = inputs::differs(&draft.status.items, &plan_draft) {
+        let change = inputs::different(item);
+        return plan_changed(draft, &change);
+    }
+    keep_inputs(&mut draft, &plan_draft);
+    draft.requeue_for_recheck()
+}
+
+/// Waits again for items that are no longer in effect; their messages say why. Whether there are any.
+fn effect_is_lost(draft: &mut StatusDraft<'_>, planner: &dyn Planner, facts: &Facts) -> bool {
+    if after(draft.phase(), EffectLost) == draft.phase() {
+        return false;
+    }
+    let now = draft.now();
+    let mut is_lost = false;
+    for item in draft.status.items.iter_mut().filter(|item| item.state == ItemState::Completed) {
+        if let (Operation::Apply, Effect::Refused(why)) = (item.operation, planner.effect(item, facts)) {
+            is_lost = true;
+            item.waiting_since = Some(now.clone());
+            set_state(item, ItemState::InProgress, why, &now.0);
+        }
+    }
+    if is_lost {
+        draft.transition(EffectLost, "");
+    }
+    is_lost
+}
+
+fn spec_changed(mut draft: StatusDraft<'_>) -> Decision {
+    let message = match draft.phase() {
+        _ if draft.options_changed() => "Options changed - regenerating plan",
+        Phase::CompletedWithUpgrade => "User regenerating plan to adopt operator upgrade",
+        _ => "Regenerating after spec change",
+    };
+    draft.status.reverts.clear();
+    draft.transition(SpecChanged, message);
+    draft.decide_again()
+}
+
+pub(super) fn require_review_of_missing(draft: &mut StatusDraft<'_>, missing: &str) {
+    let message = format!("Prerequisites vanished after the plan was applied. {missing}");
+    draft.set_condition(FORCED_REVIEW, true, "PrerequisitesVanished", &message);
+}
+
+fn inputs_changed(mut draft: StatusDraft<'_>, change: &str) -> Decision {
+    draft.set_condition(FORCED_REVIEW, true, "InputChanged", &format!("Input dependency changed: {change}"));
+    draft.transition(InputsChanged, "");
+    draft.decide_again()
+}
+
+/// A new plan would be different although no input changed. Without `action: Apply` nothing is applied before an edit, so no review
+/// has to be forced.
+fn plan_changed(mut draft: StatusDraft<'_>, change: &str) -> Decision {
+    if draft.observed.spec.action == Action::Apply {
+        return inputs_changed(draft, change);
+    }
+    draft.transition(InputsChanged, "");
+    draft.decide_again()
+}
+
+/// Records inputs that changed without consequences, so that the next change is compared with them.
+fn keep_inputs(draft: &mut StatusDraft<'_>, plan_draft: &Draft) {
+    let mut now: Vec<_> = Vec::new();
+    for input in plan_draft.intents.iter().flat_map(|intent| &intent.inputs) {
+        if !now.contains(input) {
+            now.push(input.clone());
+        }
+    }
+    draft.status.inputs = now;
+}
+
+fn drifted(mut draft: StatusDraft<'_>, plan: &Plan) -> Decision {
+    copy_diffs(&mut draft.status.items, plan);
+    if draft.phase() != Phase::Drifted {
+        draft.transition(DriftFound, "");
+        return draft.decide_again();
+    }
+    remediation::remediate(draft, plan)
+}
+
+fn drift_gone(mut draft: StatusDraft<'_>) -> Decision {
+    for item in draft.status.items.iter_mut().filter(|item| item.applied_fingerprint.is_some()) {
+        item.diff = Some(diff::none(&item.target_ref.kind, &item.target_ref.name));
+    }
+    let some_failed = draft.status.items.iter().any(|item| item.state == ItemState::Failed);
+    match some_failed {
+        true => draft.transition(SomeFailed, "Plan completed with some errors"),
+        false => draft.transition(DriftGone, ""),
+    }
+    draft.decide_again()
+}
+
+/// Notes on each item whether it drifted, and who changed it. Whether any item drifted.
+pub(super) fn mark_drift(items: &mut [Item], facts: &Facts) -> bool {
+    let mut any = false;
+    for item in items {
+        let Some(baseline) = &item.applied_fingerprint else { continue };
+        let Some(live) = live_target(item, facts) else { continue };
+        let drifted = *baseline != drift::fingerprint(item, live);
+        any |= drifted;
+        match (drifted, &item.drifted_by) {
+            (true, _) => {
+                let by = drift::changed_by(item, live);
+                item.message = Some(drift_text::item_message(&item.target_ref, live, &by));
+                item.drifted_by = Some(by);
+            }
+            (false, Some(_)) => {
+                item.drifted_by = None;
+                item.message = Some("Back in desired state".into());
+            }
+            (false, None) => {}
+        }
+    }
+    any
+}
+
+/// The target of an item, if it is among the facts; inside, `None` is a target that does not exist.
+pub(super) fn live_target<'a>(item: &Item, facts: &'a Facts) -> Option<Option<&'a Value>> {
+    facts.target(&item.target_ref)
+}
+
+/// Copies the diffs of a plan to the items of the same names.
+pub(super) fn copy_diffs(items: &mut [Item], plan: &Plan) {
+    for item in items {
+        let planned = plan.items.iter().find(|planned| planned.item.name == item.name);
+        if let Some(diff) = planned.and_then(|planned| planned.item.diff.clone()) {
+            item.diff = Some(diff);
+        }
+    }
+}

@@ -1,0 +1,367 @@
+//! Runs the operator's own [`Session`] against the [`ModelCluster`], request by request, as the reconciler of the operator does.
+//! It decides nothing itself.
+
+use std::sync::Arc;
+
+use advisor::{
+    Facts, Plan, field_manager,
+    machine::Intervals,
+    session::{Context, Input, Outcome, Request, Session, Step},
+    writing,
+};
+use api::VirtPlatformConfig;
+use k8s_openapi::jiff::Timestamp;
+
+use crate::{
+    cluster::{ModelCluster, StaleRead, Target, contents},
+    hashed::{Hashed, digest},
+    mutation::Mutation,
+    profile::{Part, ToyProfile},
+    system::{KeptPlan, PlanBasis, RunningSession, System},
+};
+
+/// What becomes of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Delivery {
+    Answered,
+    /// Carried out, but the answer is lost.
+    AnswerLost,
+    /// Refused for good.
+    Refused,
+    /// Answered from an old state.
+    Stale(StaleRead),
+}
+
+/// What a request has changed in the cluster.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum ClusterChange {
+    None,
+    StatusUpdated,
+    TargetWritten { at: usize, request: writing::Request },
+}
+
+/// The session after a request, and what the request has changed.
+#[derive(Debug)]
+pub(crate) struct StepResult {
+    pub(crate) run: Arc<RunningSession>,
+    config: Option<Hashed<VirtPlatformConfig>>,
+    target: Option<(usize, Target)>,
+    kept_plan: Option<KeptPlan>,
+    /// The session ends here because the answer is lost.
+    is_stopped: bool,
+    pub(crate) change: ClusterChange,
+}
+
+/// What a request reads or writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Scope {
+    Nothing,
+    Config,
+    /// Everything that a profile wants to know.
+    Everything,
+    Targets,
+    Target(usize),
+}
+
+/// Runs sessions of one profile, with a deliberate mistake or without.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Driver {
+    pub(crate) profile: &'static ToyProfile,
+    pub(crate) mutation: Option<Mutation>,
+}
+
+/// Whether a request may change something.
+pub(crate) fn is_effect(request: &Request) -> bool {
+    matches!(request, Request::UpdateStatus(_)) || is_write(request)
+}
+
+pub(crate) fn is_write(request: &Request) -> bool {
+    matches!(request, Request::WriteTarget { request, .. } if *request != writing::Request::Read)
+}
+
+/// Whether a request reads facts, so that its answer may be old.
+pub(crate) fn is_read(request: &Request) -> bool {
+    match request {
+        Request::FetchFacts | Request::MakePlan { facts: None } => true,
+        Request::WriteTarget { request, .. } => *request == writing::Request::Read,
+        Request::UpdateStatus(_) | Request::ReadConfig | Request::MakePlan { facts: Some(_) } => false,
+    }
+}
+
+impl Driver {
+    fn context(&self) -> Context<'static> {
+        Context { profile: self.profile, version: "v1", epoch: None, intervals: Intervals::default() }
+    }
+
+    fn view(&self, config: &VirtPlatformConfig) -> VirtPlatformConfig {
+        let config = config.clone();
+        match self.mutation {
+            Some(mutation) => mutation.view(config),
+            None => config,
+        }
+    }
+
+    fn has(&self, mutation: Mutation) -> bool {
+        self.mutation == Some(mutation)
+    }
+
+    pub(crate) fn scope(&self, run: &RunningSession) -> Scope {
+        match run.request() {
+            None => Scope::Nothing,
+            Some(Request::UpdateStatus(_) | Request::ReadConfig) => Scope::Config,
+            Some(Request::FetchFacts | Request::MakePlan { facts: None }) => Scope::Everything,
+            Some(Request::MakePlan { facts: Some(_) }) => Scope::Targets,
+            Some(Request::WriteTarget { .. }) => run.target(self.profile).map_or(Scope::Nothing, Scope::Target),
+        }
+    }
+
+    /// A digest of everything that the answer to the session's request depends on.
+    pub(crate) fn dependencies(&self, system: &System, run: &RunningSession) -> u64 {
+        match self.scope(run) {
+            Scope::Nothing => 0,
+            Scope::Config => digest(&system.cluster.config),
+            Scope::Everything => system.cluster.digest_of_facts(),
+            Scope::Targets => digest((&system.cluster.targets, &system.kept_plan)),
+            Scope::Target(at) => digest(&system.cluster.targets[at]),
+        }
+    }
+
+    /// Starts a session with the configuration that the watch has delivered.
+    pub(crate) fn start_session(&self, system: &System) -> Arc<RunningSession> {
+        let mut session = Session::new(self.view(&system.watched));
+        let step = session.start(&self.context(), now());
+        RunningSession::new(session, step, system).identified()
+    }
+
+    /// Stops the session. The next one starts with what this one knew or, if the process is `forgetful`, with what this one started
+    /// with.
+    pub(crate) fn stop_session(&self, system: &System, is_forgetful: bool) -> System {
+        let mut system = system.clone();
+        if let Some(run) = system.run.take() {
+            let started_with = system.started_with.take().filter(|_| is_forgetful);
+            system.watched = started_with.unwrap_or_else(|| run.known.clone());
+        }
+        system.has_pending_change = true;
+        system.is_undisturbed = false;
+        system.cluster.renumber_versions();
+        system
+    }
+
+    /// The result of the session's request. None if the request cannot be delivered like this.
+    pub(crate) fn perform(&self, system: &System, run: &RunningSession, delivery: Delivery) -> Option<StepResult> {
+        let request = run.request()?;
+        let is_possible = match delivery {
+            Delivery::Answered => true,
+            Delivery::AnswerLost => is_effect(request),
+            Delivery::Refused => is_write(request),
+            Delivery::Stale(_) => is_read(request),
+        };
+        if !is_possible {
+            return None;
+        }
+        let at = run.target(self.profile);
+        let mut run = run.clone();
+        let mut cluster = match delivery {
+            Delivery::Stale(read) => system.cluster.with_stale_read(read)?,
+            _ => system.cluster.clone(),
+        };
+        let mut kept_plan = None;
+        let (mut config, mut target, mut is_stopped, mut change) = (None, None, false, ClusterChange::None);
+        let Step::Send(request) = std::mem::replace(&mut run.step, Step::Send(Request::ReadConfig)) else {
+            return None;
+        };
+        let input = match request {
+            Request::UpdateStatus(new) => {
+                let before = cluster.config.clone();
+                let input = self.update_status(&mut cluster, &mut run, &new, delivery);
+                if before != cluster.config {
+                    change = ClusterChange::StatusUpdated;
+                    config = Some(cluster.config.clone());
+                }
+                if run.known != cluster.config {
+                    // Because of a mistake, the session knows something else than what is stored.
+                    run.last_result = digest((run.last_result, contents(&new)));
+                }
+                if input == Input::StatusNotUpdated {
+                    run.is_outdated = true;
+                    run.reset();
+                }
+                Some(input)
+            }
+            Request::ReadConfig if self.has(Mutation::NotConfirmed) && !run.is_outdated => {
+                run.last_result = digest(run.last_result);
+                Some(Input::Config(run.session.config().cloned().map(Box::new)))
+            }
+            Request::ReadConfig => {
+                let version = run.session.config().map(|config| &config.metadata.resource_version);
+                if version != Some(&cluster.config.metadata.resource_version) {
+                    run.reset();
+                }
+                run.confirm(&cluster.config);
+                Some(Input::Config(Some(Box::new(self.view(&cluster.config)))))
+            }
+            Request::FetchFacts => {
+                run.last_result = digest(("facts", cluster.digest_of_facts()));
+                Some(Input::Facts(self.fetch_facts(&cluster, &mut run)))
+            }
+            // Fetching and previewing are two steps, and the cluster may change in between.
+            Request::MakePlan { facts: None } => {
+                run.last_result = digest(("facts", cluster.digest_of_facts()));
+                let facts = Some(self.fetch_facts(&cluster, &mut run));
+                run.step = Step::Send(Request::MakePlan { facts });
+                None
+            }
+            Request::MakePlan { facts: Some(facts) } => match self.make_plan(system, &mut run, &facts) {
+                Some(plan) => {
+                    run.last_result = digest(("plan", run.last_result, &system.kept_plan));
+                    kept_plan = self.has(Mutation::PlansOnce).then(|| KeptPlan(Arc::new(plan.clone())));
+                    Some(Input::Plan(Box::new(Ok(plan))))
+                }
+                None => {
+                    run.last_result = 0;
+                    run.step = Step::Send(Request::MakePlan { facts: None });
+                    None
+                }
+            },
+            Request::WriteTarget { planned, request } => {
+                let at = at?;
+                let manager = field_manager::of_item(&planned.item);
+                let input = self.write_target(&mut cluster, (at, manager), request, delivery, &mut change);
+                if change != ClusterChange::None {
+                    target = Some((at, cluster.targets[at].clone()));
+                }
+                is_stopped = delivery == Delivery::AnswerLost && !self.has(Mutation::SilenceIsFailure);
+                if matches!(input, writing::Input::Object(_) | writing::Input::Absent) {
+                    run.see(at, &cluster.targets[at]);
+                }
+                run.last_result = digest((run.last_result, std::mem::discriminant(&input), &cluster.targets[at]));
+                (!is_stopped).then_some(Input::Target(input))
+            }
+        };
+        if let Some(input) = input {
+            run.step = run.session.next(&self.context(), now(), input);
+        }
+        Some(StepResult { run: run.identified(), config, target, kept_plan, is_stopped, change })
+    }
+
+    /// The system after a step.
+    pub(crate) fn after(&self, system: &System, result: &StepResult, delivery: Delivery) -> System {
+        let mut system = system.clone();
+        if let Some(config) = &result.config {
+            system.cluster.config = config.clone();
+        }
+        if let Some((at, target)) = &result.target {
+            system.cluster.targets[*at] = target.clone();
+        }
+        system.kept_plan = system.kept_plan.or_else(|| result.kept_plan.clone());
+        system.run = Some(result.run.clone());
+        // A refusal or an old answer does not happen again to the next session; of an old answer it will be notified.
+        system.is_undisturbed &= matches!(delivery, Delivery::Answered | Delivery::AnswerLost);
+        system.has_pending_change |= matches!(delivery, Delivery::Stale(_));
+        if result.is_stopped { self.stop_session(&system, false) } else { self.end_if_done(system) }
+    }
+
+    /// Ends the session if it is done.
+    pub(crate) fn end_if_done(&self, mut system: System) -> System {
+        match system.run.as_ref().map(|run| &run.step) {
+            Some(Step::Done(Outcome::Settled { .. })) => {
+                if let Some(run) = system.run.take() {
+                    system.watched = run.known.clone();
+                }
+                system.has_pending_change |= system.watched != system.cluster.config;
+                system.started_with = None;
+                system.is_undisturbed = false;
+                system.cluster.renumber_versions();
+                system
+            }
+            Some(Step::Done(Outcome::Retry(_))) => self.stop_session(&system, false),
+            Some(Step::Send(_)) | None => system,
+        }
+    }
+
+    fn update_status(
+        &self,
+        cluster: &mut ModelCluster,
+        run: &mut RunningSession,
+        new: &VirtPlatformConfig,
+        delivery: Delivery,
+    ) -> Input {
+        let mut new = new.clone();
+        if let (Some(mutation), Some(status)) = (self.mutation, &mut new.status) {
+            mutation.alter_status(status);
+        }
+        let over = new.metadata.resource_version.clone();
+        if self.mutation.is_some_and(|mutation| mutation.skips_update(run.session.config(), &new)) {
+            return Input::StatusUpdated(Box::new(new));
+        }
+        let over = over.as_deref().filter(|_| !self.has(Mutation::RecordsOverAnything));
+        if !cluster.update_status(&new, over) {
+            return match self.has(Mutation::RecordConflictIsSuccess) {
+                true => Input::StatusUpdated(Box::new(new)),
+                false => Input::StatusNotUpdated,
+            };
+        }
+        if delivery == Delivery::AnswerLost {
+            return Input::StatusNotUpdated;
+        }
+        run.confirm(&cluster.config);
+        Input::StatusUpdated(Box::new(self.view(&cluster.config)))
+    }
+
+    fn fetch_facts(&self, cluster: &ModelCluster, run: &mut RunningSession) -> Facts {
+        let mut cluster = cluster.clone();
+        let status = run.session.config().and_then(|config| config.status.as_ref());
+        if self.has(Mutation::InputNotWatched) && status.is_some_and(|status| !status.items.is_empty()) {
+            cluster.input = 1;
+        }
+        run.fetched_input = Some(cluster.input);
+        for (at, target) in cluster.targets.iter().enumerate() {
+            run.see(at, target);
+        }
+        cluster.facts(self.profile)
+    }
+
+    fn make_plan(&self, system: &System, run: &mut RunningSession, facts: &Facts) -> Option<Plan> {
+        if let Some(KeptPlan(plan)) = &system.kept_plan {
+            return Some((**plan).clone());
+        }
+        let options = run.session.config().and_then(|config| config.spec.options.as_ref());
+        let plan = system.cluster.make_plan(self.profile, options, facts.clone())?;
+        let held = |part: &Part| part.managed(facts.object(&part.target()));
+        let held = Hashed::new(self.profile.parts.iter().map(held).collect());
+        run.plan_basis = Some(PlanBasis { held, input: run.fetched_input.unwrap_or_default() });
+        Some(plan)
+    }
+
+    fn write_target(
+        &self,
+        cluster: &mut ModelCluster,
+        (at, manager): (usize, &str),
+        mut request: writing::Request,
+        delivery: Delivery,
+        change: &mut ClusterChange,
+    ) -> writing::Input {
+        if delivery == Delivery::Refused {
+            return writing::Input::Failed("no".into());
+        }
+        if let Some(mutation) = self.mutation {
+            mutation.alter_request(&mut request);
+        }
+        let input = cluster.answer(at, manager, &request);
+        if request != writing::Request::Read && matches!(input, writing::Input::Object(_)) {
+            *change = ClusterChange::TargetWritten { at, request: request.clone() };
+        }
+        match (input, request) {
+            _ if delivery == Delivery::AnswerLost => writing::Input::Failed("no answer".into()),
+            (writing::Input::Conflict, writing::Request::Apply(fields)) if self.has(Mutation::ConflictIsSuccess) => {
+                writing::Input::Object(Box::new(fields))
+            }
+            (input, _) => input,
+        }
+    }
+}
+
+/// Time stands still.
+pub(crate) fn now() -> Timestamp {
+    Timestamp::from_second(1_000_000).unwrap()
+}

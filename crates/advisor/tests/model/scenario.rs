@@ -1,0 +1,105 @@
+//! A scenario: where the exploration starts, and what may happen how often.
+
+use api::{
+    VirtPlatformConfig,
+    virt_platform_config::{Action, Approval, FailurePolicy, Profile, VirtPlatformConfigSpec},
+};
+
+use crate::{
+    cluster::ForeignEdit,
+    profile::{ToyProfile, other_options},
+};
+
+/// How often something may happen.
+#[derive(Debug, Clone, Copy, Hash, PartialEq, Eq, Default)]
+pub(crate) struct Bounds {
+    pub(crate) edits: u8,
+    pub(crate) foreign_edits: u8,
+    /// Changes of the input; the second one changes it back.
+    pub(crate) inputs: u8,
+    pub(crate) lost_answers: u8,
+    pub(crate) crashes: u8,
+    pub(crate) refusals: u8,
+    /// Reads that are answered from the state before the last change.
+    pub(crate) stale_reads: u8,
+}
+
+/// An edit of the spec by the administrator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Edit {
+    DryRun,
+    Apply,
+    /// Apply, and only the plan that is in the status.
+    ApplyNamed,
+    /// Apply, and only some other plan.
+    ApplyOther,
+    Ignore,
+    Options,
+    Bypass,
+    Policy,
+}
+
+impl Edit {
+    /// The configuration after the edit. None if the edit changes nothing.
+    pub(crate) fn apply(self, config: &VirtPlatformConfig) -> Option<VirtPlatformConfig> {
+        let mut new = config.clone();
+        let spec = &mut new.spec;
+        let named = |digest: &str| Some(Approval { plan_digest: Some(digest.to_owned()), reason: None });
+        match self {
+            Edit::DryRun => spec.action = Action::DryRun,
+            Edit::Ignore => spec.action = Action::Ignore,
+            Edit::Apply => {
+                spec.action = Action::Apply;
+                spec.approval = None;
+            }
+            Edit::ApplyNamed => {
+                spec.action = Action::Apply;
+                spec.approval = named(config.status.as_ref()?.plan_digest.as_ref()?);
+            }
+            Edit::ApplyOther => {
+                spec.action = Action::Apply;
+                spec.approval = named(&"0".repeat(64));
+            }
+            Edit::Options => spec.options = if spec.options.is_some() { None } else { other_options() },
+            Edit::Bypass => spec.bypass_optimistic_lock = !spec.bypass_optimistic_lock,
+            Edit::Policy => {
+                let is_abort = spec.failure_policy == FailurePolicy::Abort;
+                spec.failure_policy = if is_abort { FailurePolicy::Continue } else { FailurePolicy::Abort };
+            }
+        }
+        new.metadata.generation = new.metadata.generation.map(|generation| generation + 1);
+        (new.spec != config.spec).then_some(new)
+    }
+}
+
+/// Where the exploration starts: with this spec, before the first session or after it has settled.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Start {
+    pub(crate) action: Action,
+    pub(crate) bypass: bool,
+    pub(crate) policy: FailurePolicy,
+    pub(crate) is_settled: bool,
+}
+
+impl Start {
+    pub(crate) fn config(&self) -> VirtPlatformConfig {
+        let mut spec = VirtPlatformConfigSpec::new(Profile::Example);
+        spec.action = self.action;
+        spec.bypass_optimistic_lock = self.bypass;
+        spec.failure_policy = self.policy;
+        let mut config = VirtPlatformConfig::new(Profile::Example.as_str(), spec);
+        config.metadata.uid = Some("config".into());
+        config.metadata.generation = Some(1);
+        config
+    }
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Scenario {
+    pub(crate) name: &'static str,
+    pub(crate) profile: &'static ToyProfile,
+    pub(crate) starts: Vec<Start>,
+    pub(crate) bounds: Bounds,
+    pub(crate) edits: &'static [Edit],
+    pub(crate) foreign_edits: &'static [ForeignEdit],
+}

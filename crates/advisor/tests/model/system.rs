@@ -1,0 +1,176 @@
+//! The state of the system under test: the cluster, and the operator with its running session.
+
+use std::{
+    hash::{Hash, Hasher},
+    sync::Arc,
+};
+
+use advisor::{
+    Plan,
+    session::{Outcome, Request, Session, Step},
+};
+use api::VirtPlatformConfig;
+use serde_json::Value;
+
+use crate::{
+    cluster::{ModelCluster, Target, contents},
+    hashed::{Hashed, digest},
+    profile::ToyProfile,
+};
+
+/// The cluster and the operator, without what the checker remembers about them.
+#[derive(Debug, Clone, Hash, PartialEq)]
+pub(crate) struct System {
+    pub(crate) cluster: ModelCluster,
+    pub(crate) run: Option<Arc<RunningSession>>,
+    /// The configuration as the watch has delivered it. May be old.
+    pub(crate) watched: Hashed<VirtPlatformConfig>,
+    /// The configuration that the session started with. After a crash, the watch may deliver it again.
+    pub(crate) started_with: Option<Hashed<VirtPlatformConfig>>,
+    /// Something has changed that the operator will be notified of.
+    pub(crate) has_pending_change: bool,
+    /// Since the session started, nothing but the session has changed anything.
+    pub(crate) is_undisturbed: bool,
+    /// For the mistake of planning only once.
+    pub(crate) kept_plan: Option<KeptPlan>,
+}
+
+impl System {
+    /// The request of the running session.
+    pub(crate) fn request(&self) -> Option<&Request> {
+        self.run.as_ref().and_then(|run| run.request())
+    }
+}
+
+/// A session, and what the API server has told it.
+#[derive(Debug, Clone)]
+pub(crate) struct RunningSession {
+    pub(crate) session: Session,
+    pub(crate) step: Step,
+    /// A digest of everything else.
+    pub(crate) id: u64,
+    /// A digest of the last result: the facts, the plan, and what became of its items.
+    pub(crate) last_result: u64,
+    /// The configuration as the session knows it: at its start, or as the API server has answered since.
+    pub(crate) known: Hashed<VirtPlatformConfig>,
+    is_confirmed: bool,
+    /// The API server has refused an update: the known configuration is old.
+    pub(crate) is_outdated: bool,
+    /// The stored configuration when the session started. Does not matter once the API server has answered.
+    stored_at_start: Option<Hashed<VirtPlatformConfig>>,
+    /// The versions of targets that the session has seen.
+    pub(crate) seen: Vec<(usize, Option<Hashed<Value>>)>,
+    pub(crate) plan_basis: Option<PlanBasis>,
+    /// The input among the fetched facts.
+    pub(crate) fetched_input: Option<u8>,
+}
+
+/// What a plan was made from: the managed fields of the targets, and the input.
+#[derive(Debug, Clone, Hash, PartialEq)]
+pub(crate) struct PlanBasis {
+    pub(crate) held: Hashed<Vec<String>>,
+    pub(crate) input: u8,
+}
+
+impl RunningSession {
+    pub(crate) fn new(session: Session, step: Step, system: &System) -> Self {
+        RunningSession {
+            session,
+            step,
+            id: 0,
+            last_result: 0,
+            known: system.watched.clone(),
+            is_confirmed: false,
+            is_outdated: false,
+            stored_at_start: Some(system.cluster.config.clone()),
+            seen: Vec::new(),
+            plan_basis: None,
+            fetched_input: None,
+        }
+    }
+
+    pub(crate) fn request(&self) -> Option<&Request> {
+        match &self.step {
+            Step::Send(request) => Some(request),
+            Step::Done(_) => None,
+        }
+    }
+
+    /// The configuration as the API server has answered with it, or else as it was when the session started.
+    pub(crate) fn confirmed(&self) -> &VirtPlatformConfig {
+        self.stored_at_start.as_ref().unwrap_or(&self.known)
+    }
+
+    /// The position of the target that is being written.
+    pub(crate) fn target(&self, profile: &ToyProfile) -> Option<usize> {
+        let Step::Send(Request::WriteTarget { planned, .. }) = &self.step else { return None };
+        profile.parts.iter().position(|part| part.name() == planned.item.name)
+    }
+
+    pub(crate) fn confirm(&mut self, config: &Hashed<VirtPlatformConfig>) {
+        self.known = config.clone();
+        self.is_confirmed = true;
+        self.is_outdated = false;
+        self.stored_at_start = None;
+    }
+
+    /// The session forgets everything that it has seen.
+    pub(crate) fn reset(&mut self) {
+        self.last_result = 0;
+        self.seen.clear();
+        self.plan_basis = None;
+        self.fetched_input = None;
+    }
+
+    pub(crate) fn see(&mut self, at: usize, target: &Target) {
+        let seen = (at, target.hashed().cloned());
+        if !self.seen.contains(&seen) {
+            self.seen.push(seen);
+        }
+    }
+
+    /// Two sessions that know the same and request the same continue alike. (Their limits of decisions may differ; a session that
+    /// reaches its limit would show as an endless loop.)
+    pub(crate) fn identified(mut self) -> Arc<Self> {
+        self.seen.sort_by_key(|seen| digest(seen));
+        let step = match &self.step {
+            Step::Send(Request::UpdateStatus(new)) => (0, contents(new)),
+            Step::Send(Request::ReadConfig) => (1, 0),
+            Step::Send(Request::FetchFacts) => (2, 0),
+            Step::Send(Request::MakePlan { facts }) => (3, u64::from(facts.is_some())),
+            Step::Send(Request::WriteTarget { request, .. }) => (4, digest(format!("{request:?}"))),
+            Step::Done(Outcome::Settled { .. }) => (5, 0),
+            Step::Done(Outcome::Retry(_)) => (6, 0),
+        };
+        let config = (&self.known, self.is_confirmed, self.is_outdated, &self.stored_at_start);
+        self.id = digest((step, config, self.last_result, &self.seen, &self.plan_basis, self.fetched_input));
+        Arc::new(self)
+    }
+}
+
+impl Hash for RunningSession {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.id.hash(state);
+    }
+}
+
+impl PartialEq for RunningSession {
+    fn eq(&self, other: &Self) -> bool {
+        self.id == other.id
+    }
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct KeptPlan(pub(crate) Arc<Plan>);
+
+impl Hash for KeptPlan {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (&self.0.digest, &self.0.snapshot).hash(state);
+    }
+}
+
+impl PartialEq for KeptPlan {
+    fn eq(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
+}
