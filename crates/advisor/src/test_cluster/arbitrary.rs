@@ -1,14 +1,14 @@
-//! Values of all sorts, for property tests.
+//! Arbitrary values for property tests.
 
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-/// So many cases, chosen anew in every run.
+/// This many random cases per run.
 pub fn cases(cases: u32) -> ProptestConfig {
     ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
 }
 
-/// Texts that YAML could take for something else, and ordinary ones.
+/// Texts that YAML could parse as something else, and ordinary ones.
 pub fn text() -> impl Strategy<Value = String> {
     const TRICKY: [&str; 47] = [
         "",
@@ -69,7 +69,7 @@ pub fn text() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Texts of several lines, with all that may go wrong at their beginnings and ends.
+/// Texts of several lines, with blanks and special characters at their beginnings and ends.
 pub fn lines() -> impl Strategy<Value = String> {
     proptest::collection::vec("[ \t]{0,2}[a-z:#|>'\"{}-]{0,6}[ \t]{0,1}", 1..6).prop_map(|lines| lines.join("\n"))
 }
@@ -94,7 +94,7 @@ pub fn value() -> impl Strategy<Value = Value> {
     })
 }
 
-/// An object with a spec of anything.
+/// An object with an arbitrary spec.
 pub fn object() -> impl Strategy<Value = Value> {
     proptest::collection::vec((text(), value()), 0..5).prop_map(
         |entries| json!({"apiVersion": "v1", "kind": "Thing", "metadata": {"name": "a"}, "spec": map(entries)}),

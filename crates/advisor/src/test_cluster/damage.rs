@@ -1,4 +1,4 @@
-//! Does to a value what nobody should: fields vanish, get another type, grow without measure.
+//! Damages a value at random: removes fields, changes their types, makes them huge.
 
 use proptest::{prelude::*, sample::Index};
 use serde_json::{Value, json};
@@ -8,31 +8,31 @@ use super::arbitrary;
 #[derive(Debug, Clone)]
 pub struct Damage {
     place: Index,
-    blow: Blow,
+    kind: Kind,
 }
 
 #[derive(Debug, Clone)]
-enum Blow {
+enum Kind {
     Remove,
     Replace(Value),
-    /// A list of so many.
+    /// A list of this many copies.
     Multiply(usize),
-    /// A text of so many letters, none of them plain.
+    /// A text of this many special characters.
     Lengthen(usize),
 }
 
 pub fn damage() -> impl Strategy<Value = Damage> {
-    let blow = prop_oneof![
-        3 => Just(Blow::Remove),
-        6 => arbitrary::value().prop_map(Blow::Replace),
-        1 => (100..3000usize).prop_map(Blow::Multiply),
-        1 => (100..20_000usize).prop_map(Blow::Lengthen),
+    let kind = prop_oneof![
+        3 => Just(Kind::Remove),
+        6 => arbitrary::value().prop_map(Kind::Replace),
+        1 => (100..3000usize).prop_map(Kind::Multiply),
+        1 => (100..20_000usize).prop_map(Kind::Lengthen),
     ];
-    (any::<Index>(), blow).prop_map(|(place, blow)| Damage { place, blow })
+    (any::<Index>(), kind).prop_map(|(place, kind)| Damage { place, kind })
 }
 
 impl Damage {
-    /// Hits some place at or below one of these fields. Other fields, such as those that say which object it is, stay.
+    /// Damages a random place at or below one of these fields. Other fields, such as the name, stay.
     pub fn inflict(&self, object: &mut Value, below: &[&str]) {
         let mut places = Vec::new();
         for root in below {
@@ -42,13 +42,13 @@ impl Damage {
         }
         let Some(place) = (!places.is_empty()).then(|| &places[self.place.index(places.len())]) else { return };
         let value = object.pointer(place).cloned().unwrap_or_default();
-        let new = match &self.blow {
-            Blow::Remove => return remove(object, place),
-            Blow::Replace(value) => value.clone(),
-            Blow::Multiply(times) => vec![value; *times].into(),
-            Blow::Lengthen(times) => json!("ä\u{202e}🦀\u{0}\n ".chars().cycle().take(*times).collect::<String>()),
+        let new = match &self.kind {
+            Kind::Remove => return remove(object, place),
+            Kind::Replace(value) => value.clone(),
+            Kind::Multiply(times) => vec![value; *times].into(),
+            Kind::Lengthen(times) => json!("ä\u{202e}🦀\u{0}\n ".chars().cycle().take(*times).collect::<String>()),
         };
-        // Below a place that is huge already there is no end.
+        // Values that are huge already do not grow further.
         if let Some(found) = object.pointer_mut(place)
             && new.to_string().len() < 400_000
         {

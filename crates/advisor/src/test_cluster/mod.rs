@@ -1,8 +1,7 @@
-//! A cluster made of values, for the tests of this crate and of others: it answers the queries of a profile and previews
-//! its intents.
+//! An in-memory cluster for the tests of this crate and of others: it answers the queries of a profile and previews its intents.
 //!
-//! Its server-side apply is the part of the real one that plans depend on: maps are merged field by field, lists and
-//! atomic maps as a whole, defaults come from the schema, and `managedFields` tell who owns what.
+//! Its server-side apply covers what plans depend on: maps are merged field by field, lists and atomic maps as a whole, defaults come
+//! from the schema, and `managedFields` has the owners.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -29,7 +28,7 @@ use serde_json::{Value, json};
 
 pub const ROLE: &str = "machineconfiguration.openshift.io/role";
 
-/// The documents of a YAML file of this repository. Read once: it takes longer than all the rest.
+/// The documents of a YAML file of this repository, parsed only once, because that is slow.
 pub fn documents(file: &str) -> Vec<Value> {
     static READ: Mutex<BTreeMap<String, Vec<Value>>> = Mutex::new(BTreeMap::new());
     READ.lock().unwrap().entry(file.to_owned()).or_insert_with(|| read(file)).clone()
@@ -41,7 +40,7 @@ fn read(file: &str) -> Vec<Value> {
     serde_saphyr::from_multiple(&text).unwrap_or_else(|error| panic!("{file}: {error}"))
 }
 
-/// One of the third parties' definitions, as `kubedescheduler-5.1`.
+/// The definition of a third party's kind, as `kubedescheduler-5.1`.
 pub fn definition(name: &str) -> Value {
     documents(&format!("config/crd/third-party/{name}.yaml")).remove(0)
 }
@@ -59,7 +58,7 @@ pub fn planner(profile: &str, given: Value) -> Box<dyn Planner> {
     profiles::find(profile).unwrap().resolve(options(given).as_ref()).unwrap()
 }
 
-/// A pool that takes what is labeled with one of the roles, and whose nodes run `rendered-<name>`.
+/// A pool that selects the configs of these roles, and whose nodes run `rendered-<name>`.
 pub fn pool(name: &str, roles: &[&str], nodes: i32) -> Value {
     json!({
         "apiVersion": "machineconfiguration.openshift.io/v1",
@@ -79,14 +78,14 @@ pub fn machine_config(name: &str, spec: Value) -> Value {
     })
 }
 
-/// What a pool is rendered to on OpenShift 4.21, with these arguments.
+/// A rendered config of OpenShift 4.21 with these arguments.
 pub fn rendered(name: &str, arguments: &[&str]) -> Value {
     let mut spec = rendered_kubelet(true);
     spec["kernelArguments"] = json!(arguments);
     machine_config(name, spec)
 }
 
-/// The part of a rendered config that is about the kubelet: since 4.21 it allows swap and reads a folder of more settings.
+/// The kubelet's part of a rendered config. Since 4.21 the kubelet allows swap and reads a folder of further settings.
 pub fn rendered_kubelet(accepts_swap: bool) -> Value {
     let (unit, source) = match accepts_swap {
         true => (
@@ -106,7 +105,7 @@ pub fn set_by(manager: &str, operation: &str, mut object: Value) -> Value {
     object
 }
 
-/// The object as a version left it that applied all profiles under one name.
+/// The object as an earlier version applied it, when all profiles shared one field manager.
 pub fn ours(object: Value) -> Value {
     set_by(FIELD_MANAGER, "Apply", object)
 }
@@ -117,11 +116,11 @@ pub struct TestCluster {
     missing: BTreeSet<&'static Kind>,
     /// HyperConverged is served as v1 only.
     v1_only: bool,
-    /// A webhook says no to every change.
+    /// A webhook denies every change.
     pub denies: bool,
 }
 
-/// What is in it, except definitions.
+/// The objects, without definitions.
 impl fmt::Debug for TestCluster {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let objects = self.objects.iter().filter(|object| object["kind"] != CUSTOM_RESOURCE_DEFINITION.kind);
@@ -130,12 +129,12 @@ impl fmt::Debug for TestCluster {
 }
 
 impl TestCluster {
-    /// All kinds are served, and there is nothing of them.
+    /// All kinds are served, and there are no objects.
     pub fn empty() -> Self {
         TestCluster::default()
     }
 
-    /// Pools `master` and `worker` at rest, three nodes each, and a descheduler operator of some version.
+    /// Updated pools `master` and `worker` with three nodes each, and this version of the descheduler operator.
     pub fn with_descheduler(version: &str) -> Self {
         TestCluster::empty()
             .with(definition(&format!("kubedescheduler-{version}")))
@@ -144,7 +143,7 @@ impl TestCluster {
             .with(rendered("rendered-worker", &["psi=0"]))
     }
 
-    /// Adds an object or puts it in the place of the one of its name.
+    /// Adds an object, or replaces the one of its name.
     pub fn with(mut self, object: Value) -> Self {
         self.put(object);
         self
@@ -160,7 +159,7 @@ impl TestCluster {
         self
     }
 
-    /// The same objects, with the kinds that another one serves.
+    /// The same objects, with the served kinds of another cluster.
     pub fn serving(mut self, other: &TestCluster) -> Self {
         self.missing.clone_from(&other.missing);
         self
@@ -199,7 +198,7 @@ impl TestCluster {
         }
     }
 
-    /// Asks and answers until everything wanted is known. Returns what was asked in each round.
+    /// Answers queries until everything wanted is known. Returns the queries of each round.
     pub fn rounds(&self, planner: &dyn Planner) -> (Vec<Vec<String>>, Facts) {
         let (mut facts, mut rounds) = (Facts::default(), Vec::new());
         loop {
@@ -226,7 +225,7 @@ impl TestCluster {
         planner.plan(&self.facts(planner.as_ref()))
     }
 
-    /// What the API server would say to a dry run.
+    /// The result of a dry run.
     pub fn preview(&self, about: &About, intent: &Intent) -> Preview {
         let live = self.find(intent.target.kind, intent.target.namespace, &intent.target.name);
         if self.denies {
@@ -248,7 +247,7 @@ impl TestCluster {
         }
     }
 
-    /// The schema of a whole object, if its definition is there.
+    /// The schema of a kind, if its definition exists.
     fn schema(&self, kind: &'static Kind, version: &str) -> Option<&Value> {
         let name = format!("{}.{}", kind.plural, kind.group);
         let definition = self.find(&CUSTOM_RESOURCE_DEFINITION, None, &name)?;
@@ -269,7 +268,7 @@ impl TestCluster {
         Plan::assemble(about, draft, previews, facts)
     }
 
-    /// Does what one item of a plan says. The object as it is then.
+    /// Applies one item of a plan, and returns the object afterwards.
     pub fn carry_out(&mut self, planned: &PlannedItem) -> Option<Value> {
         let (reference, item) = (&planned.target, &planned.item);
         let live = self.find(reference.kind, reference.namespace, &reference.name).cloned();
@@ -288,7 +287,7 @@ impl TestCluster {
         Some(object)
     }
 
-    /// Somebody else sets a field, or takes it out.
+    /// Somebody else sets or removes a field.
     pub fn edit(&mut self, kind: &'static Kind, name: &str, path: &[&str], value: Option<Value>) {
         let same = |object: &&mut Value| object["kind"] == kind.kind && object["metadata"]["name"] == name;
         let Some(object) = self.objects.iter_mut().find(same) else { return };
@@ -308,7 +307,7 @@ impl TestCluster {
         self.objects.retain(|object| object["kind"] != kind.kind || object["metadata"]["name"] != name);
     }
 
-    /// Does what the profile intends.
+    /// Applies everything that the profile intends.
     pub fn apply(&mut self, profile: &str, given: Value) {
         let about = profiles::find(profile).unwrap().about();
         for intent in self.draft(profile, given).intents {
@@ -328,7 +327,7 @@ pub fn stored(definition: &Value, object: Value) -> Value {
     server_side_apply::defaulted(object, definition.pointer("/spec/versions/0/schema/openAPIV3Schema").unwrap())
 }
 
-/// Whether the schema of a custom kind knows every field below `spec`.
+/// The fields of `spec` that the schema of a custom kind does not have.
 pub fn unknown_fields(spec: &Value, schema: &Value) -> Vec<String> {
     let open = |path: &str| {
         let parents = path.match_indices('.').map(|(end, _)| &path[..end]).chain([path]);
@@ -341,7 +340,7 @@ pub fn unknown_fields(spec: &Value, schema: &Value) -> Vec<String> {
     leaves(spec, "").into_iter().filter(|path| schema::field(schema, path).is_none() && !open(path)).collect()
 }
 
-/// The dotted paths of everything in a value that is not a map, and of empty maps.
+/// The dotted paths of all leaves of a value.
 fn leaves(value: &Value, path: &str) -> Vec<String> {
     let below = |(name, value): (&String, &Value)| match path {
         "" => leaves(value, name),
@@ -368,7 +367,7 @@ fn same(a: &Value, b: &Value) -> bool {
     key(a) == key(b)
 }
 
-/// A query as a person would put it.
+/// A query as text.
 fn spoken(query: &Query) -> String {
     match query {
         Query::List(kind) => format!("all {}", kind.plural),

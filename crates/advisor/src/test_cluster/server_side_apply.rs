@@ -1,4 +1,4 @@
-//! Server-side apply on values. Only for objects whose fields are reached through maps.
+//! Server-side apply in memory, only for objects whose fields are reached through maps.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 type Path = Vec<String>;
 
-/// Applies fields by force. Returns the object as it would be and whose fields changed hands.
+/// Applies fields by force. Returns the new object, and whose fields were taken over.
 pub fn apply(live: Option<&Value>, fields: &Value, schema: Option<&Value>, manager: &str) -> (Value, Vec<TakeOver>) {
     let mut object = live.cloned().unwrap_or_else(|| json!({}));
     for part in ["apiVersion", "kind"] {
@@ -67,7 +67,7 @@ pub fn defaulted(mut value: Value, schema: &Value) -> Value {
     value
 }
 
-/// Adds an entry for everything that a manager may have set in an object.
+/// Adds an entry for a manager that has set all fields of an object.
 pub fn record(object: &mut Value, manager: &str, operation: &str) {
     let mut managers = entries(object);
     let owned = leaves(&tree(object, None));
@@ -75,7 +75,7 @@ pub fn record(object: &mut Value, manager: &str, operation: &str) {
     write(object, managers);
 }
 
-/// Takes a field and all below it from everybody who owns it.
+/// Removes a field and everything below it from all owners.
 pub fn disown(object: &mut Value, pointer: &str) {
     let path: Path = pointer.split('/').skip(1).map(str::to_owned).collect();
     let mut managers = entries(object);
@@ -115,7 +115,7 @@ fn write(object: &mut Value, managers: Vec<(Value, BTreeSet<Path>)>) {
     object["metadata"]["managedFields"] = kept.map(entry).collect();
 }
 
-/// The fields of an object as `fieldsV1`, without those that identify it or that the server keeps.
+/// The fields of an object as `fieldsV1`, without its identity and the server's fields.
 fn tree(object: &Value, schema: Option<&Value>) -> Value {
     let mut fields = object.clone();
     if let Some(map) = fields.as_object_mut() {

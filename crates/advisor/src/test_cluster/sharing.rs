@@ -1,5 +1,4 @@
-//! Two profiles that configure one ConfigMap. They go by names that the API knows, and their options are those of the profiles
-//! of these names, read as something else:
+//! Two profiles that configure one ConfigMap. They have the names and options of real profiles, with another meaning:
 //!
 //! | data | `left`: `load-aware-rebalancing` | `right`: `virt-higher-density` |
 //! |---|---|---|
@@ -46,7 +45,7 @@ const ABOUT: About = About {
     documentation: "",
 };
 
-/// The object that both configure, with this data. The operator has the right to.
+/// The object that both configure, with this data. The operator may change it.
 pub fn config_map(data: Value) -> Value {
     let mut object = json!({
         "apiVersion": "v1", "kind": "ConfigMap",
@@ -64,7 +63,7 @@ pub fn target() -> ObjectRef {
 
 impl Profile for Left {
     fn about(&self) -> &'static About {
-        // It was there when all profiles shared one name.
+        // This profile existed when all profiles shared one field manager.
         static LEFT_ABOUT: About = About { name: LEFT, former_manager: Some(FIELD_MANAGER), ..ABOUT };
         &LEFT_ABOUT
     }
@@ -108,7 +107,7 @@ impl Profile for Right {
     }
 }
 
-/// Sets data of the ConfigMap, or takes back what it has set.
+/// Sets data of the ConfigMap, or gives up what it has set.
 #[derive(Debug)]
 struct Sharer {
     about: &'static About,

@@ -1,7 +1,7 @@
-//! Whatever the API server answers, and whatever is in the status: no panic, and an end.
+//! With arbitrary answers of the API server and an arbitrary status, nothing panics and every session ends.
 //!
-//! The objects are those of a cluster at rest, hit in a few places: nobody promises that what is stored fits its schema, that
-//! nobody else writes the status, or that lists are short. `BAD_INPUT=n` tries n cases of each.
+//! The objects are those of a settled cluster, damaged at random: stored objects need not fit their schemas, others may write the
+//! status, and lists may be long. `BAD_INPUT=n` tries n cases of each.
 
 use std::sync::OnceLock;
 
@@ -30,7 +30,7 @@ fn cases(usual: u32) -> ProptestConfig {
     arbitrary::cases(wanted.unwrap_or(usual))
 }
 
-/// A cluster in which everything that the profiles touch is there already, by us or by somebody.
+/// A cluster with all objects that the profiles change, set by the operator or by others.
 fn cluster() -> TestCluster {
     let hyper_converged = json!({
         "apiVersion": "hco.kubevirt.io/v1beta1",
@@ -75,12 +75,12 @@ fn profile_and_options() -> impl Strategy<Value = (&'static str, Value)> {
     ]
 }
 
-/// Answers like an API server whose objects were hit.
+/// An API server with damaged objects.
 #[derive(Debug, Clone)]
 struct Server {
     cluster: TestCluster,
     damages: Vec<(Index, Damage)>,
-    /// What is said to previews and writes, in turn.
+    /// The kinds of answers to previews and writes, in turn.
     moods: Vec<Index>,
 }
 
@@ -107,7 +107,7 @@ impl Server {
         answer
     }
 
-    /// Everything that is wanted. A profile that wants more and more is stopped, as the operator does it.
+    /// All facts that are wanted. Like the operator, it stops a profile that keeps wanting more.
     fn facts(&self, planner: &dyn advisor::Planner) -> Option<Facts> {
         let mut facts = Facts::default();
         for _ in 0..5 {
@@ -217,14 +217,14 @@ fn server() -> impl Strategy<Value = Server> {
     (damages, moods).prop_map(|(damages, moods)| Server { cluster: cluster(), damages, moods })
 }
 
-/// Whether somebody else may have emptied the messages. Words are said once and not guarded.
+/// Whether somebody else may have emptied the messages. They are not restored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Words {
     Ours,
     Anybodys,
 }
 
-/// What everybody can rely on in a status.
+/// Checks what must hold for every status.
 fn check(config: &VirtPlatformConfig, words: Words) -> Result<(), TestCaseError> {
     let status = config.status.as_ref().unwrap();
     let phase = status.phase.unwrap();
@@ -252,7 +252,7 @@ fn schema() -> &'static Value {
     })
 }
 
-/// Where a value is too long for its schema.
+/// The fields that are too long for their schema.
 fn refused(value: &Value, schema: &Value, path: &str) -> Vec<String> {
     let limit = |name: &str| schema[name].as_u64().unwrap_or(u64::MAX) as usize;
     let check = |length: usize, limit: usize| (length > limit).then(|| format!("{path}: {length} > {limit}"));
@@ -322,7 +322,7 @@ proptest! {
         let settled = Server::sound().reconcile(first, None);
         let mut now = config(profile, action, &options, json!(settled.status));
         damages.iter().for_each(|damage| damage.inflict(&mut now, &["/status"]));
-        // What cannot be read is told so by others and gets no attention; what is too long was never stored.
+        // A config that cannot be parsed is not reconciled, and one that is too long was never stored.
         let is_storable = refused(&now["status"], schema(), "status").is_empty();
         if let (Ok(now), true) = (serde_json::from_value::<VirtPlatformConfig>(now), is_storable) {
             let server = if is_sound { Server::sound() } else { server };

@@ -1,4 +1,4 @@
-//! `example-profile`: one ConfigMap, to learn the workflow with. It takes the same way as every other profile.
+//! `example-profile`: one ConfigMap, to learn the workflow. It is handled like every other profile.
 
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,4 @@
-//! The profile to learn with, which takes the same way as the others.
+//! The example profile, which is handled like the others.
 
 use api::virt_platform_config::Severity;
 use serde_json::{Value, json};

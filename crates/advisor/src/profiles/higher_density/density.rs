@@ -1,4 +1,4 @@
-//! HyperConverged: how much memory virtual machines see, and where identical pages are merged.
+//! The settings in HyperConverged: memory overcommitment, and page merging.
 
 use api::virt_platform_config::Input;
 use serde_json::{Value, json};
@@ -32,7 +32,7 @@ pub(super) fn plan(options: &Options, facts: &Facts) -> Intent {
             managed.push(managed_ksm(version));
             message += " and KSM enabled";
         }
-        // Without a selector it is off. Leaving the field out would not turn it off if somebody else set it, now or later.
+        // Without a selector it is off. If the field were omitted, somebody else's value would stay.
         None => {
             let selector = Path::dotted(&hyper_converged::path(version, KSM_SELECTOR));
             let live = facts.object(&target);
@@ -55,8 +55,8 @@ pub(super) fn plan(options: &Options, facts: &Facts) -> Intent {
     }
 }
 
-/// The settings that we manage at our own defaults are inputs too: whoever changes them elsewhere has a reason that a
-/// person should hear. What the user fixed in the options is theirs.
+/// Settings that are managed at the profile's defaults are inputs too: if somebody else changes one, a person should review it.
+/// Settings that the user fixed in the options are no inputs.
 fn inputs(options: &Options, facts: &Facts) -> Vec<Input> {
     let ratio = (!options.ratio_is_fixed).then(|| hyper_converged::input(facts, RATIO).1);
     let ksm = (!options.ksm_is_fixed).then(|| hyper_converged::input(facts, KSM).1);
@@ -77,7 +77,7 @@ pub(super) fn setting_changed(before: &Input, after: &Input) -> String {
     format!("HCO memoryOvercommitPercentage changed ({} -> {})", text(before_value), text(after_value))
 }
 
-/// The managed fields as people see them, in the version that is served.
+/// The managed fields, in the served version.
 fn managed_ratio(version: &str) -> &'static str {
     match version {
         "v1beta1" => "spec.higherWorkloadDensity.memoryOvercommitPercentage",
@@ -92,7 +92,7 @@ fn managed_ksm(version: &str) -> &'static str {
     }
 }
 
-/// Sets a field by its dotted path, with the maps on the way.
+/// Sets a field by its dotted path, and creates the maps on the way.
 fn set(object: &mut Value, path: &str, value: Value) {
     let slot = path.split('.').fold(object, |object, name| &mut object[name]);
     *slot = value;

@@ -7,18 +7,17 @@ use crate::InvalidOptions;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
     pub swap: bool,
-    /// The nodes on which pages are merged; an empty selector means all of them. None turns it off.
+    /// The nodes on which pages are merged; an empty selector means all nodes. None turns it off.
     pub ksm: Option<NodeLabelSelector>,
     pub ratio: i32,
-    /// Whether the user fixed the ratio; otherwise it follows from whether there is swap.
+    /// Whether the user fixed the ratio; otherwise it depends on swap.
     pub ratio_is_fixed: bool,
-    /// Whether the user said anything about page merging; otherwise it is on or off by our own default.
+    /// Whether the user configured page merging; otherwise the profile's default counts.
     pub ksm_is_fixed: bool,
 }
 
 impl Options {
-    /// No options at all mean the defaults, with page merging on all nodes. Options that do not mention page merging
-    /// mean without it.
+    /// Without any options, pages are merged on all nodes. With options that do not mention page merging, they are not.
     pub(super) fn resolve(options: Option<&VirtHigherDensityOptions>) -> Result<Self, InvalidOptions> {
         let ksm_is_fixed = options.is_some_and(|options| options.ksm_configuration.is_some());
         let ksm = match options {
@@ -41,7 +40,7 @@ impl Options {
     }
 }
 
-/// A selector that can never match would turn page merging off without a word.
+/// Refuses selectors that can never match: they would turn page merging off without any message.
 fn check(selector: &NodeLabelSelector) -> Result<(), InvalidOptions> {
     let invalid = |value: &str, rule: &str| {
         let field = "virtHigherDensity.ksmConfiguration.nodeLabelSelector";
@@ -65,7 +64,7 @@ fn check(selector: &NodeLabelSelector) -> Result<(), InvalidOptions> {
     Ok(())
 }
 
-/// An optional DNS name and a slash, then a word.
+/// A label key: an optional DNS name and a slash, then a name.
 fn is_label_key(key: &str) -> bool {
     let (prefix, name) = key.rsplit_once('/').map_or((None, key), |(prefix, name)| (Some(prefix), name));
     let is_dns =
@@ -73,7 +72,7 @@ fn is_label_key(key: &str) -> bool {
     is_label_word(name) && prefix.is_none_or(is_dns)
 }
 
-/// Letters, digits, `-`, `_` and `.`, beginning and ending with a letter or digit.
+/// Letters, digits, `-`, `_` and `.`; the first and the last are a letter or digit.
 fn is_label_word(word: &str) -> bool {
     let ends = |end: Option<char>| end.is_some_and(|c| c.is_ascii_alphanumeric());
     word.len() <= 63

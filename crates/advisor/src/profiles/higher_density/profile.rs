@@ -51,7 +51,7 @@ impl Planner for Options {
         }
         requirements
             .push(Requirement::Kind { kind: &kind::HYPER_CONVERGED, hint: "Install OpenShift Virtualization via OLM" });
-        // Applying to an object that is not there would create it, and with it a whole virtualization platform.
+        // If the object did not exist, an apply would create it, and with it a whole virtualization platform.
         requirements.push(Requirement::Object {
             reference: hyper_converged::reference(facts),
             hint: "Create it to deploy OpenShift Virtualization",

@@ -1,4 +1,4 @@
-//! Swap for worker nodes: a MachineConfig with the script that turns it on, the kubelet's settings, and two units.
+//! Swap for worker nodes: a MachineConfig with the script that turns swap on, the kubelet's settings, and two units.
 
 use api::virt_platform_config::Risk;
 use base64::{Engine, prelude::BASE64_STANDARD};
@@ -45,7 +45,7 @@ pub(super) fn access() -> Vec<Access> {
 
 pub(super) fn wants(enabled: bool, facts: &Facts) -> Vec<Query> {
     let mut queries = vec![Query::Object(target())];
-    // Also to follow a removal, when there is nothing left but the pools to tell how far it is.
+    // Pools are also needed to follow a removal.
     if enabled || facts.version(&kind::MACHINE_CONFIG).is_some() {
         queries.push(pools::all());
     }
@@ -58,7 +58,7 @@ pub(super) fn wants(enabled: bool, facts: &Facts) -> Vec<Query> {
     queries
 }
 
-/// Pools in which nodes would be lost, or reboot for nothing.
+/// Pools whose nodes would be lost, or reboot without benefit.
 pub(super) fn requirements(facts: &Facts) -> Vec<Requirement> {
     let is_there = facts.object(&target()).is_some();
     let unmet = |pool: &pools::Pool<'_>| {
@@ -78,7 +78,7 @@ pub(super) fn requirements(facts: &Facts) -> Vec<Requirement> {
     pools::reached(facts, &labels()).iter().filter_map(unmet).collect()
 }
 
-/// Pools of which nobody can tell.
+/// Pools for which it is not known.
 fn risks(facts: &Facts) -> Vec<Risk> {
     let reached = pools::reached(facts, &labels());
     let unknown = reached.iter().filter_map(|pool| {
@@ -117,7 +117,7 @@ pub(super) fn plan(enabled: bool, facts: &Facts) -> Draft {
             Draft { intents: vec![intent(Change::Delete, message)], ..Draft::default() }
         }
         Ownership::Shared { with } if owns_alone(live, &us, MANAGED) => {
-            // An apply that leaves our fields out removes those that nobody else has set too.
+            // An apply without these fields removes them, unless somebody else has set them too.
             let change = Change::Apply { fields: object(None), remove: Vec::new() };
             let others = with.join(", ");
             let message = format!("Swap will be taken out of MachineConfig '{NAME}', which {others} also configures");
@@ -130,7 +130,7 @@ pub(super) fn plan(enabled: bool, facts: &Facts) -> Draft {
     }
 }
 
-/// The labels under which pools take the config.
+/// The labels by which pools select the config.
 fn labels() -> Value {
     json!({"machineconfiguration.openshift.io/role": "worker"})
 }

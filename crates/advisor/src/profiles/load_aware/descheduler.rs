@@ -1,4 +1,4 @@
-//! The descheduler's configuration: which profile it runs, how often, and how many virtual machines it may move at once.
+//! The configuration of the descheduler: its profile, its interval, and how many virtual machines it may move at once.
 
 use api::virt_platform_config::Input;
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ use crate::{
 
 pub(super) const ITEM: &str = "enable-load-aware-descheduling";
 
-/// Profiles of the administrator's that go with ours.
+/// Profiles of the administrator that are compatible with this one.
 const PRESERVED: [&str; 2] = ["AffinityAndTaints", "SoftTopologyAndDuplicates"];
 
 pub(super) fn target() -> ObjectRef {
@@ -31,7 +31,7 @@ pub(super) fn wants(facts: &Facts) -> Vec<Query> {
     own.into_iter().chain(operator::wants(facts)).collect()
 }
 
-/// What becomes of load on releases that differ. The newest measures the processor and memory.
+/// How releases measure load, where they differ. The newest measures processor and memory.
 const WHY: &str = "the descheduler moves virtual machines away from busy nodes, as many at a time as may migrate";
 const WHY_PROCESSOR: &str =
     "the descheduler moves virtual machines away from nodes whose processor is busy, as many at a time as may migrate";
@@ -101,14 +101,14 @@ fn has(schema: Option<&Value>, path: &str) -> bool {
     schema.is_some_and(|schema| schema::field(schema, path).is_some())
 }
 
-/// What the profile needs beyond its name, as far as the installed version knows it.
+/// The customizations of the profile that the installed version supports.
 fn customizations(options: &Options, release: Release, schema: Option<&Value>) -> Value {
     let mut wanted = vec![
         ("devDeviationThresholds", json!(options.thresholds)),
         ("devEnableEvictionsInBackground", json!(true)),
         ("devEnableSoftTainter", json!(true)),
     ];
-    // Without a metric this release compares requests. Later ones have a metric by default.
+    // Without a metric, this release compares requests. Later releases have a default metric.
     if release == Release::V4_18 {
         wanted.push(("devActualUtilizationProfile", json!("PrometheusCPUCombined")));
     }
@@ -117,14 +117,15 @@ fn customizations(options: &Options, release: Release, schema: Option<&Value>) -
     Value::Object(known.collect())
 }
 
-/// What the operator refuses beside our customizations. It would keep the policy that it has, and tell nobody.
+/// The existing customizations that exclude this profile's. The descheduler's operator would keep its old policy without any
+/// message.
 fn refused_beside(customizations: &Value, release: Release) -> Vec<fields::Path> {
     let ours = customizations.as_object().into_iter().flatten().map(|(name, _)| name.as_str());
     let rivals = ours.flat_map(|name| Exclusion::of(release).filter_map(|exclusion| exclusion.counterpart(name)));
     rivals.map(|rival| fields::Path::dotted(&format!("spec.profileCustomizations.{rival}"))).collect()
 }
 
-/// Ours last, after those of the administrator's that go with it, each once: the operator refuses duplicates.
+/// This profile last, after compatible ones of the administrator, without duplicates, which the descheduler's operator refuses.
 fn profiles(live: Option<&Value>, ours: &str) -> Vec<String> {
     let existing = live.and_then(|live| live.pointer("/spec/profiles")).and_then(Value::as_array);
     let mut profiles: Vec<String> = Vec::new();
@@ -137,8 +138,8 @@ fn profiles(live: Option<&Value>, ours: &str) -> Vec<String> {
     profiles
 }
 
-/// Set when we create the object, because its own operator cannot update one without it; later kept as long as it is
-/// ours, because leaving it out would remove it. An administrator's value is never touched.
+/// Set on creation, because the descheduler's operator cannot update an object without it. Kept while the operator owns it, because
+/// an apply without it would remove it. An administrator's value stays.
 fn management_state(live: Option<&Value>, managed: &[&str]) -> Option<Value> {
     let Some(live) = live else { return Some("Managed".into()) };
     let path = fields::Path::dotted("spec.managementState");
@@ -147,7 +148,7 @@ fn management_state(live: Option<&Value>, managed: &[&str]) -> Option<Value> {
     path.find(live).filter(|_| ours).cloned()
 }
 
-/// A limit that follows a setting of HyperConverged, and what the setting counts as when it is absent.
+/// A limit that is derived from a setting of HyperConverged, and the default of that setting.
 struct Limit {
     setting: &'static str,
     default: i64,
@@ -162,7 +163,7 @@ impl Limit {
     }
 }
 
-/// Each limit on its own: fixed by the user, or derived from what may migrate at the same time.
+/// Each limit is either fixed by the user, or derived from the limit of parallel migrations.
 fn limits(options: &Options, facts: &Facts, has_node_limit: bool) -> (Value, Vec<Input>) {
     let mut inputs = Vec::new();
     let mut value = |fixed: Option<i32>, limit: &Limit| match fixed {
@@ -180,7 +181,7 @@ fn limits(options: &Options, facts: &Facts, has_node_limit: bool) -> (Value, Vec
     (limits, inputs)
 }
 
-/// What becomes of the limits is told, and not what HyperConverged says.
+/// The text about changed limits. It names the limits, not the settings of HyperConverged.
 pub(super) fn limit_changed(before: &Input, after: &Input) -> String {
     let limit = if before.path.ends_with(TOTAL.setting) { &TOTAL } else { &PER_NODE };
     let derived = |input: &Input| {
@@ -191,7 +192,7 @@ pub(super) fn limit_changed(before: &Input, after: &Input) -> String {
     format!("HCO {name} changed (scaled {} -> {})", derived(before), derived(after))
 }
 
-/// Above ten, four fifths: migrations that people start need room too.
+/// Four fifths above ten, to leave room for migrations that people start.
 pub(super) fn scaled(value: i64) -> i64 {
     if value < 10 { value } else { value - (value - 6) / 5 }
 }

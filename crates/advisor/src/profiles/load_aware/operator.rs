@@ -1,8 +1,7 @@
-//! Whether the descheduler's operator has taken the configuration: by its conditions and, where these are silent, by what it
-//! has deployed.
+//! Whether the descheduler's operator has taken over the configuration, according to its conditions and its deployment.
 //!
-//! The operator sets a condition for some refusals; others it only logs, and the descheduler runs on as before. What it has
-//! deployed carries the generation that it was deployed for, so a refusal of that kind shows, too.
+//! That operator sets a condition for some refusals and only logs others. Its deployment names the generation that it was made for,
+//! so those refusals are visible too.
 
 use serde_json::Value;
 
@@ -11,7 +10,7 @@ use crate::{Access, Effect, Facts, ObjectRef, Query, kind::DEPLOYMENT};
 
 const NAMESPACE: &str = "openshift-kube-descheduler-operator";
 
-/// On the pods of the descheduler: the generation of the KubeDescheduler that they are there for.
+/// Annotation on the pods of the descheduler: the generation of the KubeDescheduler that they were deployed for.
 const GENERATION: &str = "kubedeschedulers.operator.openshift.io/cluster";
 
 fn operator() -> ObjectRef {
@@ -31,13 +30,13 @@ pub(super) fn wants(facts: &Facts) -> Vec<Query> {
     [Query::Optional(operator())].into_iter().chain(operand).collect()
 }
 
-/// Whether anybody looks after the KubeDescheduler.
+/// Whether the descheduler's operator runs.
 fn is_there(facts: &Facts) -> bool {
     facts.optional(&operator()).is_some()
         || facts.object(&target()).is_some_and(|live| conditions(live).next().is_some())
 }
 
-/// What to tell where nobody does.
+/// The note if the descheduler's operator does not run.
 pub(super) fn note(facts: &Facts) -> Option<String> {
     let why = match facts.is_denied(&operator()) {
         true => format!("{} may not be read", operator()),
@@ -80,7 +79,7 @@ fn conditions(live: &Value) -> impl Iterator<Item = &Value> {
     live.pointer("/status/conditions").and_then(Value::as_array).into_iter().flatten()
 }
 
-/// Why the operator does not take it. The sentence is in the message, or else in the reason.
+/// Why the operator refuses it, from the message of the condition, or else from its reason.
 fn refusal(live: &Value) -> Option<&str> {
     let is = |condition: &Value, status: &str| condition["status"] == status;
     let is_bad = |condition: &&Value| match condition["type"].as_str().unwrap_or_default() {
@@ -93,7 +92,7 @@ fn refusal(live: &Value) -> Option<&str> {
     condition[field].as_str()
 }
 
-/// Why what runs is not this generation yet.
+/// Why the deployment is not of this generation yet.
 fn undeployed(deployment: &Value, generation: i64) -> Option<String> {
     let number = |at: &str| deployment.pointer(at).and_then(Value::as_i64).unwrap_or_default();
     let annotations = &deployment["spec"]["template"]["metadata"]["annotations"];

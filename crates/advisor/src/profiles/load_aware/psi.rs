@@ -1,4 +1,4 @@
-//! Pressure stall information: the kernel argument `psi=1` on worker nodes, by a MachineConfig of our own.
+//! Pressure stall information: the kernel argument `psi=1` on worker nodes, by a MachineConfig.
 
 use api::virt_platform_config::Risk;
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ const NAME_OF_PSI: &str = "psi";
 const PSI: &str = "psi=1";
 const ROLE: &str = "machineconfiguration.openshift.io/role";
 const MANAGED: &str = "spec.kernelArguments";
-/// A pool with more configs than this is looked at in part.
+/// The most configs of a pool that are read.
 const MOST_SOURCES: usize = 32;
 const WHY_NOT: &str = "the options turn PSI metrics off";
 const WHY: &str = "with pressure stall information the descheduler sees contention, and not just use";
@@ -27,12 +27,12 @@ fn target() -> ObjectRef {
     ObjectRef::cluster(&kind::MACHINE_CONFIG, NAME)
 }
 
-/// The labels under which pools take the config.
+/// The labels by which pools select the config.
 fn labels() -> Value {
     json!({ROLE: "worker"})
 }
 
-/// The names of rendered configs are known to the pools alone.
+/// The names of rendered configs are only known from the pools.
 pub(super) fn access() -> Vec<Access> {
     vec![
         Access::Create(target()),
@@ -44,7 +44,7 @@ pub(super) fn access() -> Vec<Access> {
 
 pub(super) fn wants(enabled: bool, facts: &Facts) -> Vec<Query> {
     let mut queries = vec![Query::Object(target())];
-    // Also to follow a removal, when there is nothing left but the pools to tell how far it is.
+    // Pools are also needed to follow a removal.
     if enabled || facts.version(&kind::MACHINE_CONFIG).is_some() {
         queries.push(pools::all());
     }
@@ -59,8 +59,8 @@ pub(super) fn wants(enabled: bool, facts: &Facts) -> Vec<Query> {
     queries
 }
 
-/// The configs of a pool that may overrule ours: those that are merged later by their name, and those of a custom pool, which
-/// are merged after all others whatever they are called.
+/// The configs of a pool that may override the argument: those with later names, and those of a custom pool, which are always merged
+/// last.
 fn later_sources<'a>(pool: pools::Pool<'a>) -> impl Iterator<Item = Query> + use<'a> {
     let is_custom = pool.name() != "worker";
     let sources = pool.sources().filter(move |name| *name > NAME || (is_custom && *name != NAME));
@@ -72,7 +72,7 @@ fn rendered<'a>(pool: &pools::Pool<'_>, facts: &'a Facts) -> Option<&'a Value> {
     facts.object(&ObjectRef::cluster(&kind::MACHINE_CONFIG, name))
 }
 
-/// The config that comes after ours in a pool and turns PSI off, with what it says.
+/// The config that is merged later in a pool and turns PSI off, with its argument.
 fn overruled_by<'a>(pool: pools::Pool<'a>, facts: &'a Facts) -> Option<(&'a str, &'a str)> {
     let config = |name: &str| facts.optional(&ObjectRef::cluster(&kind::MACHINE_CONFIG, name));
     let role = |config: &Value| config.pointer("/metadata/labels").map_or(Value::Null, |labels| labels[ROLE].clone());
@@ -90,7 +90,7 @@ fn overruled_by<'a>(pool: pools::Pool<'a>, facts: &'a Facts) -> Option<(&'a str,
     last.filter(|(_, config, _)| !is_on(config)).map(|(name, _, argument)| (name, argument))
 }
 
-/// Whether the nodes of all pools that run our config report pressure.
+/// Whether the nodes of all pools with the config report pressure.
 pub(super) fn effect(facts: &Facts) -> Effect {
     let reached = pools::reached(facts, &labels());
     let off = reached
@@ -107,7 +107,7 @@ pub(super) fn effect(facts: &Facts) -> Effect {
     })
 }
 
-/// What speaks against turning it on.
+/// The risks of turning PSI on.
 fn risks(facts: &Facts) -> Vec<Risk> {
     let reached = pools::reached(facts, &labels());
     let overruled = reached.iter().filter_map(|pool| {
@@ -134,7 +134,7 @@ fn turn_on(facts: &Facts) -> Draft {
     let is_set = live.is_some_and(|live| is_worker(live) && is_on(live));
     let effective = effective_in(facts, is_set);
     if let (false, Some(pools)) = (is_set, &effective) {
-        // Adding the argument a second time would change nothing but reboot every node.
+        // A second argument would only reboot every node.
         let note =
             format!("PSI metrics already effective in {pools} through another MachineConfig: '{NAME}' is not needed");
         return Draft::note(note);
@@ -146,8 +146,8 @@ fn turn_on(facts: &Facts) -> Draft {
     Draft { intents: vec![intent(apply(with_psi(live)), message, WHY, facts)], risks: risks(facts), ..Draft::default() }
 }
 
-/// Takes back what we did: the whole object when there is nothing else in it, else only our argument. The list is one
-/// leaf and became ours when we added to it; its arguments alone tell that some of them are not.
+/// Removes the whole object if it has nothing else, or only the argument. The list is one leaf that the operator owns since it added
+/// to it, so only the arguments show that others have set some of them.
 fn turn_off(facts: &Facts) -> Draft {
     let Some(live) = facts.object(&target()) else { return Draft::default() };
     let has_ours = kernel_arguments::of(live).any(|argument| argument == PSI);
@@ -211,7 +211,7 @@ fn is_on(config: &Value) -> bool {
     kernel_arguments::value(config, NAME_OF_PSI).is_some_and(kernel_arguments::is_true)
 }
 
-/// The list is one leaf: whoever sets it sets all of it. What others put there is kept, in its place.
+/// The list is one leaf and is set as a whole. Arguments of others are kept in their places.
 fn with_psi(live: Option<&Value>) -> Vec<String> {
     let Some(live) = live else { return vec![PSI.to_owned()] };
     if is_on(live) {
@@ -225,8 +225,8 @@ fn owns_arguments(live: &Value, us: &str) -> bool {
     fields::applied_by(live, us).iter().any(|leaf| leaf.is_within(&fields::Path::dotted(MANAGED)))
 }
 
-/// The pools in which PSI is on already, if it is on in all that the config would reach. Where our own config had a part
-/// in it and no longer does, it is about to end.
+/// The pools in which PSI is on already, if it is on in all pools that the config would reach. A pool that runs the operator's own
+/// config, which is no longer set, does not count.
 fn effective_in(facts: &Facts, is_set: bool) -> Option<String> {
     let reached = pools::reached(facts, &labels());
     let is_effective =
