@@ -5,7 +5,7 @@ WORKDIR /source
 COPY . .
 
 FROM source AS build-lab
-RUN RUSTFLAGS='-C target-feature=+crt-static' cargo build --locked --release --package cli --bin rebalance-lab \
+RUN RUSTFLAGS='-C target-feature=+crt-static' cargo build --locked --release --package rebalance-lab \
       --target "$(rustc -vV | sed -n 's/^host: //p')" \
     && cp target/*/release/rebalance-lab /rebalance-lab
 

@@ -25,7 +25,7 @@ help: ## List the targets
 demo: ## Start a control plane, show the product on it, stay up until Ctrl-C
 	$(PREREQUISITES) --space 4 $(DEMO_TOOLS)
 	@echo "== 1 of 3: build this project (8 minutes the first time, seconds later)"
-	@$(CARGO) build --locked --package cli --package xtask
+	@$(CARGO) build --locked --package virt-advisor --package xtask
 	@echo "== 2 of 3: build the Kubernetes programs that are missing (8 minutes the first time, nothing later)"
 	@$(BUILT)/xtask tools $(DEMO_TOOLS)
 	@echo "== 3 of 3: the demo"
@@ -33,7 +33,7 @@ demo: ## Start a control plane, show the product on it, stay up until Ctrl-C
 
 .PHONY: run
 run: ## Run the operator here, against the cluster of your kubeconfig (ARGS="--help": its options)
-	@$(CARGO) run --locked --package cli --bin virt-advisor -- operator $(ARGS)
+	@$(CARGO) run --locked --package virt-advisor -- operator $(ARGS)
 
 .PHONY: cluster
 cluster: ## Start a control plane to play with (FULL=1: with scheduler, controllers, KWOK, Prometheus, descheduler)
@@ -106,7 +106,7 @@ test: ## Run everything: format, lints, unit and API-server tests (half an hour 
 .PHONY: test-e2e
 test-e2e: ## Run the guides command by command, the operator as its own process, on a control plane of their own
 	@$(XTASK) tools $(TEST_TOOLS)
-	@$(CARGO) test --locked --package cli --package xtask --test it
+	@$(CARGO) test --locked --package virt-advisor --package rebalance-lab --package xtask --test it
 
 .PHONY: test-faults
 test-faults: ## Run the faults against the real API server, the slow ones too
@@ -135,7 +135,7 @@ build: ## Build the workspace
 .PHONY: build-static
 PROFILE ?= release
 build-static: ## Build virt-advisor as the image holds it: a file that needs nothing but a kernel (PROFILE=dev: not optimized)
-	@RUSTFLAGS='-C target-feature=+crt-static' $(CARGO) build --locked --package cli --bin virt-advisor \
+	@RUSTFLAGS='-C target-feature=+crt-static' $(CARGO) build --locked --package virt-advisor \
 	  --target "$$(rustc -vV | sed -n 's/^host: //p')" --profile $(PROFILE)
 
 .PHONY: fmt

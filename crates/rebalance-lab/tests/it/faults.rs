@@ -21,7 +21,7 @@ use testkit::{
     within,
 };
 
-use crate::lab_parts::Part;
+use crate::parts::Part;
 
 /// A migration takes some seconds, and several of them come one after another.
 const PATIENCE: Duration = Duration::from_secs(120);

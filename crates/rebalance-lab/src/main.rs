@@ -1,6 +1,6 @@
 //! `rebalance-lab`: the lab in which rebalancing of VMs can be watched and simulated.
 
-#[path = "../../cluster.rs"]
+#[path = "../../virt-advisor/src/cluster.rs"]
 mod cluster;
 mod descheduler;
 mod down;

@@ -52,7 +52,7 @@ fn assert_current(path: &Path, text: &str, current: &str) {
     let nearby = |text: &str| text.lines().skip(line).take(5).collect::<Vec<_>>().join("\n");
     assert!(
         text == current,
-        "{} is out of date from line {}: run `UPDATE_DOCS=1 cargo test -p cli` and commit the result. It has\n{}\nand now it is\n{}",
+        "{} is out of date from line {}: run `UPDATE_DOCS=1 cargo test -p virt-advisor` and commit the result. It has\n{}\nand now it is\n{}",
         path.display(),
         line + 1,
         nearby(text),

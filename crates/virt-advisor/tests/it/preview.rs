@@ -76,7 +76,7 @@ async fn the_guide_shows_real_output() {
     if std::env::var_os("UPDATE_DOCS").is_some() {
         std::fs::write(&guide, format!("{before}{start}{current}{end}{after}")).unwrap();
     } else {
-        assert_eq!(shown, current, "run `UPDATE_DOCS=1 cargo test -p cli` and commit the result");
+        assert_eq!(shown, current, "run `UPDATE_DOCS=1 cargo test -p virt-advisor` and commit the result");
     }
 }
 

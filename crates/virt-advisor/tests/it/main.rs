@@ -1,0 +1,7 @@
+//! `virt-advisor` as people use it, on a real API server.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod guide;
+mod lease;
+mod preview;
