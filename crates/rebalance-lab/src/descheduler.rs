@@ -13,9 +13,10 @@ use lab::{
     connect,
     descheduler::{self, Mode, Policy, PolicySource, Settings},
 };
+use process::Shutdown;
 use sim::units::Span;
 
-use crate::part::{Common, Shutdown, release, time_scale};
+use crate::part::{Common, release, time_scale};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -98,7 +99,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     args.common.run(
         "stand-in for the descheduler operator",
         connect::DESCHEDULER_STAND_IN,
-        |client, shutdown: Shutdown| descheduler::run(client, settings, shutdown.wait()),
+        |client, shutdown: Shutdown| descheduler::run(client, settings, shutdown.requested()),
     )
 }
 

@@ -2,32 +2,32 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::ensure;
+use anyhow::{Context, ensure};
 
-use crate::record::{Name, Records};
+use crate::{lab_name::LabName, records::Records};
 
-const PATIENCE: Duration = Duration::from_secs(60);
-const PAUSE: Duration = Duration::from_millis(50);
+const LIMIT: Duration = Duration::from_secs(60);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
-    name: Name,
+    name: LabName,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let (records, name) = (Records::of_this_user(), &args.name.name);
-    records.sweep(name)?;
-    let being = records.being(name)?;
-    being.end()?;
+    records.remove_stale(name)?;
+    let process = records.process(name)?;
+    process.terminate().with_context(|| format!("asking process {} to end", process.pid()))?;
     let began = Instant::now();
-    while being.is_alive() {
+    while process.is_alive() {
         ensure!(
-            began.elapsed() < PATIENCE,
+            began.elapsed() < LIMIT,
             "lab {name} has not ended within {} s; its own output tells why, and asking once more ends it at once",
-            PATIENCE.as_secs()
+            LIMIT.as_secs()
         );
-        std::thread::sleep(PAUSE);
+        std::thread::sleep(POLL_INTERVAL);
     }
     anstream::println!("Lab {name} is down.");
     Ok(())

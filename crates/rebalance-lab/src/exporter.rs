@@ -3,8 +3,9 @@
 use std::net::{IpAddr, SocketAddr};
 
 use lab::exporter::{self, Settings};
+use process::Shutdown;
 
-use crate::part::{Common, Shutdown};
+use crate::part::Common;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -25,6 +26,6 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let address = SocketAddr::new(args.host, args.port);
     let settings = Settings { address, node_selector: args.nodes.clone(), ..Settings::default() };
     args.common.run("exporter", "metrics-exporter", |client, shutdown: Shutdown| {
-        exporter::run(client, settings, shutdown.wait())
+        exporter::run(client, settings, shutdown.requested())
     })
 }

@@ -9,12 +9,10 @@ use lab::{
     play::{Nodes, set_dirty_rates},
     up::{self, Doors, Follower},
 };
-use sim::{ClusterModel, command, units::Span};
+use sim::{ClusterModel, command::scenario, units::Span};
 
 use crate::{
-    part::time_scale,
-    record::{Found, Name, Records},
-    status::{print, runtime},
+    lab_name::LabName, part::time_scale, record::RunningLab, records::Records, status::runtime, terminal::print,
 };
 
 #[derive(clap::Args)]
@@ -39,7 +37,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "PATTERN", default_value = "*")]
     vms: String,
     #[command(flatten)]
-    name: Name,
+    name: LabName,
 }
 
 fn share(text: &str) -> Result<f64, String> {
@@ -48,11 +46,11 @@ fn share(text: &str) -> Result<f64, String> {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let found = Records::of_this_user().find(&args.name.name)?;
+    let lab = Records::of_this_user().find(&args.name.name)?;
     runtime()?.block_on(async {
-        let client = found.client().await?;
+        let client = lab.client().await?;
         match &args.scenario {
-            Some(scenario) => play(args, scenario, &found, &client).await,
+            Some(scenario) => play(args, scenario, &lab, &client).await,
             None => set(args, &client).await,
         }
     })
@@ -70,13 +68,13 @@ async fn set(args: &Args, client: &Client) -> anyhow::Result<()> {
     print(&format!("{count} VMs changed.\n"))
 }
 
-async fn play(args: &Args, source: &str, found: &Found, client: &Client) -> anyhow::Result<()> {
-    let scenario = command::scenario(source)?;
+async fn play(args: &Args, source: &str, lab: &RunningLab, client: &Client) -> anyhow::Result<()> {
+    let scenario = scenario(source)?;
     let world = ClusterModel::new(&scenario).with_context(|| source.to_owned())?;
     let mut follower = Follower::new(&world, args.seed);
     let placement = follower.placement(&up::rooms(client).await?)?;
     let mut nodes = Nodes::of(&world, client).await?;
-    let (count, speed) = (placement.0.len(), args.speed.unwrap_or(found.running.time_scale));
+    let (count, speed) = (placement.0.len(), args.speed.unwrap_or(lab.info.time_scale));
     print(&format!("Scenario {}: {count} VMs\n", world.name()))?;
     let doors = Doors::of(client).await?;
     let created = tokio::select! {
@@ -98,7 +96,7 @@ async fn play(args: &Args, source: &str, found: &Found, client: &Client) -> anyh
     let length = Duration::from_secs(world.steps() * world.step_seconds()).div_f64(speed);
     print(&format!("Following it for {}, {speed} times as fast as the clock; Ctrl-C ends that\n", time(length)))?;
     tokio::select! {
-        followed = follow(&world, &mut follower, &mut nodes, speed, found, client) => followed?,
+        followed = follow(&world, &mut follower, &mut nodes, speed, lab, client) => followed?,
         _ = tokio::signal::ctrl_c() => {
             for deed in nodes.amends() {
                 deed.perform(client).await?;
@@ -119,7 +117,7 @@ async fn follow(
     follower: &mut Follower<'_>,
     nodes: &mut Nodes<'_>,
     speed: f64,
-    found: &Found,
+    lab: &RunningLab,
     client: &Client,
 ) -> anyhow::Result<()> {
     let began = Instant::now();
@@ -131,8 +129,8 @@ async fn follow(
         step = step_at(began.elapsed(), step_length).max(step + 1).min(world.steps());
         let due = began + step_length.mul_f64(step as f64);
         tokio::time::sleep_until(due.into()).await;
-        if !found.being.is_alive() {
-            bail!("lab {} has ended", found.name);
+        if !lab.process.is_alive() {
+            bail!("lab {} has ended", lab.name);
         }
         happen(world, nodes, step, client).await?;
         let changes = follower.changes(step);

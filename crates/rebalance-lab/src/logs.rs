@@ -9,13 +9,11 @@ use std::{
 
 use anyhow::{Context, bail};
 use lab::up::Part;
+use process::ProcessIdentity;
 
-use crate::{
-    record::{Being, Name, Records},
-    status::print,
-};
+use crate::{lab_name::LabName, records::Records, terminal::print};
 
-const PAUSE: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 const CHUNK: u64 = 1 << 16;
 
 #[derive(clap::Args)]
@@ -26,16 +24,16 @@ pub(crate) struct Args {
     #[arg(short, long)]
     follow: bool,
     #[command(flatten)]
-    name: Name,
+    name: LabName,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let found = Records::of_this_user().find(&args.name.name)?;
-    let part = choose(&found.running.parts, &args.part)?;
-    show(&part.log, args.follow.then_some(found.being))
+    let lab = Records::of_this_user().find(&args.name.name)?;
+    let part = choose(&lab.info.parts, &args.part)?;
+    show(&part.log, args.follow.then_some(lab.process))
 }
 
-/// By its name, with or without `kube-`.
+/// Finds a part by its name, with or without `kube-`.
 fn choose<'a>(parts: &'a [Part], name: &str) -> anyhow::Result<&'a Part> {
     let is = |part: &&Part| part.name == name || part.name.strip_prefix("kube-") == Some(name);
     let Some(part) = parts.iter().find(is) else {
@@ -45,12 +43,12 @@ fn choose<'a>(parts: &'a [Part], name: &str) -> anyhow::Result<&'a Part> {
     Ok(part)
 }
 
-/// Until the end, or for as long as somebody lives who may write more.
-fn show(log: &Path, writer: Option<Being>) -> anyhow::Result<()> {
+/// Prints a file: to its end, or with a writer for as long as that process runs.
+fn show(log: &Path, writer: Option<ProcessIdentity>) -> anyhow::Result<()> {
     let doing = || format!("reading {}", log.display());
     let mut at = 0;
     loop {
-        let is_alive = writer.is_some_and(Being::is_alive);
+        let is_alive = writer.is_some_and(ProcessIdentity::is_alive);
         match File::open(log) {
             Ok(mut file) => loop {
                 file.seek(SeekFrom::Start(at)).with_context(doing)?;
@@ -62,14 +60,14 @@ fn show(log: &Path, writer: Option<Being>) -> anyhow::Result<()> {
                 }
                 print(&String::from_utf8_lossy(&bytes))?;
             },
-            // It has said nothing yet.
+            // Nothing was logged yet.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             Err(error) => return Err(error).with_context(doing),
         }
         if !is_alive {
             return Ok(());
         }
-        std::thread::sleep(PAUSE);
+        std::thread::sleep(POLL_INTERVAL);
     }
 }
 

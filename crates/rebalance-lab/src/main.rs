@@ -1,17 +1,18 @@
 //! `rebalance-lab`: the lab in which rebalancing of VMs can be watched and simulated.
 
-#[path = "../../virt-advisor/src/cluster.rs"]
-mod cluster;
 mod descheduler;
 mod down;
 mod exporter;
+mod lab_name;
 mod load;
 mod logs;
 mod part;
 mod record;
+mod records;
 mod sim;
 mod soft_tainter;
 mod status;
+mod terminal;
 mod up;
 mod vm_controller;
 mod watch;

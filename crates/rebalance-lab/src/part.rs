@@ -1,15 +1,12 @@
-//! What the parts of the lab have in common when each is a process of its own: which cluster, what to log, when to stop.
+//! Arguments and start-up that the parts of the lab share when each is a process of its own.
 
-use std::{future::Future, io, io::IsTerminal};
+use std::{future::Future, io};
 
 use advisor::kube_descheduler::Release;
 use anyhow::Context;
 use kube::Client;
 use lab::connect;
-use tokio::signal::unix::{Signal, SignalKind, signal};
-use tracing_subscriber::EnvFilter;
-
-use crate::cluster;
+use process::{Shutdown, cluster, logging};
 
 #[derive(clap::Args)]
 pub(crate) struct Common {
@@ -19,21 +16,6 @@ pub(crate) struct Common {
     /// What to log: error, warn, info, debug or trace, or a filter such as `info,lab=debug`
     #[arg(long, value_name = "FILTER", env = "LOG_LEVEL", default_value = "info")]
     log_level: String,
-}
-
-/// Ends when the process is asked to stop.
-pub(crate) struct Shutdown {
-    terminate: Signal,
-    interrupt: Signal,
-}
-
-impl Shutdown {
-    pub(crate) async fn wait(mut self) {
-        tokio::select! {
-            _ = self.terminate.recv() => {}
-            _ = self.interrupt.recv() => {}
-        }
-    }
 }
 
 impl Common {
@@ -47,26 +29,16 @@ impl Common {
     where
         F: Future<Output = io::Result<()>>,
     {
-        self.log()?;
+        logging::to_stderr(&self.log_level, logging::Format::Text)?;
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("starting")?;
         runtime.block_on(async {
-            let shutdown = Shutdown {
-                terminate: signal(SignalKind::terminate()).context("listening for SIGTERM")?,
-                interrupt: signal(SignalKind::interrupt()).context("listening for SIGINT")?,
-            };
+            let shutdown = Shutdown::new().context("listening for signals")?;
             let mut config = cluster::config(self.context.as_deref()).await?;
-            // The parts know best when to try again.
+            // The parts retry by themselves.
             config.default_retry = false;
             let client = connect::client(config, component).context("making a client for the cluster")?;
             part(client, shutdown).await.with_context(|| format!("running the {name}"))
         })
-    }
-
-    fn log(&self) -> anyhow::Result<()> {
-        let filter = EnvFilter::try_new(&self.log_level).with_context(|| format!("--log-level {}", self.log_level))?;
-        let colors = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-        tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).with_ansi(colors).init();
-        Ok(())
     }
 }
 

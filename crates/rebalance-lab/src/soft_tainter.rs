@@ -4,10 +4,11 @@ use std::net::{IpAddr, SocketAddr};
 
 use advisor::kube_descheduler::Release;
 use lab::soft_tainter::{self, SoftTainterSettings};
+use process::Shutdown;
 
 use crate::{
     descheduler::PolicyArgs,
-    part::{Common, Shutdown, release, time_scale},
+    part::{Common, release, time_scale},
 };
 
 #[derive(clap::Args)]
@@ -42,6 +43,6 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     };
     let health = SocketAddr::new(args.host, args.port);
     args.common.run("soft-tainter", "soft-tainter", |client, shutdown: Shutdown| {
-        soft_tainter::run(client, settings, health, shutdown.wait())
+        soft_tainter::run(client, settings, health, shutdown.requested())
     })
 }

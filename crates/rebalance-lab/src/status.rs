@@ -1,13 +1,14 @@
-//! `rebalance-lab status`: a look at a running lab.
-
-use std::io::{self, ErrorKind, Write};
+//! `rebalance-lab status`: the parts, the nodes and the latest migrations of a running lab.
 
 use anyhow::Context;
 use clap::ValueEnum;
 use lab::survey;
-use sim::command::Terminal;
 
-use crate::record::{Name, Records};
+use crate::{
+    lab_name::LabName,
+    records::Records,
+    terminal::{Terminal, print},
+};
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Output {
@@ -21,12 +22,12 @@ pub(crate) struct Args {
     #[arg(short, long, value_enum, default_value_t = Output::Table)]
     output: Output,
     #[command(flatten)]
-    name: Name,
+    name: LabName,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let found = Records::of_this_user().find(&args.name.name)?;
-    let survey = runtime()?.block_on(async { anyhow::Ok(survey::take(&found.sources().await?).await) })?;
+    let lab = Records::of_this_user().find(&args.name.name)?;
+    let survey = runtime()?.block_on(async { anyhow::Ok(survey::take(&lab.sources().await?).await) })?;
     let text = match args.output {
         Output::Table => survey::text(&survey, Terminal::of_this_process().width),
         Output::Json => serde_json::to_string_pretty(&survey)? + "\n",
@@ -34,15 +35,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     print(&text)
 }
 
-/// One thread is enough to ask and to wait.
+/// One thread is enough for commands that mostly wait.
 pub(crate) fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_current_thread().enable_all().build().context("starting")
-}
-
-/// Whoever was reading may have seen enough.
-pub(crate) fn print(text: &str) -> anyhow::Result<()> {
-    match anstream::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush()) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error).context("printing"),
-        _ => Ok(()),
-    }
 }

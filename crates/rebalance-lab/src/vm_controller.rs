@@ -3,6 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use lab::vm::{self, Settings};
+use process::Shutdown;
 use sim::{
     scenario::Migration,
     units::{Rate, Span},
@@ -59,7 +60,7 @@ impl Args {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let health = SocketAddr::new(args.host, args.port);
-    let part = |client, shutdown: crate::part::Shutdown| vm::run(client, args.settings(), health, shutdown.wait());
+    let part = |client, shutdown: Shutdown| vm::run(client, args.settings(), health, shutdown.requested());
     args.common.run("VM controller", "vm-controller", part)
 }
 

@@ -1,4 +1,4 @@
-//! `rebalance-lab watch`: a running lab, live. At a terminal it is drawn in place; elsewhere each change is printed.
+//! `rebalance-lab watch`: a running lab, live: redrawn in place on a terminal, a text per change elsewhere.
 
 use std::{
     io::{self, IsTerminal, Write},
@@ -9,69 +9,60 @@ use anstream::ColorChoice;
 use anyhow::{Context, bail};
 use jiff::Timestamp;
 use lab::survey::{self, Survey};
+use process::Shutdown;
 use terminal_size::terminal_size_of;
-use tokio::{
-    signal::unix::{SignalKind, signal},
-    time::{MissedTickBehavior, interval},
-};
+use tokio::time::{MissedTickBehavior, interval};
 
-use crate::{
-    record::{Found, Name, Records},
-    status::{print, runtime},
-};
+use crate::{lab_name::LabName, record::RunningLab, records::Records, status::runtime, terminal::print};
 
-const EVERY: Duration = Duration::from_secs(1);
-/// Another page, without a cursor; and back to what was there before.
+const INTERVAL: Duration = Duration::from_secs(1);
+/// Switches to the alternate screen and hides the cursor; and back.
 const ENTER: &str = "\x1b[?1049h\x1b[?25l";
 const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
-    name: Name,
+    name: LabName,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let found = Records::of_this_user().find(&args.name.name)?;
-    runtime()?.block_on(watch(&found))
+    let lab = Records::of_this_user().find(&args.name.name)?;
+    runtime()?.block_on(watch(&lab))
 }
 
-async fn watch(found: &Found) -> anyhow::Result<()> {
-    let sources = found.sources().await?;
-    let mut terminate = signal(SignalKind::terminate()).context("listening for SIGTERM")?;
-    let mut interrupt = signal(SignalKind::interrupt()).context("listening for SIGINT")?;
+async fn watch(lab: &RunningLab) -> anyhow::Result<()> {
+    let sources = lab.sources().await?;
+    let mut shutdown = Shutdown::new().context("listening for signals")?;
     let mut screen = Screen::new();
-    let mut ticks = interval(EVERY);
+    let mut ticks = interval(INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
-            _ = terminate.recv() => return Ok(()),
-            _ = interrupt.recv() => return Ok(()),
+            () = shutdown.wait() => return Ok(()),
             _ = ticks.tick() => {}
         }
         let survey = tokio::select! {
-            _ = terminate.recv() => return Ok(()),
-            _ = interrupt.recv() => return Ok(()),
+            () = shutdown.wait() => return Ok(()),
             survey = survey::take(&sources) => survey,
         };
-        if !found.being.is_alive() {
+        if !lab.process.is_alive() {
             drop(screen);
-            bail!("lab {} has ended", found.name);
+            bail!("lab {} has ended", lab.name);
         }
         screen.show(&survey)?;
     }
 }
 
-/// Where frames are shown.
 enum Screen {
-    Terminal(Page),
-    /// With what was printed last.
+    Terminal(AlternateScreen),
+    /// With the survey that was printed last.
     Elsewhere(Option<Box<Survey>>),
 }
 
 impl Screen {
     fn new() -> Screen {
-        if io::stdout().is_terminal() { Screen::Terminal(Page::enter()) } else { Screen::Elsewhere(None) }
+        if io::stdout().is_terminal() { Screen::Terminal(AlternateScreen::enter()) } else { Screen::Elsewhere(None) }
     }
 
     fn show(&mut self, survey: &Survey) -> anyhow::Result<()> {
@@ -84,7 +75,7 @@ impl Screen {
                 out.write_all(frame.as_bytes()).and_then(|()| out.flush()).context("drawing")
             }
             Screen::Elsewhere(last) => {
-                // Ages grow by themselves.
+                // Without the time it was taken: ages alone are no change.
                 let timeless = Box::new(Survey { taken: Timestamp::UNIX_EPOCH, ..survey.clone() });
                 if last.as_ref() == Some(&timeless) {
                     return Ok(());
@@ -100,24 +91,24 @@ fn colors() -> bool {
     anstream::AutoStream::choice(&io::stdout()) != ColorChoice::Never
 }
 
-/// The page of a terminal that is ours for a while.
-struct Page;
+/// The alternate screen of the terminal. Dropping it shows the normal one again.
+struct AlternateScreen;
 
-impl Page {
-    fn enter() -> Page {
+impl AlternateScreen {
+    fn enter() -> AlternateScreen {
         let _ = io::stdout().write_all(ENTER.as_bytes());
-        Page
+        AlternateScreen
     }
 }
 
-impl Drop for Page {
+impl Drop for AlternateScreen {
     fn drop(&mut self) {
         let mut out = io::stdout();
         let _ = out.write_all(LEAVE.as_bytes()).and_then(|()| out.flush());
     }
 }
 
-/// What draws a text over the last one: each line ends with clearing what was longer, and the last with clearing the rest.
+/// Draws a text over the last one: each line clears the rest of its line, and the last one the rest of the screen.
 fn frame(text: &str, height: Option<usize>, colors: bool) -> String {
     let text = if colors { text.to_owned() } else { anstream::adapter::strip_str(text).to_string() };
     let shown = height.map_or(usize::MAX, |height| height.saturating_sub(1));

@@ -8,9 +8,10 @@ use std::{
 };
 
 use lab::webhook::{self, COLLECTORS, Certificates, Reach, Settings};
+use process::Shutdown;
 use sim::units::Span;
 
-use crate::part::{Common, Shutdown};
+use crate::part::Common;
 
 /// How often certificates in files are looked at.
 const INTERVAL: Duration = Duration::from_secs(5);
@@ -80,7 +81,7 @@ impl Args {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     args.common.run("eviction webhook", "eviction-webhook", async |client, shutdown: Shutdown| {
-        webhook::run(client, args.settings(), shutdown.wait()).await.map_err(io::Error::other)
+        webhook::run(client, args.settings(), shutdown.requested()).await.map_err(io::Error::other)
     })
 }
 

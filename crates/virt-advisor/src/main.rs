@@ -1,6 +1,5 @@
 //! `virt-advisor`: what the advisor can do from the command line.
 
-mod cluster;
 mod operator;
 mod options;
 mod preview;

@@ -1,16 +1,15 @@
 //! `virt-advisor operator`: the operator, in the foreground.
 
-use std::{io::IsTerminal, net::SocketAddr, time::Duration};
+use std::{net::SocketAddr, time::Duration};
 
 use advisor::machine::Intervals;
 use anyhow::{Context, ensure};
 use api::virt_platform_config::WaitTimeout;
 use clap::ValueEnum;
 use operator::{LeaseSettings, OperatorSettings, election::LeaseTimes};
-use tokio::signal::unix::{SignalKind, signal};
-use tracing_subscriber::EnvFilter;
+use process::{Shutdown, cluster, logging};
 
-use crate::{cluster, probes};
+use crate::probes;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -55,21 +54,24 @@ enum LogFormat {
     Json,
 }
 
+impl From<LogFormat> for logging::Format {
+    fn from(format: LogFormat) -> Self {
+        match format {
+            LogFormat::Text => logging::Format::Text,
+            LogFormat::Json => logging::Format::Json,
+        }
+    }
+}
+
 fn duration(text: &str) -> Result<Duration, String> {
     WaitTimeout::from(text).duration().map_err(|error| error.to_string())
 }
 
 pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
-    log(args)?;
+    logging::to_stderr(&args.log_level, args.log_format.into())?;
     let config = cluster::config(args.context.as_deref()).await?;
     let intervals = Intervals { recheck: args.recheck_interval, prerequisites: args.prerequisite_interval };
-    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-    let shutdown = async {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
-    };
+    let shutdown = Shutdown::new().context("listening for signals")?;
     let namespace = args.leader_election_namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
     let times = LeaseTimes {
         lease_duration: args.leader_elect_lease_duration,
@@ -85,18 +87,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     let settings = OperatorSettings { intervals, lease, ..OperatorSettings::default() };
     let probes = probes::serve(args.health_probe_bind_address, settings.readiness.clone()).await?;
     tokio::select! {
-        ended = operator::run(config, settings, shutdown) => Ok(ended?),
+        ended = operator::run(config, settings, shutdown.requested()) => Ok(ended?),
         error = probes => Err(error),
     }
-}
-
-fn log(args: &Args) -> anyhow::Result<()> {
-    let filter = EnvFilter::try_new(&args.log_level).with_context(|| format!("--log-level {}", args.log_level))?;
-    let colors = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(colors);
-    match args.log_format {
-        LogFormat::Text => log.init(),
-        LogFormat::Json => log.json().flatten_event(true).init(),
-    }
-    Ok(())
 }

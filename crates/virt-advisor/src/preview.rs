@@ -11,8 +11,9 @@ use anyhow::{Context, bail};
 use api::virt_platform_config::Options;
 use clap::{ValueEnum, builder::PossibleValuesParser};
 use operator::{ApiServer, make_plan};
+use process::cluster;
 
-use crate::{cluster, options, report::Report, text};
+use crate::{options, report::Report, text};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -57,7 +58,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         Output::Json => serde_json::to_string_pretty(&Report::new(&plan))? + "\n",
     };
     match anstream::stdout().write_all(text.as_bytes()) {
-        // Whoever was reading has seen enough.
+        // A pipe that was closed is not an error.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         result => result.context("printing the plan"),
     }
@@ -68,7 +69,7 @@ fn names() -> PossibleValuesParser {
     PossibleValuesParser::new(profiles::PROFILES.iter().map(|profile| profile.about().name))
 }
 
-/// The API server would refuse options of another profile; without it, we do.
+/// Refuses options of another profile, as the API server does.
 fn check_members(profile: &dyn Profile, options: &Options) -> anyhow::Result<()> {
     let given = serde_json::to_value(options)?;
     for member in given.as_object().into_iter().flatten().map(|(member, _)| member.as_str()) {

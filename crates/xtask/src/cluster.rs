@@ -1,7 +1,7 @@
 //! A control plane to play with.
 
 use devcluster::{Cluster, Component, Descheduler, Identity, Kwok, Prometheus, tools};
-use tokio::signal::unix::{SignalKind, signal};
+use process::Shutdown;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -52,18 +52,13 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     stay_up(&cluster, "namespaces").await
 }
 
-/// Says how to reach the cluster and waits to be told to end.
+/// Prints how to reach the cluster and waits for a signal.
 pub(crate) async fn stay_up(cluster: &Cluster, worth_seeing: &str) -> anyhow::Result<()> {
     let kubeconfig = cluster.access().kubeconfig(&Identity::Admin).await?;
     let kubectl = tokio::task::spawn_blocking(|| tools::ensure(tools::Program::Kubectl)).await??;
     println!("kubeconfig: {}", kubeconfig.display());
     println!("try:        KUBECONFIG={} {} get {worth_seeing}", kubeconfig.display(), kubectl.display());
     println!("\nCtrl-C ends it and removes everything it made.");
-
-    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
-    tokio::select! {
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
-    }
+    Shutdown::new()?.requested().await;
     Ok(())
 }

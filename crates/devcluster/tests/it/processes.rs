@@ -15,10 +15,7 @@ use kube::{
     Api,
     api::{ObjectMeta, PostParams},
 };
-
-fn is_alive(pid: u32) -> bool {
-    std::path::Path::new(&format!("/proc/{pid}")).exists()
-}
+use process::is_alive;
 
 fn pids(cluster: &Cluster) -> [u32; 2] {
     [Component::Etcd, Component::ApiServer].map(|component| cluster.pid(component).unwrap())

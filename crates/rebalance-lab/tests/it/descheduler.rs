@@ -17,6 +17,7 @@ use kube::{
     Api,
     api::{ApiResource, DynamicObject, GroupVersionKind, PostParams},
 };
+use process::is_alive;
 use serde_json::{Value, json};
 use testkit::eventually;
 
@@ -49,10 +50,6 @@ async fn descheduler(part: &Companion) -> u32 {
         descheduler["pid"].as_u64().filter(|_| descheduler["ready"] == true)
     };
     eventually("a descheduler runs", runs).await as u32
-}
-
-fn is_alive(pid: u32) -> bool {
-    Path::new(&format!("/proc/{pid}")).exists()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

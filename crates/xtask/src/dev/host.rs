@@ -1,12 +1,11 @@
 //! The process that owns our own control plane in the background, and how it is started, found and ended.
 //!
-//! The control plane still ends with its owner; only that this owner outlives the command that started it, and the terminal.
-//! It holds a lock for as long as it lives: the lock, and not a process id that may be somebody else's by now, tells that it
-//! is there. Its kubeconfig is there while the control plane is ready.
+//! The control plane ends with this process, which outlives the command and the terminal that started it. A lock keeps
+//! a second one from starting, a file names the process, and the kubeconfig exists while the control plane is ready.
 
 use std::{
     fs::{self, DirBuilder, File, OpenOptions, TryLockError},
-    io::{self, Write},
+    io,
     os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
@@ -16,8 +15,8 @@ use std::{
 
 use anyhow::{Context, bail, ensure};
 use devcluster::{Cluster, Component, Identity, tools};
-use rustix::process::{Pid, Signal, kill_process, setsid};
-use tokio::signal::unix::{SignalKind, signal};
+use process::{ProcessIdentity, Shutdown};
+use rustix::process::setsid;
 
 use super::CONTEXT_NAMESPACE;
 use crate::nodes;
@@ -28,11 +27,15 @@ const CONTROLLERS: &[&str] =
 
 const START_LIMIT: Duration = Duration::from_secs(120);
 const STOP_LIMIT: Duration = Duration::from_secs(30);
-const LOCK_LIMIT: Duration = Duration::from_secs(2);
 const POLL: Duration = Duration::from_millis(50);
 
 fn lock_file(folder: &Path) -> PathBuf {
     folder.join("host.lock")
+}
+
+/// Holds the [`ProcessIdentity`] of the process in the background.
+fn identity_file(folder: &Path) -> PathBuf {
+    folder.join("host.json")
 }
 
 fn log_file(folder: &Path) -> PathBuf {
@@ -43,9 +46,9 @@ fn kubeconfig(folder: &Path) -> PathBuf {
     folder.join("kubeconfig")
 }
 
-/// Starts it unless it is there, and returns its kubeconfig when it can be used.
+/// Starts the process unless it runs, and returns the kubeconfig when the control plane is ready.
 pub(super) fn start(folder: &Path) -> anyhow::Result<PathBuf> {
-    // What is missing is built here, where somebody sees the progress.
+    // Missing programs are built here, where the progress is shown.
     let programs = [Component::Etcd, Component::ApiServer, Component::ControllerManager].map(Component::program);
     tools::ensure_all(&programs)?;
     DirBuilder::new().recursive(true).mode(0o700).create(folder).with_context(|| folder.display().to_string())?;
@@ -72,7 +75,7 @@ pub(super) fn start(folder: &Path) -> anyhow::Result<PathBuf> {
     Ok(kubeconfig)
 }
 
-/// Nobody waits for it: it is to outlive us.
+/// The caller does not wait for the process: it outlives this one.
 fn spawn(folder: &Path) -> anyhow::Result<Child> {
     let log = File::create(log_file(folder)).with_context(|| log_file(folder).display().to_string())?;
     let mut command = Command::new(std::env::current_exe()?);
@@ -80,36 +83,36 @@ fn spawn(folder: &Path) -> anyhow::Result<Child> {
     Ok(command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).spawn()?)
 }
 
-/// Ends it, if it is there, and returns when it is gone with all of its processes.
+/// Ends the process, if it runs, and returns when it has ended.
 pub(super) fn stop(folder: &Path) -> anyhow::Result<()> {
     match running(folder)? {
         None => println!("There is no control plane of ours."),
-        Some(pid) => {
-            end(folder, pid)?;
+        Some(host) => {
+            end(host)?;
             println!("The control plane has ended.");
         }
     }
-    for file in [kubeconfig(folder), log_file(folder), lock_file(folder)] {
+    for file in [kubeconfig(folder), log_file(folder), identity_file(folder), lock_file(folder)] {
         remove(&file)?;
     }
-    // Other files in there are not ours.
+    // Fails if there are files of others in it.
     let _ = fs::remove_dir(folder);
     Ok(())
 }
 
-/// Asks first. When it is killed its control plane ends, too.
-fn end(folder: &Path, pid: Pid) -> anyhow::Result<()> {
-    for signal in [Signal::TERM, Signal::KILL] {
-        kill_process(pid, signal).with_context(|| format!("ending process {}", pid.as_raw_nonzero()))?;
+/// SIGTERM, then SIGKILL. The control plane ends after both.
+fn end(host: ProcessIdentity) -> anyhow::Result<()> {
+    for signal in [ProcessIdentity::terminate, ProcessIdentity::kill] {
+        signal(host).with_context(|| format!("ending process {}", host.pid()))?;
         let start = Instant::now();
         while start.elapsed() < STOP_LIMIT {
-            if running(folder)?.is_none() {
+            if !host.is_alive() {
                 return Ok(());
             }
             sleep(POLL);
         }
     }
-    bail!("process {} does not end", pid.as_raw_nonzero())
+    bail!("process {} does not end", host.pid())
 }
 
 fn remove(file: &Path) -> anyhow::Result<()> {
@@ -119,46 +122,32 @@ fn remove(file: &Path) -> anyhow::Result<()> {
     }
 }
 
-/// The process that holds the lock.
-fn running(folder: &Path) -> anyhow::Result<Option<Pid>> {
-    let path = lock_file(folder);
-    let start = Instant::now();
-    loop {
-        let file = match File::open(&path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(error).context(path.display().to_string()),
-        };
-        match file.try_lock_shared() {
-            Ok(()) => return Ok(None),
-            Err(TryLockError::Error(error)) => return Err(error).context(path.display().to_string()),
-            Err(TryLockError::WouldBlock) => {}
-        }
-        // It says who it is a moment after it took the lock.
-        if let Some(pid) = fs::read_to_string(&path)?.trim().parse().ok().and_then(Pid::from_raw) {
-            return Ok(Some(pid));
-        }
-        ensure!(start.elapsed() < LOCK_LIMIT, "{} is held and does not say by which process", path.display());
-        sleep(POLL);
+/// The process in the background, if it runs.
+fn running(folder: &Path) -> anyhow::Result<Option<ProcessIdentity>> {
+    let path = identity_file(folder);
+    match fs::read(&path) {
+        Ok(text) => Ok(serde_json::from_slice(&text).ok().filter(|host: &ProcessIdentity| host.is_alive())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error).context(path.display().to_string()),
     }
 }
 
 /// What the process in the background does.
 pub(super) async fn run(folder: &Path) -> anyhow::Result<()> {
-    // Away from the terminal: Ctrl-C there and its end are not meant for us. Fails if we are away already.
+    // A session of its own: Ctrl-C and the end of the terminal do not reach it. Fails if it has one already.
     let _ = setsid();
     let _lock = lock(folder)?;
-    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    let shutdown = Shutdown::new()?;
+    fs::write(identity_file(folder), serde_json::to_string(&ProcessIdentity::current()?)?)?;
     let result = tokio::select! {
         result = serve(folder) => result,
-        _ = interrupt.recv() => Ok(()),
-        _ = terminate.recv() => Ok(()),
+        () = shutdown.requested() => Ok(()),
     };
     remove(&kubeconfig(folder))?;
     result
 }
 
-/// Runs the control plane for as long as it is not dropped.
+/// Runs the control plane until the future is dropped.
 async fn serve(folder: &Path) -> anyhow::Result<()> {
     let cluster = Cluster::builder().controllers(CONTROLLERS).start().await?;
     let (aside, kubeconfig) = (folder.join(".kubeconfig"), kubeconfig(folder));
@@ -173,20 +162,13 @@ async fn serve(folder: &Path) -> anyhow::Result<()> {
     std::future::pending().await
 }
 
-/// Whoever looks whether we are there holds the lock for a moment.
+/// A lock that this process holds until it ends.
 fn lock(folder: &Path) -> anyhow::Result<File> {
     let path = lock_file(folder);
-    let mut file = OpenOptions::new().create(true).truncate(false).write(true).open(&path)?;
-    let start = Instant::now();
-    loop {
-        match file.try_lock() {
-            Ok(()) => break,
-            Err(TryLockError::WouldBlock) if start.elapsed() < LOCK_LIMIT => sleep(POLL),
-            Err(TryLockError::WouldBlock) => bail!("another process holds {}", path.display()),
-            Err(TryLockError::Error(error)) => return Err(error).context(path.display().to_string()),
-        }
+    let file = OpenOptions::new().create(true).truncate(false).write(true).open(&path)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => bail!("another process holds {}", path.display()),
+        Err(TryLockError::Error(error)) => Err(error).context(path.display().to_string()),
     }
-    file.set_len(0)?;
-    write!(file, "{}", std::process::id())?;
-    Ok(file)
 }

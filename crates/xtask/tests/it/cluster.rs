@@ -7,6 +7,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use process::is_alive;
+
 /// `xtask cluster`, running.
 struct Owner {
     process: Child,
@@ -48,12 +50,6 @@ impl Owner {
             std::thread::yield_now();
         }
     }
-}
-
-pub(crate) fn is_alive(pid: u32) -> bool {
-    // A zombie has ended; whoever adopted it has just not asked for its status yet.
-    std::fs::read_to_string(format!("/proc/{pid}/stat"))
-        .is_ok_and(|stat| stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with('Z')))
 }
 
 #[test]

@@ -8,11 +8,10 @@ use std::{
 };
 
 use devcluster::{Cluster, Identity};
+use process::is_alive;
+use serde_json::Value;
 
-use crate::{
-    cluster::is_alive,
-    commands::{kubectl, printed},
-};
+use crate::commands::{kubectl, printed};
 
 /// Our own control plane, with its files in a folder of the test's.
 struct Dev {
@@ -49,7 +48,8 @@ impl Dev {
 
     /// The process in the background and what it started.
     fn processes(&self) -> Vec<u32> {
-        let host: u32 = std::fs::read_to_string(self.folder().join("host.lock")).unwrap().parse().unwrap();
+        let text = std::fs::read_to_string(self.folder().join("host.json")).unwrap();
+        let host = serde_json::from_str::<Value>(&text).unwrap()["pid"].as_u64().unwrap() as u32;
         let mut pids = vec![host];
         let all =
             std::fs::read_dir("/proc").unwrap().filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok());
