@@ -9,10 +9,11 @@ use lab::{
     play::{Nodes, set_dirty_rates},
     up::{self, Doors, Follower},
 };
-use sim::{ClusterModel, command::scenario, units::Span};
+use sim::{ClusterModel, units::Span};
 
 use crate::{
-    lab_name::LabName, part::time_scale, record::RunningLab, records::Records, status::runtime, terminal::print,
+    lab_name::LabName, part::time_scale, record::RunningLab, records::Records, sim::scenario, status::runtime,
+    terminal::print,
 };
 
 #[derive(clap::Args)]

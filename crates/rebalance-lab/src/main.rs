@@ -42,7 +42,7 @@ enum Command {
     /// End a running lab
     Down(down::Args),
     /// Simulate rebalancing: run scenarios, compare algorithms, explain scores
-    Sim(::sim::command::Sim),
+    Sim(sim::Sim),
     /// Keep a pod for every VirtualMachine, and migrate those that are to leave their node
     VmController(vm_controller::Args),
     /// Turn evictions and deletions of VMs' pods into migrations

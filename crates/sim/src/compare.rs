@@ -6,7 +6,6 @@ use std::sync::{
 };
 
 use balance::Algorithm;
-use clap::ValueEnum;
 use serde::Serialize;
 
 use crate::{
@@ -20,7 +19,7 @@ use crate::{
 pub const LEVEL: f64 = 0.95;
 
 /// What algorithms are ranked by; less is better in all of them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Criterion {
     /// The mean over time of the standard deviation of CPU use

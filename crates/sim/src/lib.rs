@@ -5,7 +5,6 @@
 //! roots come from `libm`.
 #![forbid(unsafe_code)]
 
-pub mod command;
 pub mod compare;
 mod engine;
 mod history;
@@ -13,7 +12,7 @@ mod load;
 mod measure;
 mod model;
 pub mod precopy;
-mod report;
+pub mod report;
 mod result;
 mod rng;
 pub mod scenario;

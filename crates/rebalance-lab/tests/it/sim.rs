@@ -1,4 +1,4 @@
-//! `rebalance-lab sim` as a process: what goes where, and how it ends. What it prints is tested in the crate `sim`.
+//! `rebalance-lab sim` as a process: what goes where, and how it ends. What it prints is tested beside the code.
 
 use std::{
     path::Path,

@@ -4,7 +4,7 @@ use std::io;
 
 use crate::{compare::Comparison, history::History};
 
-pub(crate) fn samples(history: &History, step_seconds: u64) -> io::Result<String> {
+pub fn samples(history: &History, step_seconds: u64) -> io::Result<String> {
     let mut header = strings(["step", "seconds", "nodes", "under", "over", "balanced", "heaviest"]);
     for signal in ["cpu", "cpuPressure", "memory", "memoryPressure"] {
         header.extend(["Mean", "Sigma", "Min", "Max"].map(|part| format!("{signal}{part}")));
@@ -28,7 +28,7 @@ pub(crate) fn samples(history: &History, step_seconds: u64) -> io::Result<String
     text(header, records)
 }
 
-pub(crate) fn comparison(comparison: &Comparison) -> io::Result<String> {
+pub fn comparison(comparison: &Comparison) -> io::Result<String> {
     let columns = [
         "score",
         "spread",

@@ -12,7 +12,7 @@ const MOST_FRAMES: usize = 120;
 /// All nodes at a step, in columns.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Frame {
+pub struct Frame {
     pub(crate) step: u64,
     pub(crate) seconds: u64,
     /// The numbers of the nodes.
@@ -48,7 +48,7 @@ pub(crate) fn frames(model: &ClusterModel, settings: &RunSettings, seed: u64, hi
     frames
 }
 
-pub(crate) fn frame(model: &ClusterModel, run: &Run<'_>, step: u64) -> Frame {
+pub fn frame(model: &ClusterModel, run: &Run<'_>, step: u64) -> Frame {
     let short = |values: &[f64]| values.iter().map(|value| (libm::round(value * 1e4) / 1e4) as f32).collect();
     let signals = run.signals();
     let buckets = run.buckets();

@@ -13,7 +13,8 @@ use balance::Bucket;
 const PAGE: &str = include_str!("page.html");
 const SCRIPT: &str = include_str!("page.js");
 
-pub(crate) struct Report<'a> {
+#[derive(Debug)]
+pub struct Report<'a> {
     model: &'a ClusterModel,
     outcome: &'a Outcome,
     settings: String,
@@ -24,7 +25,7 @@ pub(crate) struct Report<'a> {
 
 impl<'a> Report<'a> {
     /// A report on a recorded run, with a comparison if there is one.
-    pub(crate) fn of(
+    pub fn of(
         model: &'a ClusterModel,
         settings: &RunSettings,
         outcome: &'a Outcome,
@@ -35,7 +36,7 @@ impl<'a> Report<'a> {
         Self { model, outcome, settings: settings.describe(), history, frames, comparison }
     }
 
-    pub(crate) fn render(&self) -> String {
+    pub fn render(&self) -> String {
         let outcome = self.outcome;
         let title = format!("{} with {}", outcome.scenario, outcome.algorithm);
         let names: Vec<&str> = (0..self.model.node_count() as u32).map(|node| self.model.node_name(node)).collect();

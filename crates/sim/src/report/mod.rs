@@ -1,10 +1,10 @@
 //! Results for people and programs: tables, CSV, plots as SVG, and a report as one HTML file.
 
-pub(crate) mod csv;
-pub(crate) mod frames;
-pub(crate) mod html;
-pub(crate) mod svg;
-pub(crate) mod table;
+pub mod csv;
+pub mod frames;
+pub mod html;
+pub mod svg;
+pub mod table;
 
 use balance::Bucket;
 
@@ -23,7 +23,7 @@ pub(crate) fn escape(text: &str) -> String {
 }
 
 /// Bytes with three digits, such as `1.24 TB`.
-pub(crate) fn bytes(value: f64) -> String {
+pub fn bytes(value: f64) -> String {
     let units = ["B", "kB", "MB", "GB", "TB", "PB"];
     let mut scaled = value;
     let mut unit = 0;

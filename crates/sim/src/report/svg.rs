@@ -148,7 +148,7 @@ pub(crate) fn lines(title: &str, y_label: &str, hours: f64, lines: &[Line<'_>]) 
 }
 
 /// Means with their intervals, best first. Shared ranks have the sign `=`.
-pub(crate) fn ranking(comparison: &Comparison) -> String {
+pub fn ranking(comparison: &Comparison) -> String {
     let entries = &comparison.entries;
     let high = entries
         .iter()
@@ -201,7 +201,7 @@ pub(crate) fn ranking(comparison: &Comparison) -> String {
 }
 
 /// Use and pressure of all nodes at one step, side by side.
-pub(crate) fn scatter(title: &str, frame: &Frame) -> String {
+pub fn scatter(title: &str, frame: &Frame) -> String {
     let mut body = format!("<text x=\"16\" y=\"18\">{}</text>", escape(title));
     for (left, name, across, up) in
         [(56.0, "use", &frame.cpu, &frame.memory), (506.0, "pressure", &frame.cpu_pressure, &frame.memory_pressure)]

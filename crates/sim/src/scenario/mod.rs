@@ -20,6 +20,12 @@ pub use rebalancing::{Guards, Limits, Migration, MigrationModel, Placement, Reba
 
 use crate::units::{Bytes, ClockTime, Rate, Span};
 
+/// The JSON schema of scenario files, as it is published.
+pub fn schema() -> String {
+    let schema = schemars::schema_for!(Scenario);
+    serde_json::to_string_pretty(&schema).unwrap_or_default() + "\n"
+}
+
 /// A cluster, its load over time, and how it is rebalanced.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

@@ -57,7 +57,7 @@ impl Default for Rebalancing {
 }
 
 /// Whose rules.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Semantics {
     /// The reference simulator's: exact scores, random VMs.
@@ -84,7 +84,7 @@ impl Default for Limits {
 }
 
 /// Who chooses the node that a VM goes to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Placement {
     /// An under-utilized node at random whose memory suffices, as the reference does.
@@ -128,7 +128,7 @@ impl Default for Migration {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum MigrationModel {
     /// It takes no time, as in the reference.

@@ -2,14 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::commands::sim as perform;
-
 fn path(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(name)
 }
-
-/// Tests run in parallel, so a test that rewrites the guide takes this lock.
-static GUIDE: std::sync::Mutex<()> = std::sync::Mutex::new(());
 
 fn keep(path: &Path, current: &str) {
     if std::env::var_os("UPDATE_DOCS").is_some() {
@@ -27,71 +22,14 @@ fn keep(path: &Path, current: &str) {
 
 #[test]
 fn the_published_schema_is_that_of_the_code() {
-    keep(&path("config/lab/scenario.schema.json"), &sim::command::schema());
-}
-
-/// Each marked block contains a command and its output.
-#[test]
-fn the_guide_shows_real_output() {
-    let _turn = GUIDE.lock();
-    let guide = path("docs/lab/simulator.md");
-    let text = std::fs::read_to_string(&guide).unwrap();
-    let (start, end) =
-        ("<!-- output: kept current by a test -->\n```console\n$ rebalance-lab sim ", "```\n<!-- end of output -->");
-    let mut current = String::new();
-    let mut rest = text.as_str();
-    let mut blocks = 0;
-    while let Some((before, after)) = rest.split_once(start) {
-        let (block, after) = after.split_once(end).expect("a block ends");
-        let command = block.lines().next().unwrap();
-        let arguments: Vec<&str> = command.split(' ').collect();
-        let output = perform(&arguments, Some(120)).unwrap_or_else(|error| format!("error: {error}\n"));
-        current += &format!("{before}{start}{command}\n{output}{end}");
-        rest = after;
-        blocks += 1;
-    }
-    current += rest;
-    assert!(blocks >= 4, "the guide shows something");
-    keep(&guide, &current);
-}
-
-/// The published results of the reference are shown beside ours, but not asserted.
-#[test]
-fn the_guide_shows_ours_beside_the_reference() {
-    let _turn = GUIDE.lock();
-    let guide = path("docs/lab/simulator.md");
-    let text = std::fs::read_to_string(&guide).unwrap();
-    let (start, end) = ("<!-- beside: kept current by a test -->\n", "<!-- end of beside -->");
-    let (before, rest) = text.split_once(start).unwrap();
-    let (_, after) = rest.split_once(end).unwrap();
-    let mut table =
-        "| scenario | the reference, one run without a seed | ours, k3, seed 0 |\n|---|---|---|\n".to_owned();
-    for (name, reference) in [
-        ("light", "k=3 ended after 3 steps, k=5 after 4; 11 of 19 did nothing, 6 never ended"),
-        ("mixed", "k=3 ended after 12 steps with σ 0.163 / 0.135; 2 did nothing, 3 never ended"),
-        ("heavy", "k=3 and k=5 ended after 2 steps; 11 did nothing, 6 never ended"),
-        ("progression", "k=5 ended after 15 steps with σ 0.118 / 0.077; 1 did nothing, 6 never ended"),
-    ] {
-        let json: serde_json::Value =
-            serde_json::from_str(&perform(&["run", name, "-o", "json"], None).unwrap()).unwrap();
-        let samples = json["samples"].as_array().unwrap();
-        let first = samples.iter().find(|sample| sample["over"] == 0);
-        let shown = |sample: &serde_json::Value| {
-            let sigma = |of: &str| sample[of]["sigma"].as_f64().unwrap();
-            format!("σ {:.3} / {:.3}", sigma("cpu"), sigma("memory"))
-        };
-        let when = first.map_or("never".to_owned(), |sample| format!("step {} with {}", sample["step"], shown(sample)));
-        table +=
-            &format!("| {name} | {reference} | none over at {when}; {} at the end |\n", shown(samples.last().unwrap()));
-    }
-    keep(&guide, &format!("{before}{start}{table}{end}{after}"));
+    keep(&path("config/lab/scenario.schema.json"), &sim::scenario::schema());
 }
 
 /// Every field of the schema is described in the guide's reference of the format.
 #[test]
 fn the_guide_describes_every_field_of_the_format() {
     let guide = std::fs::read_to_string(path("docs/lab/simulator.md")).unwrap();
-    let schema: serde_json::Value = serde_json::from_str(&sim::command::schema()).unwrap();
+    let schema: serde_json::Value = serde_json::from_str(&sim::scenario::schema()).unwrap();
     let mut fields = Vec::new();
     properties(&schema, &mut fields);
     fields.sort();

@@ -5,12 +5,13 @@ use std::io::Write;
 use balance::Algorithm;
 use clap::Args;
 use serde_json::json;
+use sim::report::table::{Align, Table};
 
-use super::{Output, Result, Terminal, json};
-use crate::report::table::{Align, Table};
+use super::{Output, Result, json};
+use crate::terminal::Terminal;
 
 #[derive(Debug, Args)]
-pub struct AlgorithmsArgs {
+pub(super) struct AlgorithmsArgs {
     /// How to print the list
     #[arg(short, long, value_enum, default_value_t)]
     output: Output,

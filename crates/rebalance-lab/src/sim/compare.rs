@@ -4,23 +4,24 @@ use std::{io::Write, path::PathBuf};
 
 use balance::Algorithm;
 use clap::Args;
-
-use super::{Choice, CommandError, Output, Result, Terminal, bar, json, write_file};
-use crate::{
-    compare::{Comparison, Criterion, compare},
+use sim::{
+    RunSettings,
+    compare::{Comparison, compare},
     report::{
         bytes, csv,
         html::Report,
         svg,
         table::{Align, Table},
     },
-    result::simulate,
-    settings::RunSettings,
+    simulate,
     stats::Estimate,
 };
 
+use super::{Choice, CommandError, Output, Result, bar, choices::Criterion, json, write_file};
+use crate::terminal::Terminal;
+
 #[derive(Debug, Args)]
-pub struct CompareArgs {
+pub(super) struct CompareArgs {
     #[command(flatten)]
     choice: Choice,
     /// The algorithms, separated by commas; by default all 19
@@ -62,7 +63,7 @@ pub(super) fn run(args: &CompareArgs, terminal: Terminal, out: &mut dyn Write) -
         .ok_or_else(|| CommandError::Usage(format!("there are no {} seeds from {} on", args.seeds, args.seed)))?;
     let threads = args.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
     let progress = bar(terminal, "runs");
-    let comparison = compare(&model, &settings, &algorithms, args.seed..last, args.by, threads, &progress);
+    let comparison = compare(&model, &settings, &algorithms, args.seed..last, args.by.into(), threads, &progress);
     if let Some(path) = &args.svg {
         write_file(path, &svg::ranking(&comparison))?;
     }

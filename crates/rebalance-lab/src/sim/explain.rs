@@ -5,12 +5,13 @@ use std::io::Write;
 use balance::{Bucket, Semantics, Term};
 use clap::Args;
 use serde_json::{Value, json};
+use sim::Run;
 
-use super::{Choice, CommandError, Output, Result, Terminal, json, run::colored};
-use crate::engine::Run;
+use super::{Choice, CommandError, Output, Result, json, run::colored};
+use crate::terminal::Terminal;
 
 #[derive(Debug, Args)]
-pub struct ExplainArgs {
+pub(super) struct ExplainArgs {
     #[command(flatten)]
     choice: Choice,
     /// The node

@@ -4,16 +4,17 @@ use std::io::Write;
 
 use clap::Args;
 use serde_json::json;
-
-use super::{CommandError, Output, Result, Terminal, json};
-use crate::{
-    model::ClusterModel,
+use sim::{
+    ClusterModel,
     report::table::{Align, Table},
     scenario::{generate::generate, shipped},
 };
 
+use super::{CommandError, Output, Result, json};
+use crate::terminal::Terminal;
+
 #[derive(Debug, Args)]
-pub struct ScenariosArgs {
+pub(super) struct ScenariosArgs {
     /// Print this one as a file instead of the list
     name: Option<String>,
     /// Print a new one with this many nodes and VMs

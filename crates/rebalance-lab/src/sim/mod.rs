@@ -1,27 +1,32 @@
-//! `rebalance-lab sim ...`: what the simulator can do from the command line. Results go to a writer, progress to standard
-//! error; styles are written always, and whoever prints leaves them out where they do not belong.
+//! `rebalance-lab sim ...`: the simulator on the command line. Results go to a writer, progress to standard error. Styles
+//! are always written; the writer removes them where they do not belong.
 
 mod algorithms;
+mod choices;
 mod compare;
 mod explain;
 mod run;
 mod scenarios;
 mod source;
+#[cfg(test)]
+mod tests;
 
 use std::{
     fs,
-    io::{self, IsTerminal, Write},
+    io::{self, ErrorKind, Write},
     path::{Path, PathBuf},
 };
 
 use clap::{Args, Subcommand, ValueEnum};
+use sim::scenario::{ScenarioError, schema};
 
-use crate::scenario::{Scenario, ScenarioError};
-pub use source::{Choice, scenario};
+use crate::terminal::Terminal;
+use source::Choice;
+pub(crate) use source::scenario;
 
 /// Simulate how VMs are rebalanced
 #[derive(Debug, Subcommand)]
-pub enum Command {
+enum Command {
     /// Run a scenario once and show what came of it
     Run(run::RunArgs),
     /// Compare algorithms on a scenario over many seeds
@@ -38,14 +43,14 @@ pub enum Command {
 
 /// The arguments of `sim`.
 #[derive(Debug, Args)]
-pub struct Sim {
+pub(crate) struct Sim {
     #[command(subcommand)]
     command: Command,
 }
 
 /// How results are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-pub enum Output {
+enum Output {
     #[default]
     Table,
     Json,
@@ -54,7 +59,7 @@ pub enum Output {
 
 /// What went wrong, in words for the person at the terminal.
 #[derive(Debug, thiserror::Error)]
-pub enum CommandError {
+pub(crate) enum CommandError {
     #[error("{0}: {1}")]
     Scenario(String, ScenarioError),
     #[error("{0}")]
@@ -65,39 +70,17 @@ pub enum CommandError {
     Print(#[from] io::Error),
 }
 
-impl CommandError {
-    /// A word for scripts and metrics.
-    pub fn reason(&self) -> &'static str {
-        match self {
-            Self::Scenario(..) => "InvalidScenario",
-            Self::Usage(_) => "InvalidUsage",
-            Self::File { .. } => "FileFailed",
-            Self::Print(_) => "PrintFailed",
-        }
-    }
-}
-
 type Result<T> = std::result::Result<T, CommandError>;
 
-/// What is known of the place that results are shown at.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Terminal {
-    /// How many characters fit in a line, if there is a limit.
-    pub width: Option<usize>,
-    /// Whether progress is shown, on standard error.
-    pub progress: bool,
-}
-
-impl Terminal {
-    /// Of this process: tables fit a terminal, and a pipe gets all of them.
-    pub fn of_this_process() -> Self {
-        let width = terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| usize::from(width.0));
-        Self { width, progress: io::stderr().is_terminal() }
+pub(crate) fn run(args: &Sim) -> anyhow::Result<()> {
+    match execute(args, Terminal::of_this_process(), &mut anstream::stdout()) {
+        // A pipe that was closed is not an error.
+        Err(CommandError::Print(error)) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        result => Ok(result?),
     }
 }
 
-/// Does what was asked for.
-pub fn run(sim: &Sim, terminal: Terminal, out: &mut dyn Write) -> Result<()> {
+fn execute(sim: &Sim, terminal: Terminal, out: &mut dyn Write) -> Result<()> {
     match &sim.command {
         Command::Run(args) => run::run(args, terminal, out),
         Command::Compare(args) => compare::run(args, terminal, out),
@@ -106,12 +89,6 @@ pub fn run(sim: &Sim, terminal: Terminal, out: &mut dyn Write) -> Result<()> {
         Command::Explain(args) => explain::run(args, terminal, out),
         Command::Schema => Ok(out.write_all(schema().as_bytes())?),
     }
-}
-
-/// The JSON schema of scenario files, as it is published.
-pub fn schema() -> String {
-    let schema = schemars::schema_for!(Scenario);
-    serde_json::to_string_pretty(&schema).unwrap_or_default() + "\n"
 }
 
 fn write_file(path: &Path, text: &str) -> Result<()> {

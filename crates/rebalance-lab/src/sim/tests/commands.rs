@@ -2,7 +2,9 @@
 
 use clap::Parser;
 use serde_json::Value;
-use sim::command::{Sim, Terminal, run};
+
+use super::super::{Sim, execute};
+use crate::terminal::Terminal;
 
 #[derive(Parser)]
 struct Program {
@@ -13,7 +15,7 @@ struct Program {
 pub(crate) fn sim(arguments: &[&str], width: Option<usize>) -> Result<String, String> {
     let program = Program::try_parse_from([&["sim"], arguments].concat()).map_err(|error| error.to_string())?;
     let mut out = Vec::new();
-    run(&program.sim, Terminal { width, progress: false }, &mut out).map_err(|error| error.to_string())?;
+    execute(&program.sim, Terminal { width, progress: false }, &mut out).map_err(|error| error.to_string())?;
     Ok(plain(&String::from_utf8(out).unwrap()))
 }
 

@@ -3,51 +3,53 @@
 use std::{io::Read, path::Path};
 
 use clap::Args;
-
-use super::{CommandError, Result};
-use crate::{
-    model::ClusterModel,
-    scenario::{MigrationModel, Placement, Scenario, Semantics, parse, shipped},
-    settings::RunSettings,
+use sim::{
+    ClusterModel, RunSettings,
+    scenario::{Scenario, parse, shipped},
     units::Span,
+};
+
+use super::{
+    CommandError, Result,
+    choices::{MigrationModel, Placement, Semantics},
 };
 
 /// What to run, and how.
 #[derive(Debug, Clone, Args)]
-pub struct Choice {
+pub(super) struct Choice {
     /// A scenario that comes with the program, a file (ours or the reference's), FILE:NAME for one of several, or - for
     /// standard input
-    pub scenario: String,
+    scenario: String,
     /// The threshold mode: low, medium, high, asym-low, asym-medium or asym-high
     #[arg(short, long)]
-    pub mode: Option<String>,
+    mode: Option<String>,
     /// Whose rules say what is over-utilized and what is evicted
     #[arg(long, value_enum)]
-    pub semantics: Option<Semantics>,
+    semantics: Option<Semantics>,
     /// The pressure model: reference or continuous
     #[arg(long)]
-    pub pressure: Option<String>,
+    pressure: Option<String>,
     /// Who chooses where a VM goes
     #[arg(long, value_enum)]
-    pub placement: Option<Placement>,
+    placement: Option<Placement>,
     /// How VMs migrate
     #[arg(long, value_enum)]
-    pub migration: Option<MigrationModel>,
+    migration: Option<MigrationModel>,
     /// How many evictions at most, each time
     #[arg(long, value_name = "NUMBER")]
-    pub max_total: Option<u32>,
+    max_total: Option<u32>,
     /// How many evictions at most from one node, each time
     #[arg(long, value_name = "NUMBER")]
-    pub max_per_node: Option<u32>,
+    max_per_node: Option<u32>,
     /// How long a VM stays where it arrived, such as 15m
     #[arg(long, value_name = "TIME")]
-    pub cool_down: Option<Span>,
+    cool_down: Option<Span>,
     /// How far above the threshold a score must be to make a node over-utilized that was not
     #[arg(long, value_name = "SCORE")]
-    pub hysteresis: Option<f64>,
+    hysteresis: Option<f64>,
     /// How many steps to simulate
     #[arg(long, value_name = "NUMBER")]
-    pub steps: Option<u64>,
+    steps: Option<u64>,
 }
 
 impl Choice {
@@ -59,9 +61,9 @@ impl Choice {
         set(&mut given.algorithm, algorithm);
         set(&mut given.mode, self.mode.as_deref());
         set(&mut given.pressure, self.pressure.as_deref());
-        given.semantics = self.semantics.unwrap_or(given.semantics);
-        given.placement = self.placement.unwrap_or(given.placement);
-        given.migration.model = self.migration.unwrap_or(given.migration.model);
+        given.semantics = self.semantics.map_or(given.semantics, Into::into);
+        given.placement = self.placement.map_or(given.placement, Into::into);
+        given.migration.model = self.migration.map_or(given.migration.model, Into::into);
         given.limits.total = self.max_total.unwrap_or(given.limits.total);
         given.limits.per_node = self.max_per_node.unwrap_or(given.limits.per_node);
         given.guards.cool_down = self.cool_down.unwrap_or(given.guards.cool_down);
@@ -75,7 +77,7 @@ impl Choice {
 }
 
 /// The scenario that people name: one that comes with the program, a file, FILE:NAME, or - for standard input.
-pub fn scenario(source: &str) -> Result<Scenario> {
+pub(crate) fn scenario(source: &str) -> Result<Scenario> {
     if let Some(scenario) = shipped::find(source) {
         return Ok(scenario);
     }

@@ -6,12 +6,8 @@ use anstyle::{AnsiColor, Style};
 use balance::Bucket;
 use clap::Args;
 use serde_json::json;
-
-use super::{Choice, Output, Result, Terminal, json, write_file};
-use crate::{
-    engine::Run,
-    history::{Cause, Move},
-    model::ClusterModel,
+use sim::{
+    Cause, ClusterModel, Move, Outcome, Run, RunSettings,
     report::{
         bytes, csv,
         frames::frame,
@@ -19,13 +15,15 @@ use crate::{
         svg,
         table::{Align, Table},
     },
-    result::{Outcome, simulate},
-    settings::RunSettings,
+    simulate,
     units::Span,
 };
 
+use super::{Choice, Output, Result, json, write_file};
+use crate::terminal::Terminal;
+
 #[derive(Debug, Args)]
-pub struct RunArgs {
+pub(super) struct RunArgs {
     #[command(flatten)]
     choice: Choice,
     /// The algorithm, such as k3 or max_metric; by default the scenario's
@@ -169,7 +167,7 @@ fn summary(outcome: &Outcome, settings: &RunSettings) -> String {
     facts.iter().map(|(name, value)| format!("{name:<13} {value}\n")).collect()
 }
 
-/// Colours repeat what sign and word say.
+/// Colors repeat what sign and word say.
 pub(super) fn colored(bucket: Bucket) -> Style {
     match bucket {
         Bucket::Under => AnsiColor::Blue.on_default(),

@@ -1,0 +1,4 @@
+//! What the commands of `rebalance-lab sim` print.
+
+mod commands;
+mod documents;
