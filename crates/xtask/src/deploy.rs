@@ -2,15 +2,21 @@
 //!
 //! Taking it out leaves the namespace, which is not ours, and the definition with all that people made of it.
 
-use std::{fmt, fs, str::FromStr};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use advisor::access::NAMESPACE;
-use anyhow::{Context, bail, ensure};
-use serde_json::Value;
+use anyhow::{Context, bail};
+use serde::Deserialize;
+use serde_json::{Value, json};
 
-use crate::{kubectl::Kubectl, root};
+use crate::{image_reference::ImageReference, kubectl::Kubectl, root};
 
 const FOLDER: &str = "config/default";
+/// Says which image config/manager stands for.
+const IMAGES: &str = "config/manager/kustomization.yaml";
 const INSTALLER: &str = "dist/install.yaml";
 
 const HEADER: &str = "\
@@ -25,29 +31,7 @@ const KEPT: [&str; 2] = ["CustomResourceDefinition", "Namespace"];
 pub(crate) struct Args {
     /// The image of the operator, instead of the one in config/manager
     #[arg(long, value_name = "IMAGE")]
-    image: Option<Image>,
-}
-
-/// A reference that can stand in a manifest as it is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Image(String);
-
-impl FromStr for Image {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._-/:@".contains(&byte);
-        match text.starts_with(|first: char| first.is_ascii_alphanumeric()) && text.bytes().all(allowed) {
-            true => Ok(Image(text.to_owned())),
-            false => Err("an image looks like registry/name:tag".to_owned()),
-        }
-    }
-}
-
-impl fmt::Display for Image {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
+    image: Option<ImageReference>,
 }
 
 pub(crate) fn deploy(args: &Args) -> anyhow::Result<()> {
@@ -82,39 +66,45 @@ pub(crate) fn build_installer(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn installer(image: Option<&Image>) -> anyhow::Result<String> {
+fn installer(image: Option<&ImageReference>) -> anyhow::Result<String> {
     Ok(format!("{HEADER}{}", rendered(&Kubectl::current()?, image)?))
 }
 
 /// The manifests, with another image if one is given.
-fn rendered(kubectl: &Kubectl, image: Option<&Image>) -> anyhow::Result<String> {
-    let text = kubectl.read(&["kustomize", FOLDER])?;
-    match image {
-        Some(image) => with_image(&text, image),
-        None => Ok(text),
-    }
-}
-
-/// The image that config/manager names.
-pub(crate) fn default_image() -> anyhow::Result<String> {
-    let manifest = "config/manager/manager.yaml";
-    let text = fs::read_to_string(root().join(manifest)).with_context(|| format!("reading {manifest}"))?;
-    let image = text.lines().find_map(|line| line.trim().strip_prefix("image: "));
-    Ok(image.with_context(|| format!("{manifest} names no image"))?.to_owned())
-}
-
-fn with_image(text: &str, image: &Image) -> anyhow::Result<String> {
-    let mut replaced = 0;
-    let lines = text.lines().map(|line| match line.split_once("image: ") {
-        Some((indent, _)) if indent.bytes().all(|byte| b" -".contains(&byte)) => {
-            replaced += 1;
-            format!("{indent}image: {image}\n")
-        }
-        _ => format!("{line}\n"),
+fn rendered(kubectl: &Kubectl, image: Option<&ImageReference>) -> anyhow::Result<String> {
+    let Some(image) = image else { return kubectl.read(&["kustomize", FOLDER]) };
+    let overlay = tempfile::tempdir().context("creating a temporary folder")?;
+    let kustomization = json!({
+        "resources": [relative(overlay.path(), &root().join(FOLDER))?],
+        "images": [image.kustomize_entry(&default_image()?.name)],
     });
-    let text: String = lines.collect();
-    ensure!(replaced == 1, "{FOLDER} names {replaced} images; which one is the operator's?");
-    Ok(text)
+    fs::write(overlay.path().join("kustomization.yaml"), kustomization.to_string())?;
+    kubectl.read(&["kustomize", &overlay.path().display().to_string()])
+}
+
+/// The way from one folder to another. kustomize takes no absolute paths.
+fn relative(from: &Path, to: &Path) -> anyhow::Result<PathBuf> {
+    let (from, to) = (from.canonicalize()?, to.canonicalize()?);
+    let up = std::iter::repeat_n("..", from.components().count() - 1);
+    Ok(up.collect::<PathBuf>().join(to.strip_prefix("/")?))
+}
+
+/// The image that config/manager stands for.
+pub(crate) fn default_image() -> anyhow::Result<ImageReference> {
+    #[derive(Deserialize)]
+    struct Kustomization {
+        images: [Image; 1],
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Image {
+        new_name: String,
+        new_tag: String,
+    }
+    let text = fs::read_to_string(root().join(IMAGES)).with_context(|| format!("reading {IMAGES}"))?;
+    let kustomization: Kustomization = serde_saphyr::from_str(&text).with_context(|| format!("reading {IMAGES}"))?;
+    let [Image { new_name, new_tag }] = kustomization.images;
+    format!("{new_name}:{new_tag}").parse().map_err(|error: String| anyhow::anyhow!("{IMAGES}: {error}"))
 }
 
 fn parsed(text: &str) -> anyhow::Result<Vec<Value>> {
@@ -128,43 +118,34 @@ fn parsed(text: &str) -> anyhow::Result<Vec<Value>> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn an_image_is_put_in_the_place_of_the_one_there_is() {
-        let image: Image = "quay.io/me/advisor@sha256:0a1b".parse().unwrap();
-        let text = "containers:\n- name: manager\n  image: old:v1\n  args: [a]\n";
-        let expected = "containers:\n- name: manager\n  image: quay.io/me/advisor@sha256:0a1b\n  args: [a]\n";
-        assert_eq!(with_image(text, &image).unwrap(), expected);
-        assert_eq!(with_image("- image: old:v1\n", &image).unwrap(), format!("- image: {image}\n"));
-        let described = "description: the image: a b c\n";
-        assert!(with_image(described, &image).is_err(), "a text about an image is none");
-        assert!(with_image("image: a\nimage: b\n", &image).is_err(), "not a guess among several");
+    fn images(manifests: &str) -> Vec<ImageReference> {
+        let objects = parsed(manifests).unwrap();
+        let containers = objects.iter().flat_map(|object| {
+            object["spec"]["template"]["spec"]["containers"].as_array().cloned().unwrap_or_default()
+        });
+        containers.map(|container| container["image"].as_str().unwrap().parse().unwrap()).collect()
     }
 
     #[test]
-    fn what_is_no_image_is_refused() {
-        for text in ["", "-x", "a b", "a\nb: c", "a#b", "'a'", "$(IMG)"] {
-            assert!(text.parse::<Image>().is_err(), "{text:?}");
-        }
-        for text in ["advisor", "localhost:5000/advisor:v1.2.3-rc.1", "a/b/c@sha256:00"] {
-            assert_eq!(text.parse::<Image>().map(|image| image.to_string()), Ok(text.to_owned()));
-        }
+    fn an_image_is_put_in_the_place_of_the_one_there_is() {
+        let kubectl = Kubectl::current().unwrap();
+        assert_eq!(images(&rendered(&kubectl, None).unwrap()), [default_image().unwrap()]);
+        let image: ImageReference = "quay.io/me/advisor@sha256:0a1b".parse().unwrap();
+        assert_eq!(images(&rendered(&kubectl, Some(&image)).unwrap()), [image]);
     }
 
     /// W45: which is that of the operator, too.
     #[test]
     fn the_image_has_the_version_of_this_tree() {
-        let manager = fs::read_to_string(root().join("config/manager/manager.yaml")).unwrap();
-        let image = concat!("image: kubevirt.io/virt-advisor-operator:v", env!("CARGO_PKG_VERSION"), "\n");
-        assert!(manager.contains(image), "no {image}");
+        let image = concat!("kubevirt.io/virt-advisor-operator:v", env!("CARGO_PKG_VERSION"));
+        assert_eq!(default_image().unwrap().to_string(), image);
     }
 
     /// Whatever image it was written with.
     #[test]
     fn the_installer_is_up_to_date() {
-        let any: Image = "any".parse().unwrap();
         let committed = fs::read_to_string(root().join(INSTALLER)).unwrap_or_default();
-        let committed = with_image(&committed, &any).unwrap_or_default();
-        let current = installer(Some(&any)).unwrap();
+        let current = installer(images(&committed).first()).unwrap();
         assert!(committed == current, "{INSTALLER} is out of date: run `make build-installer` and commit the result");
     }
 }

@@ -4,7 +4,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, bail, ensure};
 
-use crate::{deploy::Image, root};
+use crate::{image_reference::ImageReference, root};
 
 const TOOLS: [&str; 2] = ["podman", "docker"];
 /// The stage of the Dockerfile that is the lab's image.
@@ -14,7 +14,7 @@ const LAB: &str = "rebalance-lab";
 pub(crate) struct Args {
     /// The image, instead of the one in config/manager, or in config/lab for the lab
     #[arg(long, value_name = "IMAGE")]
-    image: Option<Image>,
+    image: Option<ImageReference>,
     /// The image of the lab instead of that of the operator
     #[arg(long)]
     lab: bool,
@@ -40,7 +40,7 @@ impl Args {
         match &self.image {
             Some(image) => Ok(image.to_string()),
             None if self.lab => Ok(lab::manifests::IMAGE.to_owned()),
-            None => crate::deploy::default_image(),
+            None => Ok(crate::deploy::default_image()?.to_string()),
         }
     }
 

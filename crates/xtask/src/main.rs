@@ -9,6 +9,7 @@ mod deploy;
 mod dev;
 mod generate;
 mod image;
+mod image_reference;
 mod install;
 mod kubectl;
 mod nodes;
