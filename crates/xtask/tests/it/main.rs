@@ -5,6 +5,7 @@
 mod cluster;
 mod commands;
 mod demo;
+mod dependencies;
 mod dev;
 mod image;
 mod installation;
