@@ -1,7 +1,7 @@
-//! Reaching an API server as somebody: as the administrator, as any user with any groups, as a service account.
+//! Access to an API server as the administrator, as any user with any groups, or as a service account.
 //!
-//! Works the same on a cluster of ours and on somebody's: users are impersonated, as `kubectl --as` does, and service
-//! accounts present a token that the API server itself has issued.
+//! Works on any cluster: users are impersonated, as `kubectl --as` does, and service accounts present a token that the
+//! API server has issued.
 
 use std::{
     fmt,
@@ -24,8 +24,8 @@ use crate::{
     tools::{self, Program},
 };
 
-/// How requests that nobody else puts a name on show up in the audit log.
-const OURSELVES: &str = concat!("virt-advisor/", env!("CARGO_PKG_VERSION"), " (devcluster)");
+/// The user agent of requests for which the caller sets none.
+const USER_AGENT_VALUE: &str = concat!("virt-advisor/", env!("CARGO_PKG_VERSION"), " (devcluster)");
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Identity {
@@ -45,7 +45,7 @@ impl Identity {
     }
 }
 
-/// The name under which the API server knows somebody, as RBAC and the audit log spell it.
+/// The user name of RBAC and of the audit log.
 impl fmt::Display for Identity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -76,7 +76,7 @@ impl Access {
         Access { admin, folder: folder.to_owned(), proxy }
     }
 
-    /// A client for the administrator. Make one per test: a client does not survive the runtime it was made on.
+    /// A client for the administrator. Make one per test: a client does not outlive its runtime.
     pub async fn client(&self) -> Result<Client> {
         self.client_for(&Identity::Admin).await
     }
@@ -86,19 +86,19 @@ impl Access {
         Client::try_from(config).context(|| format!("making a client for {who}"))
     }
 
-    /// Client settings without retries: callers see what the server answered, 429 included.
+    /// A client configuration without retries: callers see every answer of the server, 429 included.
     pub async fn config(&self, who: &Identity) -> Result<Config> {
         let kubeconfig = self.kubeconfig_value(who).await?;
         let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
         config.default_retry = false;
-        config.headers.push((USER_AGENT, HeaderValue::from_static(OURSELVES)));
+        config.headers.push((USER_AGENT, HeaderValue::from_static(USER_AGENT_VALUE)));
         if self.proxy == Proxy::Never {
             config.proxy_url = None;
         }
         Ok(config)
     }
 
-    /// A kubeconfig file for `who`, readable by its owner only. It goes when the cluster goes.
+    /// A kubeconfig file for `who`, readable by its owner only. It is removed with the cluster.
     pub async fn kubeconfig(&self, who: &Identity) -> Result<PathBuf> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let path = match who {
@@ -134,7 +134,7 @@ impl Access {
         Ok(answer.status.map(|status| status.token).unwrap_or_default())
     }
 
-    /// Runs kubectl as `who`, with a cache of its own and no colors.
+    /// Runs kubectl as `who`, with its own cache and without colors.
     pub async fn kubectl(&self, who: &Identity, args: &[&str]) -> Result<Output> {
         let mut command = self.kubectl_command(who).await?;
         command.args(args);

@@ -1,4 +1,4 @@
-//! Installing CustomResourceDefinitions and waiting until their kinds are really served.
+//! Installing CustomResourceDefinitions and waiting until their kinds are served.
 
 use std::time::{Duration, Instant};
 
@@ -82,7 +82,7 @@ async fn wait_established(api: &Api<CustomResourceDefinition>, name: &str) -> Re
     }
 }
 
-/// An established kind answers 404 for another moment.
+/// Waits until a kind can be listed. An established kind answers 404 for another moment.
 async fn wait_served(client: &Client, crd: &CustomResourceDefinition) -> Result<()> {
     let names = &crd.spec.names;
     for version in crd.spec.versions.iter().filter(|version| version.served) {

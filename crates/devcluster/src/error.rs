@@ -1,4 +1,4 @@
-//! Everything that can go wrong between "start a cluster" and "here is your client", in words for a person.
+//! Why a cluster could not be started or reached.
 
 use std::{io, path::PathBuf, process::ExitStatus, time::Duration};
 

@@ -12,13 +12,13 @@ use tempfile::NamedTempFile;
 
 use crate::{
     error::{Context, Error, Result},
-    pki::Pair,
+    pki::CertificateAndKey,
 };
 
 const NAME: &str = "devcluster";
 
 /// A kubeconfig that needs no other file: certificates and keys are inside.
-pub(crate) fn with_certificate(server: &str, ca: &str, pair: &Pair) -> Kubeconfig {
+pub(crate) fn with_certificate(server: &str, ca: &str, pair: &CertificateAndKey) -> Kubeconfig {
     let auth = AuthInfo {
         client_certificate_data: Some(BASE64_STANDARD.encode(&pair.certificate)),
         client_key_data: Some(BASE64_STANDARD.encode(&pair.key).into()),
@@ -49,7 +49,7 @@ pub(crate) fn with_certificate(server: &str, ca: &str, pair: &Pair) -> Kubeconfi
     }
 }
 
-/// The same cluster, somebody else: `change` edits what the current context's user presents.
+/// The same cluster with other credentials: `change` edits those of the current context's user.
 pub(crate) fn with_auth(base: &Kubeconfig, change: impl FnOnce(AuthInfo) -> AuthInfo) -> Kubeconfig {
     let mut config = base.clone();
     let current = config.contexts.iter().find(|context| Some(&context.name) == config.current_context.as_ref());
@@ -60,7 +60,7 @@ pub(crate) fn with_auth(base: &Kubeconfig, change: impl FnOnce(AuthInfo) -> Auth
     config
 }
 
-/// Writes the file readable by its owner only: it holds a key or a token. Aside first, because somebody may be reading it.
+/// Writes a file that only its owner may read, because it holds a key or a token. It is replaced at once, for readers.
 pub(crate) fn write(config: &Kubeconfig, path: &Path) -> Result<()> {
     let doing = || format!("writing {}", path.display());
     let text =

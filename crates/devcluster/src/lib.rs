@@ -5,25 +5,27 @@
 
 mod access;
 mod audit;
+mod builder;
 mod cluster;
-mod companion;
 mod components;
 mod crds;
 mod error;
+mod kill_on_exit;
 mod kubeconfig;
-mod leash;
 mod pki;
 mod ports;
 mod process;
+mod running_program;
 mod shared;
 pub mod tools;
 
 pub use access::{Access, Identity};
-pub use audit::{AuditLog, Mark, Request};
-pub use cluster::{Builder, Cluster};
-pub use companion::Companion;
+pub use audit::{AuditLog, LogPosition, Request};
+pub use builder::Builder;
+pub use cluster::Cluster;
 pub use components::{Component, Descheduler, Kwok, Prometheus};
 pub use error::{Error, Result};
 pub use ports::Port;
 pub use process::Startup;
+pub use running_program::RunningProgram;
 pub use shared::{own, target};

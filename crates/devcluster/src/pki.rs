@@ -16,7 +16,7 @@ pub(crate) struct Pki {
 
 /// A certificate with its key, as PEM.
 #[derive(Debug, Clone)]
-pub(crate) struct Pair {
+pub(crate) struct CertificateAndKey {
     pub(crate) certificate: String,
     pub(crate) key: String,
 }
@@ -46,7 +46,7 @@ impl Pki {
     }
 
     /// A client certificate; Kubernetes reads the common name as the user and the organization as a group.
-    pub(crate) fn client(&self, user: &str, group: &str) -> Result<Pair> {
+    pub(crate) fn client(&self, user: &str, group: &str) -> Result<CertificateAndKey> {
         let mut params = CertificateParams::default();
         params.distinguished_name.push(DnType::CommonName, user);
         params.distinguished_name.push(DnType::OrganizationName, group);
@@ -54,7 +54,7 @@ impl Pki {
         self.sign(params)
     }
 
-    fn server(&self) -> Result<Pair> {
+    fn server(&self) -> Result<CertificateAndKey> {
         let names = ["127.0.0.1", "localhost", "kubernetes.default.svc", "10.0.0.1"];
         let mut params = CertificateParams::new(names.map(String::from))?;
         params.distinguished_name.push(DnType::CommonName, "devcluster-server");
@@ -62,11 +62,11 @@ impl Pki {
         self.sign(params)
     }
 
-    fn sign(&self, mut params: CertificateParams) -> Result<Pair> {
+    fn sign(&self, mut params: CertificateParams) -> Result<CertificateAndKey> {
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?;
         let certificate = params.signed_by(&key, &self.ca)?.pem();
-        Ok(Pair { certificate, key: key.serialize_pem() })
+        Ok(CertificateAndKey { certificate, key: key.serialize_pem() })
     }
 
     fn write(&self, name: &str, text: &str) -> Result<()> {

@@ -1,8 +1,8 @@
-//! Free ports without a race: a port stays ours from the moment it is chosen until the cluster is dropped.
+//! Free ports without a race: a port stays reserved from the moment it is chosen until the cluster is dropped.
 //!
-//! The reservation is a socket that is bound with SO_REUSEADDR and never listens. The kernel gives its port to nobody
-//! who asks for a free one, yet a program that asks for this very port with SO_REUSEADDR, as every Go program does, may
-//! listen there. It also keeps the port ours while the program is being restarted.
+//! The reservation is a socket that is bound with SO_REUSEADDR and never listens. The kernel does not give its port to a
+//! program that asks for any free port, but a program that binds this port with SO_REUSEADDR, as Go programs do, may
+//! listen on it, also after a restart.
 
 use std::{
     io,
@@ -13,7 +13,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::error::{Context, Result};
 
-/// A port of 127.0.0.1 that is ours for as long as this is kept.
+/// A port of 127.0.0.1 that is reserved until this is dropped.
 #[derive(Debug)]
 pub struct Port {
     number: u16,

@@ -1,7 +1,7 @@
 //! One running program: its log, its signals, its readiness, its end.
 //!
-//! Built on blocking `std::process` with short polls instead of tokio's child: a cluster shared by many tests outlives
-//! the runtime of the test that started it, and a tokio child does not.
+//! Uses `std::process` and polls: a cluster that tests share outlives the runtime of the test that started it, which a
+//! child of tokio does not.
 
 use std::{
     fs::{File, OpenOptions},
@@ -17,11 +17,11 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 use crate::{
     error::{Context, Error, Result},
-    leash,
+    kill_on_exit,
 };
 
-const POLL: Duration = Duration::from_millis(20);
-const ANSWER: Duration = Duration::from_secs(2);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+const ANSWER_LIMIT: Duration = Duration::from_secs(2);
 const TAIL_LINES: usize = 20;
 
 /// How long a program took from its start to its first answer, and to the answer that it is ready.
@@ -48,17 +48,17 @@ pub(crate) struct Process {
     name: &'static str,
     log: PathBuf,
     pid: u32,
-    life: Mutex<Life>,
+    state: Mutex<ChildState>,
 }
 
-/// The child, and how it ended. Once it has been waited for, its id may belong to somebody else: nobody signals it then.
+/// The child, and how it ended. Once it has been waited for, it is not signaled: its id may belong to another process.
 #[derive(Debug)]
-struct Life {
+struct ChildState {
     child: Child,
     ended: Option<ExitStatus>,
 }
 
-impl Life {
+impl ChildState {
     fn ended(&mut self) -> Option<ExitStatus> {
         if self.ended.is_none()
             && let Ok(Some(status)) = self.child.try_wait()
@@ -69,7 +69,7 @@ impl Life {
     }
 
     fn end(&mut self, status: ExitStatus) {
-        leash::free(self.child.id());
+        kill_on_exit::forget(self.child.id());
         self.ended = Some(status);
     }
 }
@@ -81,38 +81,38 @@ impl Process {
         let start = || {
             let out = OpenOptions::new().create(true).append(true).open(log)?;
             let err = out.try_clone()?;
-            leash::spawn(program, args, |command| {
-                // No program shall read or leave anything in the user's home.
+            kill_on_exit::spawn(program, args, |command| {
+                // Programs neither read nor write the home folder of the user.
                 command.current_dir(folder).env("HOME", folder).stdout(out).stderr(err);
                 command.envs(env.iter().map(|(name, value)| (name, value)));
             })
         };
         let child = start().context(|| format!("starting {}", program.display()))?;
-        Ok(Process { name, log: log.clone(), pid: child.id(), life: Mutex::new(Life { child, ended: None }) })
+        Ok(Process { name, log: log.clone(), pid: child.id(), state: Mutex::new(ChildState { child, ended: None }) })
     }
 
     pub(crate) fn pid(&self) -> u32 {
         self.pid
     }
 
-    fn life(&self) -> MutexGuard<'_, Life> {
-        self.life.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, ChildState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// How the program ended, if it has.
     pub(crate) fn exit_status(&self) -> Option<ExitStatus> {
-        self.life().ended()
+        self.state().ended()
     }
 
     /// Sends a signal unless the program has ended.
     pub(crate) fn signal(&self, signal: Signal) -> Result<()> {
-        let mut life = self.life();
-        if life.ended().is_some() {
+        let mut state = self.state();
+        if state.ended().is_some() {
             return Ok(());
         }
-        kill_process(Pid::from_child(&life.child), signal)
+        kill_process(Pid::from_child(&state.child), signal)
             .map_err(std::io::Error::from)
-            .context(|| format!("signalling {} (pid {})", self.name, self.pid))
+            .context(|| format!("signaling {} (pid {})", self.name, self.pid))
     }
 
     /// Asks for `path` until the answer is a good one, the program ends, or the time is over.
@@ -125,7 +125,7 @@ impl Process {
             }
             let request = http::Request::get(path).body(Vec::new()).map_err(kube::Error::HttpError);
             let request = request.context(|| format!("asking {} for {path}", self.name))?;
-            let last = match tokio::time::timeout(ANSWER, client.request_text(request)).await {
+            let last = match tokio::time::timeout(ANSWER_LIMIT, client.request_text(request)).await {
                 Ok(Ok(_)) => {
                     let ready = start.elapsed();
                     return Ok(Startup { answered: answered.unwrap_or(ready), ready });
@@ -136,7 +136,7 @@ impl Process {
                     }
                     problem.to_string()
                 }
-                Err(_) => format!("no answer within {} s", ANSWER.as_secs()),
+                Err(_) => format!("no answer within {} s", ANSWER_LIMIT.as_secs()),
             };
             if start.elapsed() > limit {
                 return Err(Error::NotReady {
@@ -147,7 +147,7 @@ impl Process {
                     tail: self.log_tail(),
                 });
             }
-            tokio::time::sleep(POLL).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 
@@ -156,19 +156,19 @@ impl Process {
         self.signal(Signal::TERM)?;
         let start = Instant::now();
         while self.exit_status().is_none() && start.elapsed() < grace {
-            tokio::time::sleep(POLL).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
         self.kill();
         Ok(())
     }
 
-    /// SIGKILL, to everything the program started too. Returns when it is gone.
+    /// Sends SIGKILL to the program and everything that it started. Returns when the program has ended.
     pub(crate) fn kill(&self) {
-        let mut life = self.life();
-        if life.ended().is_none() {
-            let _ = kill_process_group(Pid::from_child(&life.child), Signal::KILL);
-            if let Ok(status) = life.child.wait() {
-                life.end(status);
+        let mut state = self.state();
+        if state.ended().is_none() {
+            let _ = kill_process_group(Pid::from_child(&state.child), Signal::KILL);
+            if let Ok(status) = state.child.wait() {
+                state.end(status);
             }
         }
     }

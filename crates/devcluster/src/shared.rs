@@ -5,7 +5,7 @@ use std::env;
 use kube::config::Kubeconfig;
 use tokio::sync::OnceCell;
 
-use crate::{Access, Cluster, access::Proxy, cluster::private_folder, error::Result};
+use crate::{Access, Cluster, access::Proxy, builder::private_folder, error::Result};
 
 /// etcd and kube-apiserver of our own, shared by the tests of this process.
 pub async fn own() -> Result<&'static Cluster> {

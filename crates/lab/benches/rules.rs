@@ -16,7 +16,7 @@ use std::{
 
 use axum::{Router, routing::get};
 use devcluster::{
-    Companion, Port,
+    Port, RunningProgram,
     tools::{self, Program},
 };
 use kube::{Client, Config};
@@ -44,7 +44,7 @@ async fn exporter(nodes: u32) -> SocketAddr {
 }
 
 struct Prometheus {
-    process: Companion,
+    process: RunningProgram,
     client: Client,
     _folder: tempfile::TempDir,
     _port: Port,
@@ -64,7 +64,7 @@ impl Prometheus {
         ];
         args.extend(settings.flags());
         let log = folder.path().join("log");
-        let process = Companion::spawn("prometheus", &program, args, folder.path(), &log).unwrap();
+        let process = RunningProgram::spawn("prometheus", &program, args, folder.path(), &log).unwrap();
         let mut config = Config::new(format!("http://{}", port.address()).parse().unwrap());
         config.default_retry = false;
         Prometheus { process, client: Client::try_from(config).unwrap(), _folder: folder, _port: port }

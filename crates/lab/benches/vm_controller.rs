@@ -11,7 +11,7 @@ use std::{
 };
 
 use api::{VirtualMachine, crd, virtual_machine::Phase};
-use devcluster::{Cluster, Companion, Identity, Kwok};
+use devcluster::{Cluster, Identity, Kwok, RunningProgram};
 use futures::{StreamExt, stream};
 use k8s_openapi::api::core::v1::Node;
 use kube::{
@@ -68,13 +68,13 @@ fn has_moved(vm: &VirtualMachine) -> bool {
     conditions.into_iter().any(|condition| condition.type_ == "Migrated" && condition.status == "True")
 }
 
-async fn start_process(cluster: &Cluster) -> Companion {
+async fn start_process(cluster: &Cluster) -> RunningProgram {
     let who = Identity::user(USER, &["system:masters"]);
     let program = std::env::current_exe().unwrap();
     cluster.access().run(&who, "vm-controller", Path::new(&program), &[AS_CONTROLLER]).await.unwrap()
 }
 
-async fn asked(cluster: &Cluster, client: &Client, mark: devcluster::Mark) -> Vec<String> {
+async fn asked(cluster: &Cluster, client: &Client, mark: devcluster::LogPosition) -> Vec<String> {
     let requests = cluster.audit().since(mark, client).await.unwrap();
     requests.into_iter().filter(|request| request.user == USER).map(|request| request.verb).collect()
 }
@@ -99,14 +99,14 @@ async fn measure(count: usize) {
     let all_run = start.elapsed();
     drop(first);
 
-    let mark = cluster.audit().mark(&client).await.unwrap();
+    let mark = cluster.audit().position(&client).await.unwrap();
     let start = Instant::now();
     let controller = start_process(&cluster).await;
     let ready = async || std::fs::read_to_string(controller.log()).ok()?.contains("ready").then_some(());
     within(PATIENCE, "the controller is ready", ready).await;
     let started = start.elapsed();
     let at_start = asked(&cluster, &client, mark).await;
-    let mark = cluster.audit().mark(&client).await.unwrap();
+    let mark = cluster.audit().position(&client).await.unwrap();
     tokio::time::sleep(REST).await;
     let at_rest = asked(&cluster, &client, mark).await;
     let memory = controller.resident_memory().unwrap() as f64 / f64::from(1 << 20);

@@ -1,6 +1,6 @@
 //! What the operator asked the API server for, by the audit log.
 
-use devcluster::{AuditLog, Mark, Request};
+use devcluster::{AuditLog, LogPosition, Request};
 use kube::Client;
 
 use crate::{platform::Platform, running_operator::OPERATOR};
@@ -9,7 +9,7 @@ use crate::{platform::Platform, running_operator::OPERATOR};
 pub struct ForbiddenRequests {
     audit: AuditLog,
     client: Client,
-    since: Mark,
+    since: LogPosition,
 }
 
 impl ForbiddenRequests {
@@ -30,18 +30,18 @@ impl Platform {
     }
 
     /// A mark after all requests that have arrived so far.
-    pub async fn mark(&self) -> Mark {
-        self.cluster.audit().mark(&self.client).await.unwrap()
+    pub async fn mark(&self) -> LogPosition {
+        self.cluster.audit().position(&self.client).await.unwrap()
     }
 
     /// The requests of the operator since a mark, without watches and events.
-    pub async fn requests_since(&self, mark: Mark) -> Vec<Request> {
+    pub async fn requests_since(&self, mark: LogPosition) -> Vec<Request> {
         let all = self.cluster.audit().since(mark, &self.client).await.unwrap();
         all.into_iter().filter(|request| request.user == OPERATOR && !is_watch_or_event(request)).collect()
     }
 
     /// The writes of the operator to objects that are not configurations, since a mark: `patch kubedeschedulers cluster`.
-    pub async fn changes_since(&self, mark: Mark) -> Vec<String> {
+    pub async fn changes_since(&self, mark: LogPosition) -> Vec<String> {
         let requests = self.requests_since(mark).await;
         let foreign = requests.iter().filter(|request| request.is_write() && request.group != "advisor.kubevirt.io");
         foreign.map(|request| format!("{} {} {}", request.verb, request.resource, request.name)).collect()

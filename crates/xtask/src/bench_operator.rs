@@ -10,7 +10,7 @@ use std::{
 };
 
 use anyhow::{Context, ensure};
-use devcluster::{Cluster, Companion, Identity, Request};
+use devcluster::{Cluster, Identity, Request, RunningProgram};
 use futures::{StreamExt, TryStreamExt, stream};
 use kube::{
     Api, Client,
@@ -72,9 +72,9 @@ pub(crate) async fn run() -> anyhow::Result<()> {
     let mut lives = Vec::new();
     let mut requests = Vec::new();
     for _ in 0..RUNS {
-        let mark = cluster.audit().mark(&client).await?;
+        let before = cluster.audit().position(&client).await?;
         lives.push(bench.life().await?);
-        requests.push(counted(cluster.audit().since(mark, &client).await?));
+        requests.push(counted(cluster.audit().since(before, &client).await?));
         bench.clean_up().await?;
     }
     let totals: Vec<usize> = requests.iter().map(|kinds| kinds.values().sum()).collect();
@@ -131,7 +131,7 @@ fn percentile(mut times: Vec<Duration>, share: f64) -> f64 {
     times[((times.len() - 1) as f64 * share).round() as usize].as_secs_f64() * 1000.0
 }
 
-fn memory(operator: &Companion) -> anyhow::Result<f64> {
+fn memory(operator: &RunningProgram) -> anyhow::Result<f64> {
     Ok(operator.resident_memory()? as f64 / 1024.0 / 1024.0)
 }
 

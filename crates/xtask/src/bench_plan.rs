@@ -53,9 +53,9 @@ pub(crate) async fn run() -> anyhow::Result<()> {
         grow(&client, "/api/v1/nodes", nodes..want_nodes, node).await?;
         (configs, nodes) = (want_configs, want_nodes);
 
-        let mark = cluster.audit().mark(&client).await?;
+        let before = cluster.audit().position(&client).await?;
         make_plan(&kubernetes, profile, None).await?;
-        let seen = cluster.audit().since(mark, &client).await?;
+        let seen = cluster.audit().since(before, &client).await?;
         let plan = make_plan(&kubernetes, profile, None).await?;
         let calls = Calls::of(&seen, &plan);
 

@@ -11,7 +11,7 @@ use std::{
 };
 
 use anyhow::{Context, bail, ensure};
-use devcluster::{Cluster, Companion, Identity};
+use devcluster::{Cluster, Identity, RunningProgram};
 use kube::{
     Api, Client,
     api::{ApiResource, DynamicObject},
@@ -48,7 +48,7 @@ struct Demo {
     cluster: Cluster,
     client: Client,
     stand_in: StandIn,
-    operator: Companion,
+    operator: RunningProgram,
 }
 
 impl Demo {

@@ -1,6 +1,6 @@
 //! kube-apiserver: RBAC on, audit log on, certificates of our own.
 
-use super::{Plan, Site};
+use super::{ClusterFiles, Launch};
 use crate::{error::Result, ports::Port};
 
 /// Every request, once it is answered, without bodies: who did what to which object. Watches when they start, and
@@ -17,21 +17,21 @@ rules:
 
 pub(crate) const AUDIT_LOG: &str = "audit.log";
 
-pub(crate) fn plan(site: &Site, etcd: &str, port: Port) -> Result<Plan> {
-    let policy = site.write("audit-policy.yaml", AUDIT_POLICY)?;
-    let mut args = site.serving_flags(&port);
+pub(crate) fn launch(files: &ClusterFiles, etcd: &str, port: Port) -> Result<Launch> {
+    let policy = files.write("audit-policy.yaml", AUDIT_POLICY)?;
+    let mut args = files.serving_flags(&port);
     args.extend([
         format!("--etcd-servers={etcd}"),
         "--advertise-address=127.0.0.1".into(),
-        format!("--client-ca-file={}", site.path("ca.crt")),
+        format!("--client-ca-file={}", files.path("ca.crt")),
         "--authorization-mode=RBAC".into(),
         "--service-cluster-ip-range=10.0.0.0/24".into(),
         "--service-account-issuer=https://kubernetes.default.svc".into(),
-        format!("--service-account-key-file={}", site.path("tokens.pub")),
-        format!("--service-account-signing-key-file={}", site.path("tokens.key")),
+        format!("--service-account-key-file={}", files.path("tokens.pub")),
+        format!("--service-account-signing-key-file={}", files.path("tokens.key")),
         format!("--audit-policy-file={policy}"),
-        format!("--audit-log-path={}", site.path(AUDIT_LOG)),
-        // The log is an oracle: it must neither be rotated away nor written after the answer was sent.
+        format!("--audit-log-path={}", files.path(AUDIT_LOG)),
+        // Tests read the log: it is not rotated, and a line is written before the answer is sent.
         "--audit-log-maxsize=4096".into(),
         "--audit-log-mode=blocking".into(),
         // Nobody creates the default service accounts unless that controller was asked for, and pods would be refused.
@@ -49,5 +49,5 @@ pub(crate) fn plan(site: &Site, etcd: &str, port: Port) -> Result<Plan> {
         "--shutdown-send-retry-after=false".into(),
         "--v=1".into(),
     ]);
-    Ok(Plan { args, url: format!("https://{}", port.address()), ready: "/readyz", port })
+    Ok(Launch { args, url: format!("https://{}", port.address()), ready: "/readyz", port })
 }

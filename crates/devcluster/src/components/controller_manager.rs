@@ -1,19 +1,19 @@
 //! kube-controller-manager, running just the controllers that were named.
 
-use super::{Plan, Site};
+use super::{ClusterFiles, Launch};
 use crate::{error::Result, ports::Port};
 
-pub(crate) fn plan(site: &Site, controllers: &[String], port: Port) -> Result<Plan> {
+pub(crate) fn launch(files: &ClusterFiles, controllers: &[String], port: Port) -> Result<Launch> {
     // Its own role covers only what it does as a whole; its controllers' rights belong to service accounts that do not
     // exist here. Hence the group, and a name that tells its writes from the administrator's.
-    let kubeconfig = site.kubeconfig("system:kube-controller-manager", "system:masters")?;
-    let mut args = site.control_flags(&port, &kubeconfig);
+    let kubeconfig = files.kubeconfig("system:kube-controller-manager", "system:masters")?;
+    let mut args = files.control_flags(&port, &kubeconfig);
     args.extend([
         // A list without `*` starts these and no others.
         format!("--controllers={}", controllers.join(",")),
         "--use-service-account-credentials=false".into(),
-        format!("--service-account-private-key-file={}", site.path("tokens.key")),
-        format!("--root-ca-file={}", site.path("ca.crt")),
+        format!("--service-account-private-key-file={}", files.path("tokens.key")),
+        format!("--root-ca-file={}", files.path("ca.crt")),
     ]);
-    Ok(Plan { args, url: format!("https://{}", port.address()), ready: "/healthz", port })
+    Ok(Launch { args, url: format!("https://{}", port.address()), ready: "/healthz", port })
 }

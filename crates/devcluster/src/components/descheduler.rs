@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Plan, Site};
+use super::{ClusterFiles, Launch};
 use crate::{error::Result, ports::Port};
 
 #[derive(Debug, Clone)]
@@ -25,14 +25,14 @@ impl Default for Descheduler {
 }
 
 impl Descheduler {
-    pub(crate) fn plan(&self, site: &Site, port: Port) -> Result<Plan> {
-        let kubeconfig = site.kubeconfig("descheduler", "system:masters")?;
+    pub(crate) fn launch(&self, files: &ClusterFiles, port: Port) -> Result<Launch> {
+        let kubeconfig = files.kubeconfig("descheduler", "system:masters")?;
         // The name that our build looks for in its working folder; see the stamps in `tools/program.rs`.
-        site.write("prometheus-ca.crt", &site.pki.ca_pem())?;
-        let mut args = site.serving_flags(&port);
+        files.write("prometheus-ca.crt", &files.pki.ca_pem())?;
+        let mut args = files.serving_flags(&port);
         args.extend([
             format!("--kubeconfig={kubeconfig}"),
-            format!("--policy-config-file={}", site.write("descheduler-policy.yaml", &self.policy)?),
+            format!("--policy-config-file={}", files.write("descheduler-policy.yaml", &self.policy)?),
             format!("--descheduling-interval={}ms", self.interval.as_millis()),
             "--leader-elect=false".into(),
             "--v=3".into(),
@@ -40,6 +40,6 @@ impl Descheduler {
         if !self.feature_gates.is_empty() {
             args.push(format!("--feature-gates={}", self.feature_gates.join(",")));
         }
-        Ok(Plan { args, url: format!("https://{}", port.address()), ready: "/healthz", port })
+        Ok(Launch { args, url: format!("https://{}", port.address()), ready: "/healthz", port })
     }
 }

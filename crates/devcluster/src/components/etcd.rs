@@ -1,13 +1,13 @@
 //! etcd: one member, for the API server only.
 
-use super::{Plan, Site};
+use super::{ClusterFiles, Launch};
 use crate::{error::Result, ports::Port};
 
-pub(crate) fn plan(site: &Site, client: Port, peer: &Port) -> Result<Plan> {
+pub(crate) fn launch(files: &ClusterFiles, client: Port, peer: &Port) -> Result<Launch> {
     let (client_url, peer_url) = (format!("http://{}", client.address()), format!("http://{}", peer.address()));
     let args = vec![
         "--name=devcluster".into(),
-        format!("--data-dir={}", site.path("etcd")),
+        format!("--data-dir={}", files.path("etcd")),
         format!("--listen-client-urls={client_url}"),
         format!("--advertise-client-urls={client_url}"),
         format!("--listen-peer-urls={peer_url}"),
@@ -19,5 +19,5 @@ pub(crate) fn plan(site: &Site, client: Port, peer: &Port) -> Result<Plan> {
         "--snapshot-count=1000000".into(),
         "--log-level=warn".into(),
     ];
-    Ok(Plan { args, url: client_url, ready: "/readyz", port: client })
+    Ok(Launch { args, url: client_url, ready: "/readyz", port: client })
 }

@@ -1,6 +1,6 @@
-//! KWOK: plays the kubelet for nodes that carry its annotation, and for the pods on them.
+//! KWOK: simulates the kubelet for nodes that carry its annotation, and for the pods on them.
 
-use super::{Plan, Site};
+use super::{ClusterFiles, Launch};
 use crate::{error::Result, ports::Port};
 
 /// What KWOK is to do with nodes and pods: `Stage` documents, without which it refuses to start.
@@ -17,10 +17,10 @@ impl Default for Kwok {
 }
 
 impl Kwok {
-    pub(crate) fn plan(&self, site: &Site, port: Port) -> Result<Plan> {
+    pub(crate) fn launch(&self, files: &ClusterFiles, port: Port) -> Result<Launch> {
         let args = vec![
-            format!("--kubeconfig={}", site.kubeconfig("kwok", "system:masters")?),
-            format!("--config={}", site.write("kwok-stages.yaml", &self.stages)?),
+            format!("--kubeconfig={}", files.kubeconfig("kwok", "system:masters")?),
+            format!("--config={}", files.write("kwok-stages.yaml", &self.stages)?),
             "--manage-all-nodes=false".into(),
             "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake".into(),
             // Leases keep nodes alive at a fraction of the cost of status updates.
@@ -29,6 +29,6 @@ impl Kwok {
             "--cidr=10.64.0.0/10".into(),
             format!("--server-address={}", port.address()),
         ];
-        Ok(Plan { args, url: format!("http://{}", port.address()), ready: "/healthz", port })
+        Ok(Launch { args, url: format!("http://{}", port.address()), ready: "/healthz", port })
     }
 }

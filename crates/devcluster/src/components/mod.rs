@@ -1,5 +1,5 @@
-//! The parts of a cluster, one per file: its command line with the reason for every unusual flag, and how to tell that
-//! it is ready.
+//! The components of a cluster, one per file: the command line with the reason for every unusual flag, and how to ask
+//! whether the component is ready.
 
 pub(crate) mod api_server;
 pub(crate) mod controller_manager;
@@ -21,7 +21,7 @@ pub use prometheus::Prometheus;
 use crate::{
     error::{Context, Result},
     kubeconfig,
-    pki::{Pair, Pki},
+    pki::Pki,
     ports::Port,
     process::Invocation,
     tools::Program,
@@ -62,9 +62,9 @@ impl fmt::Display for Component {
     }
 }
 
-/// What every component is told: where the cluster lives, who signs its certificates, where the API server listens.
+/// What all components share: the folder of the cluster, its certificates and the URL of the API server.
 #[derive(Debug)]
-pub(crate) struct Site {
+pub(crate) struct ClusterFiles {
     pub(crate) folder: PathBuf,
     pub(crate) pki: Pki,
     pub(crate) api_server: String,
@@ -72,14 +72,14 @@ pub(crate) struct Site {
 
 /// How to run a component and how to ask it whether it is ready.
 #[derive(Debug)]
-pub(crate) struct Plan {
+pub(crate) struct Launch {
     pub(crate) args: Vec<String>,
     pub(crate) url: String,
     pub(crate) ready: &'static str,
     pub(crate) port: Port,
 }
 
-impl Site {
+impl ClusterFiles {
     pub(crate) fn path(&self, name: &str) -> String {
         self.folder.join(name).display().to_string()
     }
@@ -90,15 +90,15 @@ impl Site {
         Ok(path.display().to_string())
     }
 
-    /// A kubeconfig for a component under a name of its own, so that the audit log tells who wrote.
+    /// A kubeconfig for a component with its own user, so that the audit log tells who wrote.
     pub(crate) fn kubeconfig(&self, user: &str, group: &str) -> Result<String> {
-        let pair: Pair = self.pki.client(user, group)?;
+        let pair = self.pki.client(user, group)?;
         let path = self.folder.join(format!("{}.kubeconfig", user.trim_start_matches("system:")));
         kubeconfig::write(&kubeconfig::with_certificate(&self.api_server, &self.pki.ca_pem(), &pair), &path)?;
         Ok(path.display().to_string())
     }
 
-    /// The flags by which Kubernetes' own programs serve HTTPS: on our port, with our certificate, health for everybody.
+    /// The flags by which Kubernetes' own programs serve HTTPS: on our port, with our certificate.
     fn serving_flags(&self, port: &Port) -> Vec<String> {
         vec![
             "--bind-address=127.0.0.1".into(),
@@ -108,7 +108,7 @@ impl Site {
         ]
     }
 
-    /// What kube-scheduler and kube-controller-manager have in common: one instance each, talking to our API server.
+    /// The flags that kube-scheduler and kube-controller-manager have in common: one instance each, for our API server.
     fn control_flags(&self, port: &Port, kubeconfig: &str) -> Vec<String> {
         let mut flags = self.serving_flags(port);
         flags.extend([

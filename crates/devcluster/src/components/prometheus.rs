@@ -1,6 +1,6 @@
 //! Prometheus: API only, with a configuration and rule files of the caller's.
 
-use super::{Plan, Site};
+use super::{ClusterFiles, Launch};
 use crate::{error::Result, ports::Port};
 
 #[derive(Debug, Clone)]
@@ -28,13 +28,13 @@ impl Default for Prometheus {
 }
 
 impl Prometheus {
-    pub(crate) fn plan(&self, site: &Site, port: Port) -> Result<Plan> {
+    pub(crate) fn launch(&self, files: &ClusterFiles, port: Port) -> Result<Launch> {
         for (name, text) in &self.rules {
-            site.write(name, text)?;
+            files.write(name, text)?;
         }
         let mut args = vec![
-            format!("--config.file={}", site.write("prometheus.yml", &self.config)?),
-            format!("--storage.tsdb.path={}", site.path("prometheus")),
+            format!("--config.file={}", files.write("prometheus.yml", &self.config)?),
+            format!("--storage.tsdb.path={}", files.path("prometheus")),
             format!("--web.listen-address={}", port.address()),
             // `POST /-/reload` lets rules change without a restart.
             "--web.enable-lifecycle".into(),
@@ -43,6 +43,6 @@ impl Prometheus {
             "--log.level=warn".into(),
         ];
         args.extend(self.flags.iter().cloned());
-        Ok(Plan { args, url: format!("http://{}", port.address()), ready: "/-/ready", port })
+        Ok(Launch { args, url: format!("http://{}", port.address()), ready: "/-/ready", port })
     }
 }

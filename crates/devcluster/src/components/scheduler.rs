@@ -1,10 +1,10 @@
 //! kube-scheduler with its default profile.
 
-use super::{Plan, Site};
+use super::{ClusterFiles, Launch};
 use crate::{error::Result, ports::Port};
 
-pub(crate) fn plan(site: &Site, port: Port) -> Result<Plan> {
-    let kubeconfig = site.kubeconfig("system:kube-scheduler", "system:authenticated")?;
-    let args = site.control_flags(&port, &kubeconfig);
-    Ok(Plan { args, url: format!("https://{}", port.address()), ready: "/readyz", port })
+pub(crate) fn launch(files: &ClusterFiles, port: Port) -> Result<Launch> {
+    let kubeconfig = files.kubeconfig("system:kube-scheduler", "system:authenticated")?;
+    let args = files.control_flags(&port, &kubeconfig);
+    Ok(Launch { args, url: format!("https://{}", port.address()), ready: "/readyz", port })
 }

@@ -13,7 +13,7 @@ use std::{
 use super::{Program, estimate, say};
 use crate::{
     error::{Context, Error, Result},
-    leash,
+    kill_on_exit,
 };
 
 const PROGRESS_EVERY: Duration = Duration::from_secs(15);
@@ -95,7 +95,7 @@ fn go_build(program: Program, go: &Path, folder: &Path, position: &str) -> Resul
     args.extend(program.family().build_flags());
     args.push(program.package());
 
-    let child = leash::spawn(go, &args, |command| {
+    let child = kill_on_exit::spawn(go, &args, |command| {
         command
             .current_dir(folder)
             .env("CGO_ENABLED", "0")
@@ -138,7 +138,7 @@ fn go_build(program: Program, go: &Path, folder: &Path, position: &str) -> Resul
         let _ = reader.join();
     }
     let status = child.wait().context(|| "waiting for `go build`".into())?;
-    leash::free(child.id());
+    kill_on_exit::forget(child.id());
     match status.success() {
         true => Ok(()),
         false => Err(Error::Build { program: program.name(), status, output: output.join("\n") }),

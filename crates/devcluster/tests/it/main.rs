@@ -2,9 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod audit_log;
 mod components;
 mod disturbances;
 mod identities;
-mod oracle;
 mod processes;
 mod tools;

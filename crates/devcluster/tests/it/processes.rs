@@ -57,32 +57,32 @@ async fn a_panic_of_the_owner_ends_its_processes() {
 }
 
 #[tokio::test]
-async fn a_companion_acts_as_somebody_and_ends_when_dropped() {
+async fn a_running_program_acts_as_somebody_and_ends_when_dropped() {
     let kubectl = tools::ensure(Program::Kubectl).unwrap();
     let script = format!("{} auth whoami; exec sleep 600", kubectl.display());
     let jane = Identity::user("jane", &["team-a"]);
-    let companion = target().await.unwrap().run(&jane, "whoami", Path::new("sh"), &["-c", &script]).await.unwrap();
+    let program = target().await.unwrap().run(&jane, "whoami", Path::new("sh"), &["-c", &script]).await.unwrap();
     let start = Instant::now();
-    while !companion.log_tail().contains("jane") {
-        assert!(start.elapsed() < Duration::from_secs(20), "it said: {}", companion.log_tail());
+    while !program.log_tail().contains("jane") {
+        assert!(start.elapsed() < Duration::from_secs(20), "it said: {}", program.log_tail());
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    assert_eq!(companion.exit_status(), None, "it goes on");
-    let pid = companion.pid();
-    drop(companion);
+    assert_eq!(program.exit_status(), None, "it goes on");
+    let pid = program.pid();
+    drop(program);
     assert!(!is_alive(pid));
 }
 
 #[tokio::test]
-async fn a_companion_that_is_asked_to_end_tells_how_it_ended() {
+async fn a_running_program_that_is_asked_to_end_tells_how_it_ended() {
     let access = target().await.unwrap();
     let script = "trap 'exit 7' TERM; echo ready; while :; do sleep 0.1; done";
-    let companion = access.run(&Identity::Admin, "polite", Path::new("sh"), &["-c", script]).await.unwrap();
+    let program = access.run(&Identity::Admin, "polite", Path::new("sh"), &["-c", script]).await.unwrap();
     let start = Instant::now();
-    while !companion.log_tail().contains("ready") {
+    while !program.log_tail().contains("ready") {
         assert!(start.elapsed() < Duration::from_secs(20));
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    let status = companion.stop(Duration::from_secs(20)).await.unwrap();
+    let status = program.stop(Duration::from_secs(20)).await.unwrap();
     assert_eq!(status.and_then(|status| status.code()), Some(7));
 }

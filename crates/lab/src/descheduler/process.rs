@@ -8,7 +8,7 @@ use std::{
 };
 
 use devcluster::{
-    Companion, Port,
+    Port, RunningProgram,
     tools::{self, Program},
 };
 use rcgen::{CertificateParams, KeyPair};
@@ -78,7 +78,7 @@ impl Home {
 /// A descheduler that was started. It is killed when dropped, and when this process ends in any way.
 #[derive(Debug)]
 pub(super) struct Descheduler {
-    companion: Companion,
+    companion: RunningProgram,
 }
 
 impl Descheduler {
@@ -98,7 +98,7 @@ impl Descheduler {
         args.extend(settings.kubeconfig.as_ref().map(|file| format!("--kubeconfig={}", file.display())));
         args.extend(policy.flags());
         let log = log(&settings.folder);
-        Ok(Descheduler { companion: Companion::spawn(NAME, &settings.program, args, &settings.folder, &log)? })
+        Ok(Descheduler { companion: RunningProgram::spawn(NAME, &settings.program, args, &settings.folder, &log)? })
     }
 
     pub(super) fn pid(&self) -> u32 {

@@ -64,7 +64,7 @@ async fn a_disruption_budget_delays_the_drain_and_kwok_keeps_its_nodes() {
     })
     .await;
 
-    let mark = cluster.audit().mark(&client).await.unwrap();
+    let mark = cluster.audit().position(&client).await.unwrap();
     let camera = Camera::start(&pool).await;
     pool.configure("99-kwok", json!({"kernelArguments": ["psi=1"]})).await;
     let evictions = async |code: u16| {

@@ -126,7 +126,7 @@ async fn the_page_follows_nodes_pods_and_vms_and_a_scrape_asks_nobody() {
 
     // A target that runs does not count before the hand-over.
     create_pod(&client, "a", "virt-launcher-a-2", "small").await;
-    let mark = cluster.audit().mark(&client).await.unwrap();
+    let mark = cluster.audit().position(&client).await.unwrap();
     for _ in 0..20 {
         let (code, text) = get(address, "/metrics").await;
         assert_eq!(code, 200);

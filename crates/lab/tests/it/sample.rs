@@ -42,7 +42,7 @@ async fn the_sample_cluster_is_adopted_as_it_is_and_at_rest_costs_no_requests() 
     let before = pools.list(&ListParams::default()).await.unwrap().items;
     let configs_before = configs(&client).list(&ListParams::default()).await.unwrap().items.len();
 
-    let mark = cluster.audit().mark(&client).await.unwrap();
+    let mark = cluster.audit().position(&client).await.unwrap();
     let stand_in = start_stand_in(&cluster).await;
     eventually("all nodes are adopted and ready", async || {
         let nodes = nodes.list(&ListParams::default()).await.unwrap();
@@ -68,7 +68,7 @@ async fn the_sample_cluster_is_adopted_as_it_is_and_at_rest_costs_no_requests() 
     }
 
     // Nothing announces that nothing happens: look for a while.
-    let mark = cluster.audit().mark(&client).await.unwrap();
+    let mark = cluster.audit().position(&client).await.unwrap();
     tokio::time::sleep(Duration::from_secs(2)).await;
     let idle = writes(mark).await;
     assert!(idle.is_empty(), "{idle:#?}");

@@ -171,7 +171,7 @@ impl Lab {
     /// Waits for a while in which no VM changes, and returns what the controller asked for meanwhile, watches aside.
     async fn requests_at_rest(&self) -> Vec<String> {
         let now = self.objects.list(&ListParams::default()).await.unwrap().metadata.resource_version.unwrap();
-        let mark = self.cluster.audit().mark(&self.client).await.unwrap();
+        let mark = self.cluster.audit().position(&self.client).await.unwrap();
         let changes = self.objects.watch(&WatchParams::default().disable_bookmarks(), &now).await.unwrap();
         let change = timeout(QUIET, pin!(changes).next()).await;
         assert!(change.is_err(), "a VM that was at rest has changed: {change:?}");

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use devcluster::{Mark, Request};
+use devcluster::{LogPosition, Request};
 use serde_json::{Map, Value};
 use testkit::{platform::Platform, running_operator::OPERATOR};
 
@@ -67,7 +67,7 @@ fn differences(expected: &Value, seen: &Value, path: &str) -> Vec<String> {
 /// The writes to targets, in order. Fails if one was not approved, or if two writes to a target differ.
 pub(crate) async fn only_what_was_approved(
     platform: &Platform,
-    mark: Mark,
+    mark: LogPosition,
     proxy: &Proxy,
 ) -> Result<Vec<String>, String> {
     let log = platform.cluster.audit().since(mark, &platform.client).await.map_err(|error| error.to_string())?;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use devcluster::{Component, Mark};
+use devcluster::{Component, LogPosition};
 use operator::OperatorSettings;
 use testkit::{platform::Platform, rollout::PSI};
 use tokio::sync::Mutex;
@@ -31,7 +31,13 @@ fn forgive_refusals(operator: &Supervised) {
 }
 
 /// Stops the operator and checks the outcome, the writes and the number of requests.
-pub(crate) async fn conclude(platform: &Platform, baseline: &Baseline, mark: Mark, operator: Supervised, most: usize) {
+pub(crate) async fn conclude(
+    platform: &Platform,
+    baseline: &Baseline,
+    mark: LogPosition,
+    operator: Supervised,
+    most: usize,
+) {
     let proxy = operator.proxy.clone();
     let ended = same_end(platform, &baseline.outcome, Messages::Same).await;
     operator.stop().await;

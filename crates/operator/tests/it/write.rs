@@ -74,7 +74,7 @@ async fn a_write_whose_answer_was_lost_is_found_and_not_repeated() {
     let plan = platform.plan(LOAD_AWARE).await;
     for planned in &plan.items {
         write(&kubernetes, planned, Lock::Compare).await.unwrap();
-        let mark = platform.cluster.audit().mark(&platform.client).await.unwrap();
+        let mark = platform.cluster.audit().position(&platform.client).await.unwrap();
         assert!(
             matches!(write(&kubernetes, planned, Lock::Compare).await, Ok(Written::AlreadyApplied(_))),
             "{}",
@@ -99,7 +99,7 @@ async fn nothing_is_written_over_a_change_that_the_plan_did_not_see() {
     let planned = item(&plan, DESCHEDULER);
 
     platform.patch("admin", &descheduler(json!({"deschedulingIntervalSeconds": 600}))).await;
-    let mark = platform.cluster.audit().mark(&platform.client).await.unwrap();
+    let mark = platform.cluster.audit().position(&platform.client).await.unwrap();
     let error = write(&kubernetes, planned, Lock::Compare).await.unwrap_err();
     assert_eq!(
         error.to_string(),

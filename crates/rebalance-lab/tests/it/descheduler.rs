@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use devcluster::{Cluster, Companion, Identity};
+use devcluster::{Cluster, Identity, RunningProgram};
 use k8s_openapi::{
     api::core::v1::{Namespace, Node},
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
@@ -23,14 +23,14 @@ use testkit::eventually;
 
 const NAMESPACE: &str = "openshift-kube-descheduler-operator";
 
-async fn start(cluster: &Cluster, name: &'static str, more: &[&str]) -> Companion {
+async fn start(cluster: &Cluster, name: &'static str, more: &[&str]) -> RunningProgram {
     let args = [&[name, "--host=127.0.0.1", "--port=0", "--prometheus=http://127.0.0.1:9"], more].concat();
     let program = Path::new(env!("CARGO_BIN_EXE_rebalance-lab"));
     cluster.access().run(&Identity::user(name, &["system:masters"]), name, program, &args).await.unwrap()
 }
 
 /// What a part says about itself, once it is well.
-async fn health(part: &Companion) -> Value {
+async fn health(part: &RunningProgram) -> Value {
     let ask = async || {
         let log = std::fs::read_to_string(part.log()).ok()?;
         let address = log.split_once("http://")?.1.split_once('/')?.0.to_owned();
@@ -44,7 +44,7 @@ async fn health(part: &Companion) -> Value {
     eventually("the part is well", ask).await
 }
 
-async fn descheduler(part: &Companion) -> u32 {
+async fn descheduler(part: &RunningProgram) -> u32 {
     let runs = async || {
         let descheduler = health(part).await["descheduler"].clone();
         descheduler["pid"].as_u64().filter(|_| descheduler["ready"] == true)

@@ -12,7 +12,7 @@ use std::{
 use api::{VirtualMachine, virtual_machine::Phase};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use devcluster::{
-    Cluster, Companion, Identity, Mark, Port,
+    Cluster, Identity, LogPosition, Port, RunningProgram,
     tools::{self, Program},
 };
 use k8s_openapi::api::{
@@ -100,14 +100,14 @@ struct Site {
     cluster: Cluster,
     client: Client,
     folder: TempDir,
-    start: Mark,
-    processes: Vec<Companion>,
+    start: LogPosition,
+    processes: Vec<RunningProgram>,
 }
 
 impl Site {
     async fn new(cluster: Cluster) -> Site {
         let client = cluster.access().client().await.unwrap();
-        let start = cluster.audit().mark(&client).await.unwrap();
+        let start = cluster.audit().position(&client).await.unwrap();
         Site { cluster, client, folder: tempfile::tempdir().unwrap(), start, processes: Vec::new() }
     }
 
@@ -278,7 +278,7 @@ async fn the_parts_of_the_manifests_balance_a_skew_with_the_rights_of_their_acco
     descheduler_args.push(format!("--kubeconfig={}", kubeconfig.display()));
     let program = tokio::task::spawn_blocking(lab::descheduler::program).await.unwrap().unwrap();
     let (folder, log) = (site.folder.path().to_owned(), site.folder.path().join("descheduler.log"));
-    let descheduler = Companion::spawn("descheduler", &program, descheduler_args, &folder, &log).unwrap();
+    let descheduler = RunningProgram::spawn("descheduler", &program, descheduler_args, &folder, &log).unwrap();
 
     let changes = [(POLICY, policy.as_str()), (PROMETHEUS, &url), ("--port=8081", "--port=0")];
     site.part("descheduler.yaml", "soft-tainter", &changes, &["--time-scale=20", "--host=127.0.0.1"]).await;

@@ -9,7 +9,7 @@ use std::{
 };
 
 use api::{VirtualMachine, crd, virtual_machine::Phase};
-use devcluster::{Cluster, Companion, Identity, Kwok};
+use devcluster::{Cluster, Identity, Kwok, RunningProgram};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::{
     Api,
@@ -23,7 +23,7 @@ const GRACE: Duration = Duration::from_secs(5);
 
 /// A part that runs, and the address that it says it listens at.
 pub(crate) struct Part {
-    process: Companion,
+    process: RunningProgram,
     address: String,
 }
 
@@ -76,7 +76,7 @@ async fn vm_controller_and_exporter_run_as_processes_and_go_on_when_they_were_ki
     let cluster = cluster.unwrap_or_else(|error| panic!("{error}"));
     cluster.access().install_crds(&[crd::virtual_machine()]).await.unwrap();
     let client = cluster.access().client().await.unwrap();
-    let start = cluster.audit().mark(&client).await.unwrap();
+    let start = cluster.audit().position(&client).await.unwrap();
     let nodes: Api<Node> = Api::all(client.clone());
     for name in ["n1", "n2"] {
         nodes.create(&PostParams::default(), &kwok::node(name, 4, 8 << 30)).await.unwrap();

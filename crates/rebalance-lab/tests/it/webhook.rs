@@ -3,7 +3,7 @@
 use std::{path::Path, time::Duration};
 
 use api::{VirtualMachine, crd};
-use devcluster::{Cluster, Companion, Identity};
+use devcluster::{Cluster, Identity, RunningProgram};
 use k8s_openapi::api::core::v1::Pod;
 use kube::{
     Api, ResourceExt,
@@ -17,7 +17,7 @@ const GRACE: Duration = Duration::from_secs(5);
 const HERE: &str = "--reach=127.0.0.1";
 const POD: &str = "virt-launcher-a-00000";
 
-async fn start(cluster: &Cluster, more: &[&str]) -> Companion {
+async fn start(cluster: &Cluster, more: &[&str]) -> RunningProgram {
     let args = [&["webhook", "--host=127.0.0.1", "--port=0"], more].concat();
     let program = Path::new(env!("CARGO_BIN_EXE_rebalance-lab"));
     let who = Identity::user("eviction-webhook", &["system:masters"]);

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use devcluster::{Cluster, Companion, Identity, Request};
+use devcluster::{Cluster, Identity, Request, RunningProgram};
 use kube::Client;
 use serde_json::{Value, json};
 
@@ -21,7 +21,7 @@ const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/openshift-cnv/lease
 struct Replica {
     user: String,
     probes: SocketAddr,
-    process: Companion,
+    process: RunningProgram,
 }
 
 impl Replica {
@@ -130,8 +130,8 @@ async fn one_of_two_leads_and_a_leader_that_was_stopped_writes_nothing_when_it_w
     request(&client, "POST", collection, "application/json", config).await.unwrap();
 
     grant(&client, &["replica-a", "replica-b"]).await;
-    let mark = cluster.audit().mark(&client).await.unwrap();
-    let beginning = mark;
+    let position = cluster.audit().position(&client).await.unwrap();
+    let beginning = position;
     let replicas = [Replica::start(&cluster, "replica-a").await, Replica::start(&cluster, "replica-b").await];
     let completed = |config: &Value| config["status"]["phase"] == "Completed";
     let first = until(&client, CONFIG, "completed", completed).await;
@@ -142,12 +142,12 @@ async fn one_of_two_leads_and_a_leader_that_was_stopped_writes_nothing_when_it_w
             assert!(answer.starts_with("HTTP/1.1 200"), "{}: {path}: {answer}", replica.user);
         }
     }
-    let seen = cluster.audit().since(mark, &client).await.unwrap();
+    let seen = cluster.audit().since(position, &client).await.unwrap();
     let writers: Vec<&str> = seen.iter().filter(is_about_work).map(|request| request.user.as_str()).collect();
     let [leader, follower] = if writers.contains(&"replica-a") { [0, 1] } else { [1, 0] }.map(|at| &replicas[at]);
     assert!(writers.iter().all(|writer| *writer == leader.user || *writer == "admin"), "{writers:?}");
 
-    let mark = cluster.audit().mark(&client).await.unwrap();
+    let position = cluster.audit().position(&client).await.unwrap();
     leader.signal("-STOP");
     // Something to do for whoever leads.
     let edit = json!({"data": {"example-key": "somebody else's"}});
@@ -162,7 +162,7 @@ async fn one_of_two_leads_and_a_leader_that_was_stopped_writes_nothing_when_it_w
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     assert!(!leader.process.exit_status().unwrap().success(), "so that it is started again");
-    let seen = cluster.audit().since(mark, &client).await.unwrap();
+    let seen = cluster.audit().since(position, &client).await.unwrap();
     let late: Vec<_> = seen.iter().filter(is_about_work).filter(|request| request.user == leader.user).collect();
     assert!(late.iter().all(|request| !request.succeeded()), "{late:?}");
 

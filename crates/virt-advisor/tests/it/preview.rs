@@ -122,15 +122,15 @@ async fn json_and_yaml_carry_the_same_plan_in_a_stable_shape() {
 async fn a_preview_writes_nothing() {
     let cluster = cluster().await;
     let client = cluster.access().client().await.unwrap();
-    let mark = cluster.audit().mark(&client).await.unwrap();
+    let start = cluster.audit().position(&client).await.unwrap();
     for profile in ["load-aware-rebalancing", "virt-higher-density"] {
         out(&preview(&[profile], "").await);
     }
-    let all = cluster.audit().since(mark, &client).await.unwrap();
+    let all = cluster.audit().since(start, &client).await.unwrap();
     let previews: Vec<_> = all.iter().filter(|request| request.dry_run).collect();
     assert!(!previews.is_empty(), "the previews were seen");
     assert!(previews.iter().all(|request| request.user_agent == api::user_agent("preview")), "{previews:?}");
-    let writes = cluster.audit().writes_since(mark, &client).await.unwrap();
+    let writes = cluster.audit().writes_since(start, &client).await.unwrap();
     assert_eq!(writes, [], "and nothing was written");
 }
 

@@ -148,7 +148,7 @@ async fn the_operator_runs_alone_in_a_root_directory_as_its_deployment_says() {
     // Ports are not the pod's own here.
     let probes = command.iter_mut().find(|word| **word == "--health-probe-bind-address=:8081").unwrap();
     *probes = "--health-probe-bind-address=127.0.0.1:0";
-    let mark = cluster.audit().mark(&cluster.access().client().await.unwrap()).await.unwrap();
+    let start = cluster.audit().position(&cluster.access().client().await.unwrap()).await.unwrap();
     let running = cluster.access().run(&Identity::Admin, "operator-alone", Path::new("/usr/bin/env"), &command).await;
     let running = running.unwrap();
     let offered = ["wait", "--for=jsonpath={.status.phase}=Ignored", "virtplatformconfig/load-aware-rebalancing"];
@@ -159,7 +159,7 @@ async fn the_operator_runs_alone_in_a_root_directory_as_its_deployment_says() {
     running.stop(Duration::from_secs(10)).await.unwrap();
     let client = cluster.access().client().await.unwrap();
     let user = format!("system:serviceaccount:{NAMESPACE}:{ACCOUNT}");
-    let requests = cluster.audit().since(mark, &client).await.unwrap();
+    let requests = cluster.audit().since(start, &client).await.unwrap();
     assert!(requests.iter().any(|request| request.user == user && request.verb != "watch"), "as its account");
 }
 

@@ -1,6 +1,6 @@
 //! From the creation of a KubeDescheduler to its end.
 
-use devcluster::Companion;
+use devcluster::RunningProgram;
 use kube::api::DeleteParams;
 use lab::descheduler::{Mode, Policy, PolicySource};
 
@@ -15,7 +15,7 @@ async fn kill(pid: u32) {
     let folder = tempfile::tempdir().unwrap();
     let log = folder.path().join("log");
     let args = vec!["-KILL".to_owned(), pid.to_string()];
-    let kill = Companion::spawn("kill", Path::new("kill"), args, folder.path(), &log).unwrap();
+    let kill = RunningProgram::spawn("kill", Path::new("kill"), args, folder.path(), &log).unwrap();
     eventually("kill has run", async || kill.exit_status()).await;
 }
 
@@ -51,7 +51,7 @@ async fn a_kube_descheduler_is_followed_from_its_creation_to_its_end() {
     // The soft-tainter agrees, and writes no more than it must.
     lab.tainted(&[COLD, HOT, MILD]).await;
     let mut findings = tainter.findings();
-    let mark = lab.cluster.audit().mark(&lab.client).await.unwrap();
+    let mark = lab.cluster.audit().position(&lab.client).await.unwrap();
     let cycles = findings.borrow_and_update().cycles;
     let two_more = findings.wait_for(|findings| findings.cycles >= cycles + 2);
     let found = tokio::time::timeout(Duration::from_secs(40), two_more).await.unwrap().unwrap().clone();

@@ -55,7 +55,7 @@ async fn the_policy_is_seen_in_the_cluster_and_a_refusal_that_is_only_logged_cha
     assert_eq!(refused.refused.as_deref(), Some(sentence));
     let health: Value = serde_json::from_str(&page(&stand_in, "/health").await.unwrap()).unwrap();
     assert_eq!(health["refused"], sentence);
-    let mark = lab.cluster.audit().mark(&lab.client).await.unwrap();
+    let mark = lab.cluster.audit().position(&lab.client).await.unwrap();
     lab.change(json!({"mode": "Predictive"})).await;
     let cycles = || std::fs::read_to_string(stand_in.log()).unwrap().matches("category=\"overutilized\"").count();
     let before = cycles();

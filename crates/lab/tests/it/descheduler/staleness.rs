@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use balance::promql::{Source, node_series};
-use devcluster::{Companion, Port};
+use devcluster::{Port, RunningProgram};
 use lab::soft_tainter::percents;
 
 use super::*;
@@ -16,7 +16,7 @@ struct Alone {
     settings: prometheus::Settings,
     folder: TempDir,
     port: Port,
-    process: Option<Companion>,
+    process: Option<RunningProgram>,
 }
 
 impl Alone {
@@ -39,7 +39,7 @@ impl Alone {
             format!("--web.listen-address={}", self.port.address()),
         ];
         args.extend(self.settings.flags());
-        self.process = Some(Companion::spawn("prometheus", program, args, folder, &folder.join("log")).unwrap());
+        self.process = Some(RunningProgram::spawn("prometheus", program, args, folder, &folder.join("log")).unwrap());
     }
 
     /// What is answered to a query, with further parameters.

@@ -129,7 +129,7 @@ async fn a_vm_whose_stored_object_makes_no_sense_fails_alone() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_status_write_that_is_overtaken_is_made_again() {
     let lab = Lab::start(&["n1", "n2"]).await;
-    let mark = lab.cluster.audit().mark(&lab.client).await.unwrap();
+    let mark = lab.cluster.audit().position(&lab.client).await.unwrap();
     let client = gate::overtaken(lab.client_of_controller().await, lab.client.clone(), 5);
     let _controller = VmController::start(client, fast());
     lab.create("a").await;

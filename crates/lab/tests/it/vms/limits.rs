@@ -62,7 +62,7 @@ async fn hundreds_of_vms_that_rest_cost_no_request() {
 
     // A controller that starts finds out that there is nothing to do from three lists.
     drop(controller);
-    let mark = lab.cluster.audit().mark(&lab.client).await.unwrap();
+    let mark = lab.cluster.audit().position(&lab.client).await.unwrap();
     let controller = lab.controller(Settings::default()).await;
     let mut state = controller.state();
     state.wait_for(|state| state.is_ready).await.unwrap();

@@ -1,6 +1,6 @@
 //! Changes of the action: DryRun during an apply, Ignore in every phase, and back.
 
-use devcluster::Mark;
+use devcluster::LogPosition;
 use serde_json::{Value, json};
 
 use super::{DESCHEDULER, PSI_ITEM, SWAP_ITEM, interval, no_psi};
@@ -14,7 +14,7 @@ use testkit::{
 };
 
 /// An operator that is held at its first write.
-async fn held_at_its_first_write() -> (Platform, RunningOperator, Gate, Mark) {
+async fn held_at_its_first_write() -> (Platform, RunningOperator, Gate, LogPosition) {
     let platform = Platform::shared().await;
     let gate = Gate::closed().await;
     gate.webhook.protect(&platform, &machine_config(PSI, json!({}))).await;

@@ -1,12 +1,12 @@
 //! Everything that a watch shows of one profile, state by state, to be looked at afterwards.
 
-use devcluster::Companion;
+use devcluster::RunningProgram;
 use serde_json::{Deserializer, Value};
 
 use super::{stage::Stage, terminal::shown};
 
 /// A watch that runs.
-pub(crate) struct Camera(Companion);
+pub(crate) struct Camera(RunningProgram);
 
 impl Camera {
     /// Returns when it has seen how things are.

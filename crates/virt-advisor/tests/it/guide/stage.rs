@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use devcluster::{Access, Cluster, Companion, Identity, Mark};
+use devcluster::{Access, Cluster, Identity, LogPosition, RunningProgram};
 use kube::{
     Api, Client,
     api::{ApiResource, DynamicObject, GroupVersionKind},
@@ -28,8 +28,8 @@ pub(crate) struct Stage {
     pub(crate) client: Client,
     pub(crate) terminal: Terminal,
     account: Identity,
-    operator: Companion,
-    beginning: Mark,
+    operator: RunningProgram,
+    beginning: LogPosition,
 }
 
 impl Stage {
@@ -53,7 +53,7 @@ impl Stage {
     async fn with_operator(cluster: Cluster, terminal: Terminal) -> Stage {
         let client = cluster.access().client().await.unwrap();
         let account = account(&terminal).await;
-        let beginning = cluster.audit().mark(&client).await.unwrap();
+        let beginning = cluster.audit().position(&client).await.unwrap();
         let operator = start_operator(cluster.access(), &account).await;
         let stage = Stage { cluster, client, terminal, account, operator, beginning };
         for profile in ["load-aware-rebalancing", "virt-higher-density"] {
@@ -146,7 +146,7 @@ async fn account(terminal: &Terminal) -> Identity {
     Identity::service_account("openshift-cnv", "virt-advisor-operator-controller-manager")
 }
 
-async fn start_operator(access: &Access, account: &Identity) -> Companion {
+async fn start_operator(access: &Access, account: &Identity) -> RunningProgram {
     let program = Path::new(env!("CARGO_BIN_EXE_virt-advisor"));
     access.run(account, "operator", program, &["operator"]).await.unwrap()
 }

@@ -9,7 +9,7 @@ use std::{
 };
 
 use devcluster::{
-    Access, Companion, Identity,
+    Access, Identity, RunningProgram,
     tools::{self, Program},
 };
 use serde_json::Value;
@@ -62,7 +62,7 @@ impl Terminal {
     }
 
     /// Runs a command that goes on until it is dropped.
-    pub(crate) async fn start(&self, access: &Access, command: &str) -> Companion {
+    pub(crate) async fn start(&self, access: &Access, command: &str) -> RunningProgram {
         let command = self.with_path(&format!("exec {command}"));
         access.run(&Identity::Admin, "terminal", Path::new("sh"), &["-c", &command]).await.unwrap()
     }
@@ -77,7 +77,7 @@ impl Terminal {
 }
 
 /// Waits until a command that goes on has shown enough, and returns all of it.
-pub(crate) async fn shown(command: &Companion, is_enough: impl Fn(&str) -> bool) -> String {
+pub(crate) async fn shown(command: &RunningProgram, is_enough: impl Fn(&str) -> bool) -> String {
     let start = Instant::now();
     loop {
         let text = std::fs::read_to_string(command.log()).unwrap();

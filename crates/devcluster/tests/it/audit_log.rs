@@ -21,7 +21,7 @@ async fn sees_exactly_the_writes_that_were_made_and_by_whom() {
     let cluster = own().await.unwrap();
     let admin = cluster.access().client().await.unwrap();
     let jane = cluster.access().client_for(&Identity::user("oracle-jane", &["system:masters"])).await.unwrap();
-    let mark = cluster.audit().mark(&admin).await.unwrap();
+    let position = cluster.audit().position(&admin).await.unwrap();
 
     let mine: Api<ConfigMap> = Api::namespaced(admin.clone(), "default");
     let hers: Api<ConfigMap> = Api::namespaced(jane, "default");
@@ -34,7 +34,7 @@ async fn sees_exactly_the_writes_that_were_made_and_by_whom() {
     hers.create(&PostParams::default(), &config_map("oracle")).await.expect_err("exists already");
     mine.delete("oracle", &DeleteParams::default()).await.unwrap();
 
-    let writes = cluster.audit().writes_since(mark, &admin).await.unwrap();
+    let writes = cluster.audit().writes_since(position, &admin).await.unwrap();
     let writes: Vec<_> = writes.into_iter().filter(|request| request.name == "oracle").collect();
     let lines: Vec<_> = writes.iter().map(ToString::to_string).collect();
     assert_eq!(
@@ -48,7 +48,7 @@ async fn sees_exactly_the_writes_that_were_made_and_by_whom() {
     );
     assert_eq!(writes[1].field_manager.as_deref(), Some("her-tool"));
 
-    let all = cluster.audit().since(mark, &admin).await.unwrap();
+    let all = cluster.audit().since(position, &admin).await.unwrap();
     let reads: Vec<_> = all
         .iter()
         .filter(|request| request.uri.contains("/oracle") && !request.is_write())
@@ -86,14 +86,14 @@ fn deletions(requests: &[Request]) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn what_a_watch_told_is_waited_for_and_lies_on_the_right_side_of_a_mark() {
+async fn what_a_watch_told_is_waited_for_and_lies_on_the_right_side_of_a_position() {
     let cluster = own().await.unwrap();
     let admin = cluster.access().client().await.unwrap();
-    let before = cluster.audit().mark(&admin).await.unwrap();
+    let before = cluster.audit().position(&admin).await.unwrap();
     let deletion = begin_long_deletion(&admin).await;
-    let after = cluster.audit().mark(&admin).await.unwrap();
-    for (mark, expected) in [(before, vec!["deletecollection configmaps default by admin: 200"]), (after, vec![])] {
-        assert_eq!(deletions(&cluster.audit().writes_since(mark, &admin).await.unwrap()), expected);
+    let after = cluster.audit().position(&admin).await.unwrap();
+    for (position, expected) in [(before, vec!["deletecollection configmaps default by admin: 200"]), (after, vec![])] {
+        assert_eq!(deletions(&cluster.audit().writes_since(position, &admin).await.unwrap()), expected);
     }
     deletion.await.unwrap();
 }
@@ -102,10 +102,10 @@ async fn what_a_watch_told_is_waited_for_and_lies_on_the_right_side_of_a_mark() 
 async fn what_a_dead_api_server_left_unanswered_is_not_waited_for() {
     let cluster = Cluster::builder().start().await.unwrap();
     let admin = cluster.access().client().await.unwrap();
-    let mark = cluster.audit().mark(&admin).await.unwrap();
+    let position = cluster.audit().position(&admin).await.unwrap();
     let deletion = begin_long_deletion(&admin).await;
     cluster.kill(Component::ApiServer).unwrap();
     cluster.start(Component::ApiServer).await.unwrap();
-    cluster.audit().writes_since(mark, &admin).await.expect("only what can still be answered is waited for");
+    cluster.audit().writes_since(position, &admin).await.expect("only what can still be answered is waited for");
     deletion.abort();
 }

@@ -1,6 +1,6 @@
-//! A program of the caller's that works on a cluster as somebody: an operator, a watch that is to be read later.
+//! A program that a test runs beside a cluster: an operator, or a watch whose output is read later.
 //!
-//! It is leashed like the cluster's own parts: it ends when dropped, and with this process, however that ends.
+//! It ends when it is dropped, and with this process, however that ends.
 
 use std::{
     path::{Path, PathBuf},
@@ -16,12 +16,17 @@ use crate::{
 };
 
 #[derive(Debug)]
-pub struct Companion(Process);
+pub struct RunningProgram(Process);
 
 impl Access {
-    /// Runs `program` as `who`, whose kubeconfig it finds in `KUBECONFIG`. What it says goes to a log beside the
-    /// kubeconfig files.
-    pub async fn run(&self, who: &Identity, name: &'static str, program: &Path, args: &[&str]) -> Result<Companion> {
+    /// Runs `program` with the kubeconfig of `who` in `KUBECONFIG`. Its output goes to a log beside the kubeconfig files.
+    pub async fn run(
+        &self,
+        who: &Identity,
+        name: &'static str,
+        program: &Path,
+        args: &[&str],
+    ) -> Result<RunningProgram> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let kubeconfig = self.kubeconfig(who).await?;
         let folder = kubeconfig.parent().map_or_else(|| PathBuf::from("."), Path::to_owned);
@@ -33,28 +38,28 @@ impl Access {
             folder,
             env: vec![("KUBECONFIG", kubeconfig)],
         };
-        Process::spawn(&invocation).map(Companion)
+        Process::spawn(&invocation).map(RunningProgram)
     }
 }
 
-impl Companion {
-    /// Runs `program` in `folder` as whoever its arguments say. What it says is added to `log`.
+impl RunningProgram {
+    /// Runs `program` in `folder`. Its output is appended to `log`.
     pub fn spawn(
         name: &'static str,
         program: &Path,
         args: Vec<String>,
         folder: &Path,
         log: &Path,
-    ) -> Result<Companion> {
+    ) -> Result<RunningProgram> {
         let (program, folder, log) = (program.to_owned(), folder.to_owned(), log.to_owned());
-        Process::spawn(&Invocation { name, program, args, folder, log, env: Vec::new() }).map(Companion)
+        Process::spawn(&Invocation { name, program, args, folder, log, env: Vec::new() }).map(RunningProgram)
     }
 
     pub fn pid(&self) -> u32 {
         self.0.pid()
     }
 
-    /// What it has in memory, in bytes.
+    /// Resident memory in bytes.
     pub fn resident_memory(&self) -> Result<u64> {
         resident_memory(self.pid())
     }
