@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::{
     differences::{Section, assert_as_in_the_guide},
     nodes::Nodes,
-    stage::Stage,
+    test_cluster::TestCluster,
     workflow::condition,
 };
 
@@ -26,29 +26,29 @@ fn overcommit(percentage: u32) -> String {
 
 #[tokio::test]
 async fn a_plan_for_higher_density_and_a_change_of_what_it_set() {
-    let stage = Stage::set().await;
-    let nodes = Nodes::start(&stage, 3).await;
-    stage.terminal.run(&action("DryRun")).await;
-    stage.reach(PROFILE, "ReviewRequired").await;
-    let config = stage.terminal.yaml("oc get virtplatformconfigs virt-higher-density -o yaml").await;
+    let cluster = TestCluster::with_platform().await;
+    let nodes = Nodes::start(&cluster, 3).await;
+    cluster.terminal.run(&action("DryRun")).await;
+    cluster.reach(PROFILE, "ReviewRequired").await;
+    let config = cluster.terminal.yaml("oc get virtplatformconfigs virt-higher-density -o yaml").await;
     assert_as_in_the_guide(Section::Appendix, &config);
 
     nodes.release();
-    stage.terminal.run(&action("Apply")).await;
-    stage.reach(PROFILE, "Completed").await;
+    cluster.terminal.run(&action("Apply")).await;
+    cluster.reach(PROFILE, "Completed").await;
 
     // "If HCO memory settings are changed externally, drift detection triggers automatic plan regeneration with forced user
     // review."
-    stage.terminal.run(&overcommit(130)).await;
+    cluster.terminal.run(&overcommit(130)).await;
     let forced = |config: &Value| config["status"]["phase"] == "ReviewRequired" && condition(config, DRIFT).0 == "True";
-    let config = stage.until(PROFILE, "in a forced review", forced).await;
+    let config = cluster.until(PROFILE, "in a forced review", forced).await;
     let message = "Input dependency changed: HCO memoryOvercommitPercentage changed (150 -> 130)";
     assert_eq!(condition(&config, DRIFT), ("True", "InputChanged", message));
     let diff = config["status"]["items"][1]["diff"].as_str().unwrap();
     assert!(diff.contains("\n-    memoryOvercommitPercentage: 130\n+    memoryOvercommitPercentage: 150\n"), "{diff}");
 
-    stage.terminal.run(&overcommit(150)).await;
-    let config = stage.reach(PROFILE, "Completed").await;
+    cluster.terminal.run(&overcommit(150)).await;
+    let config = cluster.reach(PROFILE, "Completed").await;
     assert_eq!(condition(&config, DRIFT).1, "DriftResolved");
-    stage.close().await;
+    cluster.finish().await;
 }

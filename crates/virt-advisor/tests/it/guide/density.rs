@@ -5,12 +5,12 @@ use kube::api::GroupVersionKind;
 use serde_json::{Value, json};
 
 use super::{
-    camera::{Camera, messages},
     checklist::Checklist,
     compare::{Difference, What, complaints, extract},
     nodes::{Nodes, pool_until},
-    stage::Stage,
+    recorder::{Recorder, messages},
     terminal::shown,
+    test_cluster::TestCluster,
     workflow::condition,
 };
 
@@ -85,23 +85,23 @@ fn machine_config() -> GroupVersionKind {
 /// W38, D12, D30: under the rights of the deployed operator; deleted, it is offered again and its MachineConfig stays.
 #[tokio::test]
 async fn the_guide_of_higher_density() {
-    let stage = Stage::set().await;
-    let nodes = Nodes::start(&stage, 10).await;
-    let mut guide = Checklist::of(include_str!("density.sh"), EXCEPTIONS, &stage.terminal);
-    preview(&stage, &mut guide).await;
-    roll_out(&stage, &nodes, &mut guide).await;
-    verify(&stage, &mut guide).await;
-    delete(&stage).await;
-    roll_back(&stage, &nodes).await;
+    let cluster = TestCluster::with_platform().await;
+    let nodes = Nodes::start(&cluster, 10).await;
+    let mut guide = Checklist::of(include_str!("density.sh"), EXCEPTIONS, &cluster.terminal);
+    preview(&cluster, &mut guide).await;
+    roll_out(&cluster, &nodes, &mut guide).await;
+    verify(&cluster, &mut guide).await;
+    delete(&cluster).await;
+    roll_back(&cluster, &nodes).await;
     guide.finish();
-    stage.close().await;
+    cluster.finish().await;
 }
 
-async fn preview(stage: &Stage, guide: &mut Checklist<'_>) {
+async fn preview(cluster: &TestCluster, guide: &mut Checklist<'_>) {
     guide.run_first("kubectl apply -f - <<EOF").await;
-    stage.reach(PROFILE, "ReviewRequired").await;
+    cluster.reach(PROFILE, "ReviewRequired").await;
     guide.tick(GET);
-    let config = stage.terminal.yaml(GET).await;
+    let config = cluster.terminal.yaml(GET).await;
     let example: Value = serde_saphyr::from_str(include_str!("density-example.yaml")).unwrap();
     let said = complaints(&example, &extract(&example, &config), &differences());
     assert!(said.is_empty(), "{}", said.join("\n"));
@@ -114,26 +114,26 @@ async fn preview(stage: &Stage, guide: &mut Checklist<'_>) {
     ] {
         assert!(diff.contains(path), "the complete config: {diff}");
     }
-    stage.object_until(&machine_config(), None, "90-worker-kubelet-swap", "absent", Value::is_null).await;
+    cluster.object_until(&machine_config(), None, "90-worker-kubelet-swap", "absent", Value::is_null).await;
 }
 
-async fn roll_out(stage: &Stage, nodes: &Nodes, guide: &mut Checklist<'_>) {
+async fn roll_out(cluster: &TestCluster, nodes: &Nodes, guide: &mut Checklist<'_>) {
     let watch = "kubectl get virtplatformconfig virt-higher-density -w";
     guide.tick(watch);
-    let watch = stage.terminal.start(stage.cluster.access(), watch).await;
+    let watch = cluster.terminal.start(cluster.control_plane.access(), watch).await;
     shown(&watch, |text| text.contains("ReviewRequired")).await;
-    let camera = Camera::start(stage, PROFILE).await;
+    let recorder = Recorder::start(cluster, PROFILE).await;
     guide.run_first("kubectl patch virtplatformconfig virt-higher-density").await;
-    nodes.hold_after_the_first(stage).await;
+    nodes.hold_after_the_first(cluster).await;
     let (_, one_of_ten, because) = DIFFERENCES[0];
-    stage
+    cluster
         .until(PROFILE, "telling how many nodes are done", |config| {
             config["status"]["phase"] == "InProgress" && config["status"]["items"][0]["message"] == one_of_ten
         })
         .await;
     nodes.release();
-    let completed = stage.reach(PROFILE, "Completed").await;
-    let seen = camera.up_to(&completed).await;
+    let completed = cluster.reach(PROFILE, "Completed").await;
+    let seen = recorder.up_to(&completed).await;
     let told = messages(&seen, SWAP);
     let position = |message: &str| told.iter().position(|told| *told == message);
     let all = position("MachineConfigPool 'worker' is ready (all 10 nodes updated)");
@@ -142,7 +142,7 @@ async fn roll_out(stage: &Stage, nodes: &Nodes, guide: &mut Checklist<'_>) {
     shown(&watch, |text| ["InProgress", "Completed"].iter().all(|phase| text.contains(phase))).await;
 }
 
-async fn verify(stage: &Stage, guide: &mut Checklist<'_>) {
+async fn verify(cluster: &TestCluster, guide: &mut Checklist<'_>) {
     let config: Value =
         serde_saphyr::from_str(&guide.run("kubectl get machineconfig 90-worker-kubelet-swap -o yaml").await).unwrap();
     let files = config["spec"]["config"]["storage"]["files"].as_array().unwrap();
@@ -166,14 +166,14 @@ async fn verify(stage: &Stage, guide: &mut Checklist<'_>) {
     assert_eq!(pool["status"]["updatedMachineCount"], pool["status"]["machineCount"]);
     let nodes = guide.run("kubectl get nodes -l node-role.kubernetes.io/worker -o wide").await;
     assert_eq!(nodes.lines().count(), 11, "{nodes}");
-    let refused = stage.terminal.try_run(IMPOSSIBLE).await;
+    let refused = cluster.terminal.try_run(IMPOSSIBLE).await;
     assert!(!refused.status.success(), "it may be run after all");
 }
 
 /// Deleting the object leaves what was applied, and the profile is offered again.
-async fn delete(stage: &Stage) {
-    let before = stage.reach(PROFILE, "Completed").await;
-    stage.terminal.run("kubectl delete virtplatformconfig virt-higher-density").await;
+async fn delete(cluster: &TestCluster) {
+    let before = cluster.reach(PROFILE, "Completed").await;
+    cluster.terminal.run("kubectl delete virtplatformconfig virt-higher-density").await;
     let (_, advertised, _) = DIFFERENCES[1];
     let is_new = |config: &Value| {
         !config.is_null()
@@ -181,25 +181,25 @@ async fn delete(stage: &Stage) {
             && config["status"]["phase"] == "Ignored"
             && config["spec"]["action"] == "Ignore"
     };
-    stage.until(PROFILE, advertised, is_new).await;
-    stage
+    cluster.until(PROFILE, advertised, is_new).await;
+    cluster
         .object_until(&machine_config(), None, "90-worker-kubelet-swap", "left alone", |config| !config.is_null())
         .await;
 }
 
 /// Without swap: the MachineConfig goes, with a rollout of its own, and within the time that is allowed for it.
-async fn roll_back(stage: &Stage, nodes: &Nodes) {
+async fn roll_back(cluster: &TestCluster, nodes: &Nodes) {
     let spec = |spec: &str| {
         format!("kubectl patch virtplatformconfig virt-higher-density --type=merge -p '{{\"spec\": {spec}}}'")
     };
     nodes.hold();
-    stage
+    cluster
         .terminal
         .run(&spec(
             r#"{"action": "Apply", "waitTimeout": "2s", "options": {"virtHigherDensity": {"enableSwap": false}}}"#,
         ))
         .await;
-    let config = stage.reach(PROFILE, "Failed").await;
+    let config = cluster.reach(PROFILE, "Failed").await;
     let items = config["status"]["items"].as_array().unwrap();
     let removal = items.iter().find(|item| item["targetRef"]["name"] == "90-worker-kubelet-swap").unwrap();
     assert_eq!((&removal["operation"], &removal["state"]), (&json!("Delete"), &json!("Failed")));
@@ -211,24 +211,24 @@ async fn roll_back(stage: &Stage, nodes: &Nodes) {
     );
     assert!(condition(&config, "Failed").2.contains(message), "{:?}", condition(&config, "Failed"));
 
-    stage.terminal.run(&spec(r#"{"waitTimeout": "24h"}"#)).await;
+    cluster.terminal.run(&spec(r#"{"waitTimeout": "24h"}"#)).await;
     nodes.release();
-    stage.reach(PROFILE, "Completed").await;
-    stage.object_until(&machine_config(), None, "90-worker-kubelet-swap", "removed", Value::is_null).await;
+    cluster.reach(PROFILE, "Completed").await;
+    cluster.object_until(&machine_config(), None, "90-worker-kubelet-swap", "removed", Value::is_null).await;
     let is_back = |pool: &Value| {
         let sources = pool["status"]["configuration"]["source"].as_array();
         pool["status"]["updatedMachineCount"] == 10
             && sources.is_some_and(|all| all.iter().all(|it| it["name"] != "90-worker-kubelet-swap"))
     };
-    pool_until(stage, "back to what it was", is_back).await;
+    pool_until(cluster, "back to what it was", is_back).await;
 }
 
 #[tokio::test]
 async fn on_a_cluster_without_machine_configs_the_prerequisite_check_fails() {
-    let stage = Stage::bare().await;
-    let said = stage.terminal.run(WITHOUT_OPTIONS).await;
+    let cluster = TestCluster::without_platform().await;
+    let said = cluster.terminal.run(WITHOUT_OPTIONS).await;
     assert!(said.contains("virt-higher-density configured"), "{said}");
-    let config = stage.reach(PROFILE, "PrerequisiteFailed").await;
+    let config = cluster.reach(PROFILE, "PrerequisiteFailed").await;
     let (status, _, message) = condition(&config, "PrerequisiteFailed");
     assert_eq!(status, "True");
     let expected = "\
@@ -237,5 +237,5 @@ Missing required dependencies:
   - HyperConverged (hco.kubevirt.io.v1beta1): Install OpenShift Virtualization via OLM
 ";
     assert_eq!(message, expected);
-    stage.close().await;
+    cluster.finish().await;
 }

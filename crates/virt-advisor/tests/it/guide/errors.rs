@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{
-    stage::{DESCHEDULER, Stage, define},
+    test_cluster::{DESCHEDULER, TestCluster, define},
     workflow::condition,
 };
 
@@ -46,37 +46,37 @@ fn states(config: &Value) -> Vec<&str> {
 /// D8: Failed, or CompletedWithErrors.
 #[tokio::test]
 async fn the_failure_policy_decides_what_becomes_of_the_rest_of_a_plan() {
-    let stage = Stage::set().await;
-    define(&stage.cluster, &format!("config/crd/third-party/{DESCHEDULER}")).await;
-    stage.terminal.run(&patch(r#"{"action": "DryRun"}"#)).await;
-    stage.reach(PROFILE, "ReviewRequired").await;
-    stage.terminal.run(REFUSAL).await;
+    let cluster = TestCluster::with_platform().await;
+    define(&cluster.control_plane, &format!("config/crd/third-party/{DESCHEDULER}")).await;
+    cluster.terminal.run(&patch(r#"{"action": "DryRun"}"#)).await;
+    cluster.reach(PROFILE, "ReviewRequired").await;
+    cluster.terminal.run(REFUSAL).await;
     // A policy is in force a moment after it was accepted.
     for attempt in 0.. {
         let probe = format!("kubectl label machineconfig 00-worker --overwrite probe=number-{attempt}");
-        if !stage.terminal.try_run(&probe).await.status.success() {
+        if !cluster.terminal.try_run(&probe).await.status.success() {
             break;
         }
         assert!(attempt < 600, "the policy does not come into force");
     }
 
-    stage.terminal.run(&patch(r#"{"action": "Apply"}"#)).await;
-    let config = stage.reach(PROFILE, "Failed").await;
+    cluster.terminal.run(&patch(r#"{"action": "Apply"}"#)).await;
+    let config = cluster.reach(PROFILE, "Failed").await;
     assert_eq!(states(&config), ["Failed", "Pending"], "Abort: the rest is not tried");
     let message = config["status"]["items"][0]["message"].as_str().unwrap();
     assert!(message.starts_with("Failed to apply: ") && message.contains("not today"), "{message}");
     let (status, _, said) = condition(&config, "Failed");
     assert_eq!(status, "True");
     assert!(said.contains("enable-psi-metrics") && said.contains("not today"), "{said}");
-    let descheduler = stage.terminal.try_run("kubectl get kubedescheduler cluster").await;
+    let descheduler = cluster.terminal.try_run("kubectl get kubedescheduler cluster").await;
     assert!(!descheduler.status.success());
 
-    stage.terminal.run(&patch(r#"{"failurePolicy": "Continue"}"#)).await;
-    let config = stage.reach(PROFILE, "CompletedWithErrors").await;
+    cluster.terminal.run(&patch(r#"{"failurePolicy": "Continue"}"#)).await;
+    let config = cluster.reach(PROFILE, "CompletedWithErrors").await;
     assert_eq!(states(&config), ["Failed", "Completed"], "Continue: the others are applied");
     assert_eq!(condition(&config, "Completed").0, "False");
-    stage.terminal.run("kubectl get kubedescheduler cluster").await;
+    cluster.terminal.run("kubectl get kubedescheduler cluster").await;
 
-    stage.terminal.run("kubectl delete validatingadmissionpolicybinding no-machine-configs").await;
-    stage.close().await;
+    cluster.terminal.run("kubectl delete validatingadmissionpolicybinding no-machine-configs").await;
+    cluster.finish().await;
 }

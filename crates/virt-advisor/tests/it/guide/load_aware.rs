@@ -7,8 +7,8 @@ use super::{
     compare::{Difference, What, complaints, extract},
     monitoring::says_one_of_three,
     nodes::Nodes,
-    stage::{DESCHEDULER, Stage, define},
     terminal::{Terminal, shown},
+    test_cluster::{DESCHEDULER, TestCluster, define},
     workflow::condition,
 };
 
@@ -73,35 +73,35 @@ fn patch(spec: &str) -> String {
 /// D25: the commands of the quick start, as printed.
 #[tokio::test]
 async fn the_guide_of_load_aware_rebalancing() {
-    let stage = Stage::set().await;
-    define(&stage.cluster, &format!("config/crd/third-party/{DESCHEDULER}")).await;
-    let nodes = Nodes::start(&stage, 3).await;
-    let mut guide = Checklist::of(include_str!("load-aware.sh"), EXCEPTIONS, &stage.terminal);
+    let cluster = TestCluster::with_platform().await;
+    define(&cluster.control_plane, &format!("config/crd/third-party/{DESCHEDULER}")).await;
+    let nodes = Nodes::start(&cluster, 3).await;
+    let mut guide = Checklist::of(include_str!("load-aware.sh"), EXCEPTIONS, &cluster.terminal);
 
-    preview(&stage, &mut guide).await;
-    apply(&stage, &nodes, &mut guide).await;
-    options(&stage, &nodes).await;
-    drift(&stage, &mut guide).await;
-    remediation(&stage).await;
+    preview(&cluster, &mut guide).await;
+    apply(&cluster, &nodes, &mut guide).await;
+    options(&cluster, &nodes).await;
+    drift(&cluster, &mut guide).await;
+    remediation(&cluster).await;
     guide.finish();
-    stage.close().await;
+    cluster.finish().await;
 }
 
-async fn preview(stage: &Stage, guide: &mut Checklist<'_>) {
+async fn preview(cluster: &TestCluster, guide: &mut Checklist<'_>) {
     guide.run("kubectl apply -f config/samples/mock_baseline_resources.yaml").await;
-    stage.terminal.run(AS_IN_THE_EXAMPLE).await;
-    let access = stage.cluster.access();
+    cluster.terminal.run(AS_IN_THE_EXAMPLE).await;
+    let access = cluster.control_plane.access();
     let mut watches = Vec::new();
     for command in ["kubectl get virtplatformconfig load-aware-rebalancing -w", "kubectl get virtplatformconfig -w"] {
         guide.tick(command);
-        let watch = stage.terminal.start(access, command).await;
+        let watch = cluster.terminal.start(access, command).await;
         shown(&watch, |text| text.contains("Ignored")).await;
         watches.push(watch);
     }
     guide.run("kubectl apply -f config/samples/loadaware_sample.yaml").await;
-    stage.reach(PROFILE, "ReviewRequired").await;
+    cluster.reach(PROFILE, "ReviewRequired").await;
     guide.tick(GET);
-    let config = stage.terminal.yaml(GET).await;
+    let config = cluster.terminal.yaml(GET).await;
     let example: Value = serde_saphyr::from_str(include_str!("load-aware-example.yaml")).unwrap();
     let said = complaints(&example, &extract(&example, &config), &differences());
     assert!(said.is_empty(), "{}", said.join("\n"));
@@ -113,24 +113,24 @@ async fn preview(stage: &Stage, guide: &mut Checklist<'_>) {
     }
 }
 
-async fn apply(stage: &Stage, nodes: &Nodes, guide: &mut Checklist<'_>) {
+async fn apply(cluster: &TestCluster, nodes: &Nodes, guide: &mut Checklist<'_>) {
     guide.run_first("kubectl patch virtplatformconfig").await;
-    nodes.hold_after_the_first(stage).await;
-    stage
+    nodes.hold_after_the_first(cluster).await;
+    cluster
         .until(PROFILE, "InProgress with a completed item", |config| {
             config["status"]["phase"] == "InProgress" && config["status"]["items"][1]["state"] == "Completed"
         })
         .await;
 
     // During InProgress, drift of what is completed already is told at once; the phase follows when the rest is done.
-    stage.terminal.run(EDIT).await;
+    cluster.terminal.run(EDIT).await;
     let drifted = |config: &Value| condition(config, "Drifted").0 == "True";
-    let config = stage.until(PROFILE, "telling of drift", drifted).await;
+    let config = cluster.until(PROFILE, "telling of drift", drifted).await;
     assert_eq!(config["status"]["phase"], "InProgress");
-    stage.terminal.run(&EDIT.replace("1800", "60")).await;
-    stage.until(PROFILE, "no longer telling of drift", |config| !drifted(config)).await;
+    cluster.terminal.run(&EDIT.replace("1800", "60")).await;
+    cluster.until(PROFILE, "no longer telling of drift", |config| !drifted(config)).await;
     nodes.release();
-    stage.reach(PROFILE, "Completed").await;
+    cluster.reach(PROFILE, "Completed").await;
 
     let descheduler: Value =
         serde_saphyr::from_str(&guide.run("kubectl get kubedescheduler cluster -o yaml").await).unwrap();
@@ -151,15 +151,15 @@ async fn apply(stage: &Stage, nodes: &Nodes, guide: &mut Checklist<'_>) {
 }
 
 /// The overrides as the guide prints them, which are the defaults, and then others.
-async fn options(stage: &Stage, nodes: &Nodes) {
+async fn options(cluster: &TestCluster, nodes: &Nodes) {
     let printed = r#"{"options": {"loadAware": {"deschedulingIntervalSeconds": 60, "mode": "Automatic", "enablePSIMetrics": true, "devDeviationThresholds": "AsymmetricLow"}}}"#;
-    stage.terminal.run(&patch(printed)).await;
-    let config = stage.reach(PROFILE, "Completed").await;
+    cluster.terminal.run(&patch(printed)).await;
+    let config = cluster.reach(PROFILE, "Completed").await;
     assert_eq!(config["status"]["appliedOptions"], config["spec"]["options"]);
 
     let others = r#"{"action": "DryRun", "options": {"loadAware": {"deschedulingIntervalSeconds": 300, "mode": "Predictive", "enablePSIMetrics": false, "devDeviationThresholds": "High"}}}"#;
-    stage.terminal.run(&patch(others)).await;
-    let config = stage.reach(PROFILE, "ReviewRequired").await;
+    cluster.terminal.run(&patch(others)).await;
+    let config = cluster.reach(PROFILE, "ReviewRequired").await;
     let items = &config["status"]["items"];
     let item = |name: &str| items.as_array().unwrap().iter().find(|item| item["name"] == name).cloned().unwrap();
     let spec = item("enable-load-aware-descheduling")["desiredState"]["spec"].clone();
@@ -171,51 +171,51 @@ async fn options(stage: &Stage, nodes: &Nodes) {
     assert_eq!(config["status"]["impactSeverity"], "High", "and that reboots nodes, too");
 
     nodes.slow_down();
-    stage.terminal.run(&patch(r#"{"action": "Apply"}"#)).await;
-    nodes.hold_after_the_first(stage).await;
-    let config = stage.until(PROFILE, "waiting for the nodes to run without it", says_one_of_three).await;
+    cluster.terminal.run(&patch(r#"{"action": "Apply"}"#)).await;
+    nodes.hold_after_the_first(cluster).await;
+    let config = cluster.until(PROFILE, "waiting for the nodes to run without it", says_one_of_three).await;
     assert_eq!(config["status"]["phase"], "InProgress");
     nodes.release();
-    stage.reach(PROFILE, "Completed").await;
-    let gone = stage.terminal.try_run("kubectl get machineconfig 99-worker-psi-karg").await;
+    cluster.reach(PROFILE, "Completed").await;
+    let gone = cluster.terminal.try_run("kubectl get machineconfig 99-worker-psi-karg").await;
     assert!(!gone.status.success());
 
-    stage.terminal.run(&patch(r#"{"options": null}"#)).await;
-    stage.reach(PROFILE, "Completed").await;
-    stage.terminal.run("kubectl get machineconfig 99-worker-psi-karg").await;
+    cluster.terminal.run(&patch(r#"{"options": null}"#)).await;
+    cluster.reach(PROFILE, "Completed").await;
+    cluster.terminal.run("kubectl get machineconfig 99-worker-psi-karg").await;
 }
 
 /// By default drift is told, and nobody is fought with.
-async fn drift(stage: &Stage, guide: &mut Checklist<'_>) {
+async fn drift(cluster: &TestCluster, guide: &mut Checklist<'_>) {
     guide.tick(QUERY);
-    assert_eq!(drifted(&stage.terminal).await, [""; 0]);
-    stage.terminal.run(EDIT).await;
-    let config = stage.reach(PROFILE, "Drifted").await;
-    assert_eq!(drifted(&stage.terminal).await, [PROFILE]);
+    assert_eq!(drifted(&cluster.terminal).await, [""; 0]);
+    cluster.terminal.run(EDIT).await;
+    let config = cluster.reach(PROFILE, "Drifted").await;
+    assert_eq!(drifted(&cluster.terminal).await, [PROFILE]);
     let (status, reason, _) = condition(&config, "Drifted");
     assert_eq!((status, reason), ("True", "DriftDetected"));
     assert_eq!(condition(&config, "Completed").0, "False");
 
-    stage.terminal.run(&patch(r#"{"action": "DryRun"}"#)).await;
-    let config = stage.reach(PROFILE, "ReviewRequired").await;
+    cluster.terminal.run(&patch(r#"{"action": "DryRun"}"#)).await;
+    let config = cluster.reach(PROFILE, "ReviewRequired").await;
     let diff = config["status"]["items"][1]["diff"].as_str().unwrap();
     assert!(diff.contains("\n-  deschedulingIntervalSeconds: 1800\n+  deschedulingIntervalSeconds: 60\n"), "{diff}");
-    assert_eq!(stage.terminal.run(INTERVAL).await, "1800", "nothing was reverted so far");
-    stage.terminal.run(&patch(r#"{"action": "Apply"}"#)).await;
-    stage.reach(PROFILE, "Completed").await;
-    assert_eq!(stage.terminal.run(INTERVAL).await, "60");
+    assert_eq!(cluster.terminal.run(INTERVAL).await, "1800", "nothing was reverted so far");
+    cluster.terminal.run(&patch(r#"{"action": "Apply"}"#)).await;
+    cluster.reach(PROFILE, "Completed").await;
+    assert_eq!(cluster.terminal.run(INTERVAL).await, "60");
 }
 
 /// With `bypassOptimisticLock: true`, drift is corrected without a person.
-async fn remediation(stage: &Stage) {
-    stage.terminal.run(&patch(r#"{"bypassOptimisticLock": true}"#)).await;
-    stage.reach(PROFILE, "Completed").await;
-    stage.terminal.run(EDIT).await;
+async fn remediation(cluster: &TestCluster) {
+    cluster.terminal.run(&patch(r#"{"bypassOptimisticLock": true}"#)).await;
+    cluster.reach(PROFILE, "Completed").await;
+    cluster.terminal.run(EDIT).await;
     let kind = kube::api::GroupVersionKind::gvk("operator.openshift.io", "v1", "KubeDescheduler");
     let reverted = |object: &Value| object["spec"]["deschedulingIntervalSeconds"] == 60;
     let namespace = Some("openshift-kube-descheduler-operator");
-    stage.object_until(&kind, namespace, "cluster", "as it was applied", reverted).await;
-    stage.reach(PROFILE, "Completed").await;
+    cluster.object_until(&kind, namespace, "cluster", "as it was applied", reverted).await;
+    cluster.reach(PROFILE, "Completed").await;
 }
 
 /// The names that the guide's query finds, by jq where it is installed and always by our own reading of it.

@@ -5,7 +5,6 @@
 //! [`load_aware`] and [`density`] for the guides of the two profiles.
 
 mod appendix;
-mod camera;
 mod checklist;
 mod compare;
 mod density;
@@ -15,6 +14,7 @@ mod errors;
 mod load_aware;
 mod monitoring;
 mod nodes;
-mod stage;
+mod recorder;
 mod terminal;
+mod test_cluster;
 mod workflow;

@@ -4,12 +4,12 @@
 use serde_json::Value;
 
 use super::{
-    camera::{Camera, phases},
     differences::{Section, assert_as_in_the_guide},
     document::Document,
     nodes::Nodes,
-    stage::{DESCHEDULER, Stage, define},
+    recorder::{Recorder, phases},
     terminal::shown,
+    test_cluster::{DESCHEDULER, TestCluster, define},
     workflow::{APPLY, DRY_RUN, GET, ONE, condition},
 };
 
@@ -44,41 +44,41 @@ fn is_forced_review(config: &Value) -> bool {
 /// W4, W31, D5, D24: word for word, but for what is listed as a difference.
 #[tokio::test]
 async fn sections_8_to_11() {
-    let stage = Stage::set().await;
-    define(&stage.cluster, &format!("config/crd/third-party/{DESCHEDULER}")).await;
-    let terminal = &stage.terminal;
+    let cluster = TestCluster::with_platform().await;
+    define(&cluster.control_plane, &format!("config/crd/third-party/{DESCHEDULER}")).await;
+    let terminal = &cluster.terminal;
     terminal.run("kubectl apply --server-side -f config/samples/third-party/kubedescheduler.yaml").await;
     terminal.run(OBSERVED).await;
-    let nodes = Nodes::start(&stage, 3).await;
-    let camera = Camera::start(&stage, PROFILE).await;
+    let nodes = Nodes::start(&cluster, 3).await;
+    let recorder = Recorder::start(&cluster, PROFILE).await;
     terminal.run(DRY_RUN).await;
-    let review = stage.reach(PROFILE, "ReviewRequired").await;
+    let review = cluster.reach(PROFILE, "ReviewRequired").await;
     terminal.run(APPLY).await;
 
     // 8. Monitoring progress during long operations
-    nodes.hold_after_the_first(&stage).await;
-    stage.until(PROFILE, "telling how many nodes are done", says_one_of_three).await;
+    nodes.hold_after_the_first(&cluster).await;
+    cluster.until(PROFILE, "telling how many nodes are done", says_one_of_three).await;
     let progress = terminal.yaml(GET).await;
     assert_as_in_the_guide(Section::Progress, &progress);
     assert_ne!(hash(&progress), hash(&review), "the snapshot is now that of what was applied");
-    watch_the_rollout(&stage, &nodes).await;
+    watch_the_rollout(&cluster, &nodes).await;
 
     // 9. Completion
-    stage.reach(PROFILE, "Completed").await;
+    cluster.reach(PROFILE, "Completed").await;
     let completed = terminal.yaml(GET).await;
     assert_as_in_the_guide(Section::Completed, &completed);
     assert_eq!(hash(&completed), hash(&progress), "as in the guide");
-    let seen = camera.up_to(&completed).await;
+    let seen = recorder.up_to(&completed).await;
     assert_eq!(phases(&seen), ["Ignored", "Pending", "Drafting", "ReviewRequired", "InProgress", "Completed"]);
 
     // 10. Drift detection
     terminal.run(EDIT_DESCHEDULER).await;
     terminal.run(EDIT_HYPER_CONVERGED).await;
-    stage.until(PROFILE, "in a forced review", is_forced_review).await;
+    cluster.until(PROFILE, "in a forced review", is_forced_review).await;
     let drift = terminal.yaml(GET).await;
     assert_as_in_the_guide(Section::Drift, &drift);
     assert_ne!(hash(&drift), hash(&completed));
-    let seen = camera.up_to(&drift).await;
+    let seen = recorder.up_to(&drift).await;
     let after = phases(&seen).split_off(5).into_iter().filter(|phase| *phase != "Drifted").collect::<Vec<_>>();
     assert_eq!(after, ["Completed", "Drafting", "ReviewRequired"], "whether the first edit was noticed or not");
     let limits = "kubectl get kubedescheduler cluster -o jsonpath='{.spec.evictionLimits.total}'";
@@ -86,49 +86,49 @@ async fn sections_8_to_11() {
 
     // 11. Acknowledging and resolving drift
     terminal.run(&format!("{DRY_RUN}\n\n{APPLY}")).await;
-    stage.reach(PROFILE, "Completed").await;
+    cluster.reach(PROFILE, "Completed").await;
     let resolved = terminal.yaml(GET).await;
     assert_as_in_the_guide(Section::Resolved, &resolved);
     assert_ne!(hash(&resolved), hash(&drift));
     assert_eq!(terminal.run(limits).await, "10");
-    what_is_taken_back_resolves_itself(&stage).await;
-    stage.close().await;
+    what_is_taken_back_resolves_itself(&cluster).await;
+    cluster.finish().await;
 }
 
 /// The guide's special case without its end: whoever changed the limits changes them back, and nobody has to do anything.
-async fn what_is_taken_back_resolves_itself(stage: &Stage) {
+async fn what_is_taken_back_resolves_itself(cluster: &TestCluster) {
     let lower = EDIT_HYPER_CONVERGED.replace("10", "5");
-    stage.terminal.run(&lower).await;
-    let config = stage.until(PROFILE, "in a forced review", is_forced_review).await;
+    cluster.terminal.run(&lower).await;
+    let config = cluster.until(PROFILE, "in a forced review", is_forced_review).await;
     let message = "Input dependency changed: HCO parallelMigrationsPerCluster changed (scaled 10 -> 5)";
     assert_eq!(condition(&config, "InputDependencyDrift"), ("True", "InputChanged", message));
-    stage.terminal.run(EDIT_HYPER_CONVERGED).await;
-    let config = stage.reach(PROFILE, "Completed").await;
+    cluster.terminal.run(EDIT_HYPER_CONVERGED).await;
+    let config = cluster.reach(PROFILE, "Completed").await;
     let (status, reason, _) = condition(&config, "InputDependencyDrift");
     assert_eq!((status, reason), ("False", "DriftResolved"));
 }
 
 /// `oc get mcp worker -w` and `oc get nodes -w`, from one node that is done to all of them.
-async fn watch_the_rollout(stage: &Stage, nodes: &Nodes) {
-    let access = stage.cluster.access();
+async fn watch_the_rollout(cluster: &TestCluster, nodes: &Nodes) {
+    let access = cluster.control_plane.access();
     let rows = |text: &str, name: &str| text.lines().filter(|line| line.starts_with(name)).count();
     let watches = [("oc get mcp worker -w", "worker "), ("oc get nodes -w", "worker-2 ")];
     let mut open = Vec::new();
     for (command, name) in watches {
-        let watch = stage.terminal.start(access, command).await;
+        let watch = cluster.terminal.start(access, command).await;
         shown(&watch, |text| rows(text, name) == 1).await;
         open.push((watch, name));
     }
     nodes.release();
-    stage.reach(PROFILE, "Completed").await;
+    cluster.reach(PROFILE, "Completed").await;
     for (watch, name) in open {
         shown(&watch, |text| rows(text, name) > 1).await;
     }
 }
 
 /// The rest of our own guide, from a rollout that is under way.
-pub(crate) async fn our_own_guide(stage: &Stage, nodes: &Nodes, guide: &mut Document) {
-    let terminal = &stage.terminal;
+pub(crate) async fn our_own_guide(cluster: &TestCluster, nodes: &Nodes, guide: &mut Document) {
+    let terminal = &cluster.terminal;
     let items = r#"kubectl get virtplatformconfig load-aware-rebalancing \
   -o jsonpath='{range .status.items[*]}{.name}: {.state}: {.message}{"\n"}{end}'"#;
     let why = r#"kubectl get virtplatformconfig load-aware-rebalancing \
@@ -136,17 +136,17 @@ pub(crate) async fn our_own_guide(stage: &Stage, nodes: &Nodes, guide: &mut Docu
     let diff = "kubectl get virtplatformconfig load-aware-rebalancing -o jsonpath='{.status.items[1].diff}'";
     guide.show(terminal, &[ONE, items, "kubectl get machineconfigpool worker"]).await;
     nodes.release();
-    stage.reach(PROFILE, "Completed").await;
+    cluster.reach(PROFILE, "Completed").await;
     guide.show(terminal, &[ONE, items]).await;
 
     guide.show(terminal, &[EDIT_DESCHEDULER]).await;
-    stage.reach(PROFILE, "Drifted").await;
+    cluster.reach(PROFILE, "Drifted").await;
     guide.also(terminal, &[ONE, items, diff]).await;
     guide.show(terminal, &[EDIT_HYPER_CONVERGED]).await;
-    stage.until(PROFILE, "in a forced review", is_forced_review).await;
+    cluster.until(PROFILE, "in a forced review", is_forced_review).await;
     guide.also(terminal, &[ONE, why, diff]).await;
 
     guide.show(terminal, &[&DRY_RUN.replace("oc ", "kubectl "), &APPLY.replace("oc ", "kubectl ")]).await;
-    stage.reach(PROFILE, "Completed").await;
+    cluster.reach(PROFILE, "Completed").await;
     guide.also(terminal, &[ONE, items]).await;
 }

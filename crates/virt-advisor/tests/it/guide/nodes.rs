@@ -1,4 +1,4 @@
-//! The nodes of the pools and the stand-in for the operator that takes them through a rollout.
+//! The nodes of the pools, and the stand-in for the machine config operator that updates them.
 
 use std::time::Duration;
 
@@ -10,9 +10,9 @@ use kube::{
 use lab::mco::{Settings, StandIn};
 use serde_json::{Value, json};
 
-use super::stage::Stage;
+use super::test_cluster::TestCluster;
 
-/// Longer than any test: a node that reboots for so long stays as it is.
+/// Longer than any test.
 const FOREVER: Duration = Duration::from_secs(24 * 60 * 60);
 const SHORT: Duration = Duration::from_secs(4);
 
@@ -21,9 +21,9 @@ pub(crate) struct Nodes {
 }
 
 impl Nodes {
-    /// Nodes for both pools, and somebody who rolls out to them what MachineConfigs say.
-    pub(crate) async fn start(stage: &Stage, workers: usize) -> Nodes {
-        let nodes: Api<Node> = Api::all(stage.client.clone());
+    /// Creates nodes for both pools and starts the stand-in.
+    pub(crate) async fn start(cluster: &TestCluster, workers: usize) -> Nodes {
+        let nodes: Api<Node> = Api::all(cluster.client.clone());
         for (role, count) in [("worker", workers), ("master", 3)] {
             for number in 0..count {
                 let labels = json!({format!("node-role.kubernetes.io/{role}"): ""});
@@ -31,29 +31,29 @@ impl Nodes {
                 nodes.create(&PostParams::default(), &serde_json::from_value(node).unwrap()).await.unwrap();
             }
         }
-        let client = stage.cluster.access().client().await.unwrap();
+        let client = cluster.control_plane.access().client().await.unwrap();
         let stand_in = StandIn::start(client, Settings { reboot: SHORT, ..Settings::default() });
-        pool_until(stage, "at rest with its nodes", |pool| count(pool, "readyMachineCount") == workers).await;
+        pool_until(cluster, "at rest with its nodes", |pool| count(pool, "readyMachineCount") == workers).await;
         Nodes { stand_in }
     }
 
-    /// Waits until one worker is done, and holds the next one in its reboot. Not for reboots that take no time.
-    pub(crate) async fn hold_after_the_first(&self, stage: &Stage) {
-        pool_until(stage, "done with one node", |pool| count(pool, "updatedMachineCount") == 1).await;
+    /// Waits until one worker is updated, and keeps the next one in its reboot. Reboots must take some time.
+    pub(crate) async fn hold_after_the_first(&self, cluster: &TestCluster) {
+        pool_until(cluster, "done with one node", |pool| count(pool, "updatedMachineCount") == 1).await;
         self.stand_in.change(|settings| settings.reboot = FOREVER);
     }
 
-    /// Reboots take the time that it takes to look at them.
+    /// Makes reboots long enough to be seen.
     pub(crate) fn slow_down(&self) {
         self.stand_in.change(|settings| settings.reboot = SHORT);
     }
 
-    /// Nodes that are rebooting stay so, and all that follow.
+    /// Keeps nodes in their reboot, those that are rebooting and all that follow.
     pub(crate) fn hold(&self) {
         self.stand_in.change(|settings| settings.reboot = FOREVER);
     }
 
-    /// No reboot takes time any more.
+    /// Makes reboots take no time.
     pub(crate) fn release(&self) {
         self.stand_in.change(|settings| settings.reboot = Duration::ZERO);
     }
@@ -63,8 +63,8 @@ fn count(pool: &Value, name: &str) -> usize {
     pool["status"][name].as_u64().and_then(|count| usize::try_from(count).ok()).unwrap_or(0)
 }
 
-/// Waits until the pool of the workers is as it should be.
-pub(crate) async fn pool_until(stage: &Stage, what: &str, is_it: impl Fn(&Value) -> bool) -> Value {
+/// Waits until a condition holds for the worker pool.
+pub(crate) async fn pool_until(cluster: &TestCluster, what: &str, holds: impl Fn(&Value) -> bool) -> Value {
     let kind = GroupVersionKind::gvk("machineconfiguration.openshift.io", "v1", "MachineConfigPool");
-    stage.object_until(&kind, None, "worker", what, is_it).await
+    cluster.object_until(&kind, None, "worker", what, holds).await
 }

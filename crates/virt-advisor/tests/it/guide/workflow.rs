@@ -4,12 +4,12 @@
 use serde_json::Value;
 
 use super::{
-    camera::{Camera, phases},
     differences::{Section, assert_as_in_the_guide},
     document::Document,
     monitoring::{our_own_guide, says_one_of_three},
     nodes::Nodes,
-    stage::{DESCHEDULER, Stage, define},
+    recorder::{Recorder, phases},
+    test_cluster::{DESCHEDULER, TestCluster, define},
 };
 
 const PROFILE: &str = "load-aware-rebalancing";
@@ -43,10 +43,10 @@ fn without_age(table: &str) -> Vec<String> {
 /// W39, D11, D15: a kind that appears restarts nothing, and a dry run creates nothing.
 #[tokio::test]
 async fn sections_1_to_7_and_our_own_guide() {
-    let stage = Stage::set().await;
-    let nodes = Nodes::start(&stage, 3).await;
-    let terminal = &stage.terminal;
-    let camera = Camera::start(&stage, PROFILE).await;
+    let cluster = TestCluster::with_platform().await;
+    let nodes = Nodes::start(&cluster, 3).await;
+    let terminal = &cluster.terminal;
+    let recorder = Recorder::start(&cluster, PROFILE).await;
     let mut guide = Document::default();
 
     // 1. Profile discovery
@@ -62,25 +62,25 @@ async fn sections_1_to_7_and_our_own_guide() {
     guide.show(terminal, &[&DRY_RUN.replace("oc ", "kubectl ")]).await;
 
     // 4. Prerequisite checks
-    stage.reach(PROFILE, "PrerequisiteFailed").await;
+    cluster.reach(PROFILE, "PrerequisiteFailed").await;
     let failed = terminal.yaml(GET).await;
     assert_as_in_the_guide(Section::Prerequisites, &failed);
-    let seen = camera.up_to(&failed).await;
+    let seen = recorder.up_to(&failed).await;
     assert_eq!(phases(&seen), ["Ignored", "Pending", "Drafting", "PrerequisiteFailed"]);
     let why = r#"kubectl get virtplatformconfig load-aware-rebalancing \
   -o jsonpath='{.status.conditions[?(@.type=="PrerequisiteFailed")].message}'"#;
     guide.show(terminal, &[ONE, why]).await;
 
     // 5. Installing prerequisites: nothing is touched but what the descheduler's installation brings.
-    define(&stage.cluster, &format!("config/crd/third-party/{DESCHEDULER}")).await;
+    define(&cluster.control_plane, &format!("config/crd/third-party/{DESCHEDULER}")).await;
 
     // 6. Reviewing the generated plan
-    stage.reach(PROFILE, "ReviewRequired").await;
+    cluster.reach(PROFILE, "ReviewRequired").await;
     let review = terminal.yaml(GET).await;
     assert_as_in_the_guide(Section::Review, &review);
-    let seen = camera.up_to(&review).await;
+    let seen = recorder.up_to(&review).await;
     assert_eq!(phases(&seen)[3..], ["PrerequisiteFailed", "Pending", "Drafting", "ReviewRequired"]);
-    nothing_was_created(&stage).await;
+    nothing_was_created(&cluster).await;
     let diffs = r#"kubectl get virtplatformconfig load-aware-rebalancing \
   -o jsonpath='{range .status.items[*]}{.name}: {.impactSeverity} {.impactDetail}{"\n"}{.diff}{"\n"}{end}'"#;
     let inputs = r#"kubectl get virtplatformconfig load-aware-rebalancing \
@@ -90,23 +90,23 @@ async fn sections_1_to_7_and_our_own_guide() {
 
     // 7. Applying the configuration
     guide.show(terminal, &[&APPLY.replace("oc ", "kubectl ")]).await;
-    nodes.hold_after_the_first(&stage).await;
-    let progress = stage.until(PROFILE, "telling how many nodes are done", says_one_of_three).await;
+    nodes.hold_after_the_first(&cluster).await;
+    let progress = cluster.until(PROFILE, "telling how many nodes are done", says_one_of_three).await;
     assert_eq!(progress["metadata"]["generation"], 3, "as the guide counts it");
-    let seen = camera.up_to(&progress).await;
+    let seen = recorder.up_to(&progress).await;
     assert_eq!(phases(&seen)[6..], ["ReviewRequired", "InProgress"]);
     let state = terminal.run("kubectl get kubedescheduler cluster -o jsonpath='{.spec.managementState}'").await;
     assert_eq!(state, "Managed");
 
-    our_own_guide(&stage, &nodes, &mut guide).await;
+    our_own_guide(&cluster, &nodes, &mut guide).await;
     guide.check("docs/WORKFLOW_EXAMPLE.md");
-    stage.close().await;
+    cluster.finish().await;
 }
 
 /// A dry run writes to none of the targets.
-async fn nothing_was_created(stage: &Stage) {
+async fn nothing_was_created(cluster: &TestCluster) {
     for target in ["machineconfig 99-worker-psi-karg", "kubedescheduler cluster"] {
-        let output = stage.terminal.try_run(&format!("kubectl get {target}")).await;
+        let output = cluster.terminal.try_run(&format!("kubectl get {target}")).await;
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(said.contains("NotFound"), "{target}: {said}");
     }

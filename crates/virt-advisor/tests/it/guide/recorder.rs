@@ -1,23 +1,23 @@
-//! Everything that a watch shows of one profile, state by state, to be looked at afterwards.
+//! Records every state of a configuration that a watch shows, for the test to read afterwards.
 
 use devcluster::RunningProgram;
 use serde_json::{Deserializer, Value};
 
-use super::{stage::Stage, terminal::shown};
+use super::{terminal::shown, test_cluster::TestCluster};
 
-/// A watch that runs.
-pub(crate) struct Camera(RunningProgram);
+/// A watch of one configuration, which runs until this is dropped.
+pub(crate) struct Recorder(RunningProgram);
 
-impl Camera {
-    /// Returns when it has seen how things are.
-    pub(crate) async fn start(stage: &Stage, profile: &str) -> Camera {
+impl Recorder {
+    /// Returns when the watch has shown the current state.
+    pub(crate) async fn start(cluster: &TestCluster, profile: &str) -> Recorder {
         let command = format!("kubectl get virtplatformconfig {profile} --watch -o json");
-        let camera = Camera(stage.terminal.start(stage.cluster.access(), &command).await);
-        camera.until(|states| !states.is_empty()).await;
-        camera
+        let recorder = Recorder(cluster.terminal.start(cluster.control_plane.access(), &command).await);
+        recorder.until(|states| !states.is_empty()).await;
+        recorder
     }
 
-    /// Everything up to a state that was seen elsewhere, which it waits for.
+    /// All states up to one that the test has read itself. Waits for it.
     pub(crate) async fn up_to(&self, last: &Value) -> Vec<Value> {
         let version = &last["metadata"]["resourceVersion"];
         let position =
@@ -28,21 +28,21 @@ impl Camera {
     }
 
     async fn until(&self, is_enough: impl Fn(&[Value]) -> bool) -> Vec<Value> {
-        // The last one may be half written.
+        // The last state may be incomplete.
         let states =
             |text: &str| -> Vec<Value> { Deserializer::from_str(text).into_iter().map_while(Result::ok).collect() };
         states(&shown(&self.0, |text| is_enough(&states(text))).await)
     }
 }
 
-/// The phases that were gone through.
+/// The phases of these states, without repetitions.
 pub(crate) fn phases(states: &[Value]) -> Vec<&str> {
     let mut phases: Vec<_> = states.iter().map(|state| state["status"]["phase"].as_str().unwrap_or("none")).collect();
     phases.dedup();
     phases
 }
 
-/// What an item said, each time it said something new.
+/// The messages of an item, without repetitions.
 pub(crate) fn messages<'a>(states: &'a [Value], item: &str) -> Vec<&'a str> {
     let message = |state: &'a Value| {
         let mut items = state["status"]["items"].as_array().into_iter().flatten();

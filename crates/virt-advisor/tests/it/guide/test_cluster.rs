@@ -1,4 +1,4 @@
-//! A cluster with the operator running in it under its own account, and what a test needs to watch it.
+//! A control plane with the operator running under its own account, and the waiting that tests need.
 
 use std::{
     path::Path,
@@ -15,51 +15,52 @@ use serde_json::Value;
 use super::terminal::{Terminal, root};
 
 /// Long enough for a machine that is busy with other tests.
-const PATIENCE: Duration = Duration::from_secs(90);
-const POLL: Duration = Duration::from_millis(50);
+const LIMIT: Duration = Duration::from_secs(90);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// What OpenShift Virtualization brings along, without the descheduler.
 pub(crate) const PLATFORM: &[&str] =
     &["machineconfig.yaml", "machineconfigpool.yaml", "machineconfiguration.yaml", "hyperconverged-v1beta1.yaml"];
 pub(crate) const DESCHEDULER: &str = "kubedescheduler-5.1.yaml";
 
-pub(crate) struct Stage {
-    pub(crate) cluster: Cluster,
+pub(crate) struct TestCluster {
+    pub(crate) control_plane: Cluster,
     pub(crate) client: Client,
     pub(crate) terminal: Terminal,
     account: Identity,
     operator: RunningProgram,
-    beginning: LogPosition,
+    /// Before the operator was started.
+    start: LogPosition,
 }
 
-impl Stage {
+impl TestCluster {
     /// OpenShift Virtualization at rest with three workers, and the operator; no descheduler yet.
-    pub(crate) async fn set() -> Stage {
-        let (cluster, terminal) = build(PLATFORM).await;
+    pub(crate) async fn with_platform() -> TestCluster {
+        let (control_plane, terminal) = build(PLATFORM).await;
         terminal.run("kubectl apply --server-side -k config/samples/third-party").await;
         terminal
             .run("kubectl apply --server-side --subresource=status -f config/samples/third-party/status.yaml")
             .await;
-        Stage::with_operator(cluster, terminal).await
+        TestCluster::with_operator(control_plane, terminal).await
     }
 
-    /// A cluster that has nothing to do with virtualization.
-    pub(crate) async fn bare() -> Stage {
-        let (cluster, terminal) = build(&[]).await;
+    /// A cluster without virtualization, and the operator.
+    pub(crate) async fn without_platform() -> TestCluster {
+        let (control_plane, terminal) = build(&[]).await;
         terminal.run("kubectl apply --server-side -f config/samples/third-party/namespaces.yaml").await;
-        Stage::with_operator(cluster, terminal).await
+        TestCluster::with_operator(control_plane, terminal).await
     }
 
-    async fn with_operator(cluster: Cluster, terminal: Terminal) -> Stage {
-        let client = cluster.access().client().await.unwrap();
+    async fn with_operator(control_plane: Cluster, terminal: Terminal) -> TestCluster {
+        let client = control_plane.access().client().await.unwrap();
         let account = account(&terminal).await;
-        let beginning = cluster.audit().position(&client).await.unwrap();
-        let operator = start_operator(cluster.access(), &account).await;
-        let stage = Stage { cluster, client, terminal, account, operator, beginning };
+        let start = control_plane.audit().position(&client).await.unwrap();
+        let operator = start_operator(control_plane.access(), &account).await;
+        let cluster = TestCluster { control_plane, client, terminal, account, operator, start };
         for profile in ["load-aware-rebalancing", "virt-higher-density"] {
-            stage.reach(profile, "Ignored").await;
+            cluster.reach(profile, "Ignored").await;
         }
-        stage
+        cluster
     }
 
     /// Waits until a profile is in a phase.
@@ -71,20 +72,20 @@ impl Stage {
         .await
     }
 
-    /// Waits until a profile is as it should be.
-    pub(crate) async fn until(&self, profile: &str, what: &str, is_it: impl Fn(&Value) -> bool) -> Value {
+    /// Waits until a condition holds for the configuration of a profile.
+    pub(crate) async fn until(&self, profile: &str, what: &str, holds: impl Fn(&Value) -> bool) -> Value {
         let kind = GroupVersionKind::gvk("advisor.kubevirt.io", "v1alpha1", "VirtPlatformConfig");
-        self.object_until(&kind, None, profile, what, is_it).await
+        self.object_until(&kind, None, profile, what, holds).await
     }
 
-    /// Waits until an object is as it should be. An absent one is null.
+    /// Waits until a condition holds for an object. An absent object is null.
     pub(crate) async fn object_until(
         &self,
         kind: &GroupVersionKind,
         namespace: Option<&str>,
         name: &str,
         what: &str,
-        is_it: impl Fn(&Value) -> bool,
+        holds: impl Fn(&Value) -> bool,
     ) -> Value {
         let resource = ApiResource::from_gvk(kind);
         let api: Api<DynamicObject> = match namespace {
@@ -94,30 +95,30 @@ impl Stage {
         let start = Instant::now();
         loop {
             let object = serde_json::to_value(api.get_opt(name).await.unwrap()).unwrap();
-            if is_it(&object) {
+            if holds(&object) {
                 return object;
             }
             let ended = self.operator.exit_status();
-            if start.elapsed() > PATIENCE || ended.is_some() {
+            if start.elapsed() > LIMIT || ended.is_some() {
                 let shown = serde_saphyr::to_string(&without_managers(object)).unwrap();
                 let end = ended.map_or_else(String::new, |status| format!("The operator ended: {status}\n"));
                 let log = self.operator.log_tail();
                 panic!("{} {name} is not {what}\n{shown}\n{end}The operator's log:\n{log}", kind.kind);
             }
-            tokio::time::sleep(POLL).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 
-    /// Asks the operator to end, as Kubernetes does. Fails if it does not end well, or has tried what it may not do.
-    pub(crate) async fn close(self) {
+    /// Ends the operator with SIGTERM. Fails if it ends with an error, or if RBAC refused a request of its.
+    pub(crate) async fn finish(self) {
         let status = self.operator.stop(Duration::from_secs(20)).await.unwrap();
         let log = self.operator.log_tail();
         assert!(status.is_some_and(|status| status.success()), "the operator ended with {status:?}:\n{log}");
-        let requests = self.cluster.audit().since(self.beginning, &self.client).await.unwrap();
+        let requests = self.control_plane.audit().since(self.start, &self.client).await.unwrap();
         let account = self.account.to_string();
         let own: Vec<_> = requests.iter().filter(|request| request.user == account).collect();
         assert!(own.iter().any(|request| request.is_write()), "it worked under its own account");
-        let refused = self.cluster.audit().refusals_since(self.beginning, &self.client, &account).await.unwrap();
+        let refused = self.control_plane.audit().refusals_since(self.start, &self.client, &account).await.unwrap();
         let refused: Vec<_> = refused.iter().map(ToString::to_string).collect();
         assert!(refused.is_empty(), "the rights that it is shipped with do not suffice:\n{}", refused.join("\n"));
     }
@@ -140,7 +141,7 @@ pub(crate) async fn define(cluster: &Cluster, file: &str) {
     cluster.access().install_crds(&crds).await.unwrap();
 }
 
-/// The operator's account, with the rights that it is installed with. Nothing here runs the Deployment that comes along.
+/// The operator's account, with the permissions that it is installed with. Nothing runs the Deployment of the installation.
 async fn account(terminal: &Terminal) -> Identity {
     terminal.run("kubectl apply --server-side --force-conflicts -k config/default").await;
     Identity::service_account("openshift-cnv", "virt-advisor-operator-controller-manager")
