@@ -1,0 +1,82 @@
+//! What `config/lab` says about our parts, done with the binary itself: the arguments mean something, and each part does its
+//! work with the rights of its service account and no others.
+
+mod balance;
+mod installation;
+mod stand_in;
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use lab::manifests;
+use serde_json::Value;
+
+const POLICY: &str = "/policy-dir/policy.yaml";
+const PROMETHEUS: &str = "http://prometheus.monitoring.svc:9090";
+const FILES: [&str; 6] = [
+    "descheduler.yaml",
+    "descheduler-operator.yaml",
+    "eviction-webhook.yaml",
+    "kwok-nodes.yaml",
+    "metrics-exporter.yaml",
+    "vm-controller.yaml",
+];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn objects(file: &str) -> Vec<Value> {
+    let path = root().join("config/lab").join(file);
+    serde_saphyr::from_multiple(&fs::read_to_string(&path).unwrap()).unwrap_or_else(|error| panic!("{file}: {error}"))
+}
+
+fn one(file: &str, kind: &str, name: &str) -> Value {
+    let found = objects(file).into_iter().find(|it| it["kind"] == kind && it["metadata"]["name"] == name);
+    found.unwrap_or_else(|| panic!("{file} has no {kind} {name}"))
+}
+
+/// The arguments of a container, with replacements for what only a pod has.
+fn args(deployment: &Value, container: &str, changes: &[(&str, &str)]) -> Vec<String> {
+    let containers = deployment["spec"]["template"]["spec"]["containers"].as_array().unwrap();
+    let container = containers.iter().find(|it| it["name"] == container).unwrap();
+    let args = container["args"].as_array().unwrap().iter().map(|arg| arg.as_str().unwrap().to_owned());
+    let change = |arg: String| changes.iter().fold(arg, |arg, (from, to)| arg.replace(from, to));
+    args.map(change).filter(|arg| !arg.is_empty()).collect()
+}
+
+/// Holds L11.
+#[test]
+fn the_arguments_of_every_container_mean_something_to_the_program() {
+    let folder = tempfile::tempdir().unwrap();
+    let policy = folder.path().join("policy.yaml");
+    fs::write(&policy, "kind: DeschedulerPolicy\n").unwrap();
+    let mut seen = BTreeSet::new();
+    for deployment in FILES.iter().flat_map(|file| objects(file)).filter(|object| object["kind"] == "Deployment") {
+        for container in deployment["spec"]["template"]["spec"]["containers"].as_array().unwrap() {
+            if container["image"] != manifests::IMAGE {
+                continue;
+            }
+            let name = container["name"].as_str().unwrap();
+            let args = args(&deployment, name, &[(POLICY, policy.to_str().unwrap())]);
+            let output = Command::new(env!("CARGO_BIN_EXE_rebalance-lab"))
+                .args(&args)
+                .env("KUBECONFIG", "/nowhere/kubeconfig")
+                .env_remove("KUBERNETES_SERVICE_HOST")
+                .output()
+                .unwrap();
+            let told = String::from_utf8_lossy(&output.stderr);
+            // The arguments are accepted, and then the cluster is missing.
+            assert!(told.contains("there is no cluster to look at"), "{name} {args:?}: {told}");
+            seen.insert(args[0].clone());
+        }
+    }
+    assert_eq!(
+        seen.into_iter().collect::<Vec<_>>(),
+        ["descheduler-operator", "exporter", "soft-tainter", "vm-controller", "webhook"]
+    );
+}
