@@ -1,4 +1,4 @@
-//! What a plan costs, as a ratio to the API calls that it cannot avoid, and that it does not grow with what it does not touch.
+//! What a plan costs, as a ratio to the API calls that it cannot avoid, while the cluster around it grows.
 
 use std::time::{Duration, Instant};
 
@@ -81,8 +81,8 @@ pub(crate) async fn run() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The requests that a plan made, to be made again without thinking: reads, what follows from them, dry runs. Calls of one
-/// round are made at once, as the plan makes them.
+/// The requests that a plan made, repeated without computing anything: reads, reads that follow from them, dry runs. The
+/// requests of one round are made at once, as the plan makes them.
 struct Calls {
     rounds: [Vec<(String, Option<Value>)>; 3],
 }

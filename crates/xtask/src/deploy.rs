@@ -1,6 +1,6 @@
-//! The operator as `config/default` describes it: into a cluster, out of it, and into one file to hand out.
+//! Installs the operator of `config/default`, removes it, and writes it into one file to hand out.
 //!
-//! Taking it out leaves the namespace, which is not ours, and the definition with all that people made of it.
+//! Removing it leaves the namespace, which is not ours, and the definition with all objects of it.
 
 use std::{
     fs,
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::{image_reference::ImageReference, kubectl::Kubectl, root};
 
 const FOLDER: &str = "config/default";
-/// Says which image config/manager stands for.
+/// Names the image of config/manager.
 const IMAGES: &str = "config/manager/kustomization.yaml";
 const INSTALLER: &str = "dist/install.yaml";
 
@@ -24,7 +24,7 @@ const HEADER: &str = "\
 # It goes into the namespace openshift-cnv. Where there is none: kubectl create namespace openshift-cnv
 ";
 
-/// Never deleted along with the operator.
+/// Kinds that are not deleted with the operator.
 const KEPT: [&str; 2] = ["CustomResourceDefinition", "Namespace"];
 
 #[derive(clap::Args)]
@@ -82,14 +82,14 @@ fn rendered(kubectl: &Kubectl, image: Option<&ImageReference>) -> anyhow::Result
     kubectl.read(&["kustomize", &overlay.path().display().to_string()])
 }
 
-/// The way from one folder to another. kustomize takes no absolute paths.
+/// The relative path from one folder to another. kustomize takes no absolute paths.
 fn relative(from: &Path, to: &Path) -> anyhow::Result<PathBuf> {
     let (from, to) = (from.canonicalize()?, to.canonicalize()?);
     let up = std::iter::repeat_n("..", from.components().count() - 1);
     Ok(up.collect::<PathBuf>().join(to.strip_prefix("/")?))
 }
 
-/// The image that config/manager stands for.
+/// The image of config/manager.
 pub(crate) fn default_image() -> anyhow::Result<ImageReference> {
     #[derive(Deserialize)]
     struct Kustomization {

@@ -1,4 +1,4 @@
-//! The images of the operator and of the lab, built and pushed with podman or docker, whichever is there.
+//! Builds and pushes the images of the operator and of the lab, with podman or docker.
 
 use std::process::{Command, Stdio};
 

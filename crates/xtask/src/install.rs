@@ -1,4 +1,4 @@
-//! The definition of VirtPlatformConfig: into a cluster, and out of it without taking people's work along unasked.
+//! Installs and removes the definition of VirtPlatformConfig. Objects of people are not removed with it unless asked for.
 
 use anyhow::bail;
 use api::names::{ADVISOR_GROUP, AUTO_CREATED_ANNOTATION};
@@ -20,11 +20,11 @@ fn definition() -> String {
 }
 
 pub(crate) fn install() -> anyhow::Result<()> {
-    into(&Kubectl::current()?)
+    install_with(&Kubectl::current()?)
 }
 
-/// Returns when the kind can be used.
-pub(crate) fn into(kubectl: &Kubectl) -> anyhow::Result<()> {
+/// Installs the definition and waits until the kind can be used.
+pub(crate) fn install_with(kubectl: &Kubectl) -> anyhow::Result<()> {
     kubectl.run(&["apply", "--server-side", "--force-conflicts", "-k", FOLDER])?;
     kubectl.run(&["wait", "--for=condition=Established", "--timeout=60s", "crd", &definition()])
 }
@@ -50,7 +50,7 @@ pub(crate) fn uninstall(args: &Args) -> anyhow::Result<()> {
     kubectl.run(&["delete", "--ignore-not-found", "-k", FOLDER])
 }
 
-/// What the operator offers by itself, and nobody took up, is nobody's loss.
+/// Whether a person made or changed it: not a configuration that the operator created and that is still ignored.
 fn is_of_people(config: &Value) -> bool {
     let is_offered = config["metadata"]["annotations"][AUTO_CREATED_ANNOTATION] == "true";
     !(is_offered && config["spec"]["action"] == "Ignore")

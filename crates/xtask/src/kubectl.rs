@@ -1,4 +1,4 @@
-//! The project's kubectl, on the cluster that the current kubeconfig names, or on one that flags name.
+//! The kubectl of this project, on the cluster of the current kubeconfig or on one that flags name.
 
 use std::{
     io::Write,
@@ -27,31 +27,31 @@ impl Kubectl {
         self
     }
 
-    /// Runs it from the root of the repository and lets it say what it has to say.
+    /// Runs kubectl in the root of the repository. Its output is not captured.
     pub(crate) fn run(&self, args: &[&str]) -> anyhow::Result<()> {
-        let status = self.command(args).status().with_context(|| spoken(args))?;
-        ensure!(status.success(), "{} failed ({status})", spoken(args));
+        let status = self.command(args).status().with_context(|| command_line(args))?;
+        ensure!(status.success(), "{} failed ({status})", command_line(args));
         Ok(())
     }
 
-    /// Runs it on these objects.
+    /// Runs kubectl on these objects.
     pub(crate) fn run_on(&self, args: &[&str], objects: &[Value]) -> anyhow::Result<()> {
         self.feed(args, objects, Stdio::inherit()).map(drop)
     }
 
-    /// What it prints.
+    /// Runs kubectl and returns its output.
     pub(crate) fn read(&self, args: &[&str]) -> anyhow::Result<String> {
-        let output = self.command(args).stderr(Stdio::inherit()).output().with_context(|| spoken(args))?;
-        ensure!(output.status.success(), "{} failed ({})", spoken(args), output.status);
+        let output = self.command(args).stderr(Stdio::inherit()).output().with_context(|| command_line(args))?;
+        ensure!(output.status.success(), "{} failed ({})", command_line(args), output.status);
         Ok(String::from_utf8(output.stdout)?)
     }
 
-    /// What it prints about these objects.
+    /// Runs kubectl on these objects and returns its output.
     pub(crate) fn read_on(&self, args: &[&str], objects: &[Value]) -> anyhow::Result<String> {
         self.feed(args, objects, Stdio::piped())
     }
 
-    /// The objects that a kustomization consists of.
+    /// The objects of a kustomization.
     pub(crate) fn kustomize(&self, folder: &str) -> anyhow::Result<Vec<Value>> {
         let text = self.read(&["kustomize", folder])?;
         serde_saphyr::from_multiple(&text).with_context(|| format!("reading what {folder} renders to"))
@@ -68,8 +68,8 @@ impl Kubectl {
             }
             Ok(child.wait_with_output()?)
         };
-        let output = run().with_context(|| spoken(args))?;
-        ensure!(output.status.success(), "{} failed ({})", spoken(args), output.status);
+        let output = run().with_context(|| command_line(args))?;
+        ensure!(output.status.success(), "{} failed ({})", command_line(args), output.status);
         Ok(String::from_utf8(output.stdout)?)
     }
 
@@ -80,6 +80,6 @@ impl Kubectl {
     }
 }
 
-fn spoken(args: &[&str]) -> String {
+fn command_line(args: &[&str]) -> String {
     format!("kubectl {}", args.join(" "))
 }

@@ -1,4 +1,4 @@
-//! Nodes without machines, and the stand-in for the machine config operator that looks after them.
+//! Nodes without machines, and the stand-in for the machine config operator that updates them.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use lab::{
 };
 use serde_json::json;
 
-/// How long a node that is rebooted is away.
+/// How long a node reboots.
 const REBOOT: Duration = Duration::from_millis(1500);
 
 /// Three of each role, as the samples of a platform at rest have them.
@@ -35,7 +35,7 @@ pub(crate) async fn create(client: &Client, role: &str, count: usize) -> anyhow:
 
 pub(crate) async fn look_after(cluster: &Cluster) -> anyhow::Result<StandIn> {
     let mut config = cluster.access().config(&Identity::Admin).await?;
-    // Evictions must not be repeated behind the stand-in's back.
+    // The stand-in itself decides whether an eviction is repeated.
     config.default_retry = false;
     let client = connect::client(config, connect::MACHINE_CONFIG_STAND_IN)?;
     Ok(StandIn::start(client, Settings { reboot: REBOOT, ..Settings::default() }))

@@ -1,4 +1,4 @@
-//! A cluster of kind, where that is installed. It is the user's own program, with the user's own kubeconfig.
+//! A cluster of kind, with the program and the kubeconfig of the user.
 
 use std::process::{Command, Stdio};
 

@@ -1,5 +1,5 @@
-//! A cluster to develop against: kind's where there is kind, else a control plane of our own in the background, with our
-//! definitions, stand-ins for the third parties' kinds and a platform at rest.
+//! A cluster to develop against: a cluster of kind if that is installed, else a control plane of our own in the
+//! background. It gets our definitions, stand-ins for the kinds of others, and a platform at rest.
 
 mod host;
 mod kind;
@@ -64,7 +64,7 @@ pub(crate) fn setup(args: &Args) -> anyhow::Result<()> {
 
 fn fill(kubectl: &Kubectl) -> anyhow::Result<()> {
     println!("\n== Our definitions");
-    install::into(kubectl)?;
+    install::install_with(kubectl)?;
     kubectl.run(&["apply", "--server-side", "--force-conflicts", "-f", LAB_DEFINITION])?;
     platform::install(kubectl)
 }

@@ -1,4 +1,4 @@
-//! The third parties on a cluster that does not have them: stand-ins for their kinds, and a platform at rest.
+//! Stand-ins for the kinds of others on a cluster that does not have them, and a platform at rest.
 //!
 //! A definition that does not carry our label is the real one. It is left alone, and so are the objects of its kind.
 
@@ -24,7 +24,7 @@ pub(super) fn install(kubectl: &Kubectl) -> anyhow::Result<()> {
     install_objects(kubectl, &real)
 }
 
-/// Returns the kinds that are the real ones.
+/// Returns the kinds that have real definitions.
 fn install_definitions(kubectl: &Kubectl) -> anyhow::Result<BTreeSet<Kind>> {
     let definitions = kubectl.kustomize(DEFINITIONS)?;
     let found = existing(kubectl, &definitions)?;
@@ -51,7 +51,7 @@ fn is_real(definition: &Value, found: &[Value]) -> bool {
     found.iter().any(|found| name(found) == name(definition) && found["metadata"]["labels"][LABEL] != "true")
 }
 
-/// Only what is not there yet: by now the rest may be somebody's experiment.
+/// Creates the objects that are missing. Those that exist may have been changed by a person and stay as they are.
 fn install_objects(kubectl: &Kubectl, real: &BTreeSet<Kind>) -> anyhow::Result<()> {
     let is_ours = |object: &Value| !real.contains(&kind(object));
     let wanted: Vec<Value> = kubectl.kustomize(OBJECTS)?.into_iter().filter(is_ours).collect();
@@ -74,7 +74,7 @@ fn install_objects(kubectl: &Kubectl, real: &BTreeSet<Kind>) -> anyhow::Result<(
     }
 }
 
-/// Those of the objects that the cluster has, as they are there.
+/// Those of the objects that exist, as they are in the cluster.
 fn existing(kubectl: &Kubectl, objects: &[Value]) -> anyhow::Result<Vec<Value>> {
     if objects.is_empty() {
         return Ok(Vec::new());
