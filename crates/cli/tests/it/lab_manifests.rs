@@ -276,7 +276,7 @@ async fn the_parts_of_the_manifests_balance_a_skew_with_the_rights_of_their_acco
     let changes = [(POLICY, policy.as_str()), ("10258", &port.number().to_string()), ("=60s", "=3s")];
     let mut descheduler_args = args(&deployment, "descheduler", &changes);
     descheduler_args.push(format!("--kubeconfig={}", kubeconfig.display()));
-    let program = tokio::task::spawn_blocking(lab::descheduler::program).await.unwrap().unwrap();
+    let program = tokio::task::spawn_blocking(standins::descheduler::program).await.unwrap().unwrap();
     let (folder, log) = (site.folder.path().to_owned(), site.folder.path().join("descheduler.log"));
     let descheduler = Companion::spawn("descheduler", &program, descheduler_args, &folder, &log).unwrap();
 
@@ -395,7 +395,7 @@ async fn the_stand_in_of_the_manifests_runs_a_descheduler_with_the_rights_of_its
         "spec": {"mode": "Automatic", "deschedulingIntervalSeconds": 60, "profiles": ["KubeVirtRelieveAndMigrate"]},
     })])
     .await;
-    let program = tokio::task::spawn_blocking(lab::descheduler::program).await.unwrap().unwrap();
+    let program = tokio::task::spawn_blocking(standins::descheduler::program).await.unwrap().unwrap();
     let folder = site.folder.path().join("descheduler");
     let changes = [
         ("--descheduler=/descheduler", &*format!("--descheduler={}", program.display())),

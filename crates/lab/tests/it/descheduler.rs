@@ -25,11 +25,11 @@ use kube::{
     api::{ApiResource, DynamicObject, GroupVersionKind, ObjectMeta, Patch, PatchParams, PostParams},
 };
 use lab::{
-    descheduler::{Settings, StandIn, State, names},
     prometheus,
     soft_tainter::{SoftTainter, SoftTainterSettings},
 };
 use serde_json::{Value, json};
+use standins::descheduler::{DeschedulerSettings, StandIn, StandInState, names};
 use tempfile::TempDir;
 
 use self::feed::Feed;
@@ -125,19 +125,19 @@ impl Lab {
         format!("http://{}", self.cluster.address(Component::Prometheus).unwrap())
     }
 
-    async fn settings(&self) -> Settings {
+    async fn settings(&self) -> DeschedulerSettings {
         let who = Identity::user("descheduler-user", &["system:masters"]);
         let program = tokio::task::spawn_blocking(|| tools::ensure(Program::Descheduler)).await.unwrap().unwrap();
-        Settings {
+        DeschedulerSettings {
             kubeconfig: Some(self.cluster.access().kubeconfig(&who).await.unwrap()),
             prometheus_url: Some(self.prometheus_url()),
             metrics: Some(([127, 0, 0, 1], 0).into()),
             time_scale: TIME_SCALE,
-            ..Settings::new(program, self.folder.path().join("descheduler"))
+            ..DeschedulerSettings::new(program, self.folder.path().join("descheduler"))
         }
     }
 
-    async fn stand_in(&self, settings: Settings) -> StandIn {
+    async fn stand_in(&self, settings: DeschedulerSettings) -> StandIn {
         let who = Identity::user(STAND_IN, &["system:masters"]);
         StandIn::start(self.cluster.access().client_for(&who).await.unwrap(), settings).await.unwrap()
     }
@@ -237,7 +237,7 @@ fn condition<'a>(status: &'a Value, kind: &str) -> &'a Value {
 }
 
 /// Waits until the process is as wanted.
-async fn process(stand_in: &StandIn, what: &str, check: impl Fn(&State) -> bool) -> State {
+async fn process(stand_in: &StandIn, what: &str, check: impl Fn(&StandInState) -> bool) -> StandInState {
     let mut state = stand_in.state();
     let found = tokio::time::timeout(Duration::from_secs(40), state.wait_for(|state| check(state))).await;
     found.unwrap_or_else(|_| panic!("did not happen: {what}")).unwrap().clone()

@@ -6,7 +6,7 @@ use kube::{
     Api, Client,
     api::{DeleteParams, ListParams, PostParams},
 };
-use lab::mco::Machine;
+use standins::machine_config::Machine;
 use serde_json::{Value, json};
 use testkit::eventually;
 

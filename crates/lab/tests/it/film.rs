@@ -13,7 +13,7 @@ use kube::{
     api::ListParams,
     runtime::{WatchStreamExt, watcher},
 };
-use lab::mco::{Machine, MachineConfigPool};
+use standins::machine_config::{Machine, MachineConfigPool};
 use serde::de::DeserializeOwned;
 use testkit::eventually;
 use tokio::task::JoinSet;
@@ -122,7 +122,7 @@ impl Film {
     }
 
     /// One of the pool's counts, each time it changed.
-    pub(crate) fn counts(&self, count: impl Fn(&lab::mco::PoolStatus) -> i32) -> Vec<i32> {
+    pub(crate) fn counts(&self, count: impl Fn(&standins::machine_config::PoolStatus) -> i32) -> Vec<i32> {
         let mut counts: Vec<_> = self.pools.iter().map(|pool| count(&status(pool))).collect();
         counts.dedup();
         counts

@@ -10,7 +10,7 @@ use kube::{
     Api, Client, ResourceExt,
     api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams},
 };
-use lab::mco::{Machine, MachineConfigPool, PoolStatus, Settings, StandIn, names};
+use standins::machine_config::{Machine, MachineConfigPool, PoolStatus, MachineConfigSettings, StandIn, names};
 use serde_json::{Value, json};
 use testkit::{eventually, files::third_party_definitions};
 use tokio::sync::{OnceCell, oneshot};
@@ -18,8 +18,8 @@ use tokio::sync::{OnceCell, oneshot};
 /// What the stand-in is called in the audit log.
 pub(crate) const STAND_IN: &str = "mco-stand-in-user";
 
-pub(crate) fn settings() -> Settings {
-    Settings { reboot: Duration::from_millis(100), render_delay: Duration::from_millis(20), ..Settings::default() }
+pub(crate) fn settings() -> MachineConfigSettings {
+    MachineConfigSettings { reboot: Duration::from_millis(100), render_delay: Duration::from_millis(20), ..MachineConfigSettings::default() }
 }
 
 /// Tests that have pools of their own share a cluster and its stand-in.

@@ -1,7 +1,7 @@
 //! Pools that are paused, degraded, empty, custom, or cannot be rendered.
 
 use kube::{ResourceExt, api::ListParams};
-use lab::mco::Machine;
+use standins::machine_config::Machine;
 use serde_json::json;
 use testkit::eventually;
 
@@ -123,7 +123,7 @@ async fn a_worker_config_reaches_custom_pools_too_and_a_custom_pool_takes_its_no
     infra.settle("99-infra", true, 2).await;
     assert!(!is_rendered_from(&worker.get().await, "99-infra"), "what is for the custom pool stays there");
     let node = worker.nodes.get("worker-0").await.unwrap();
-    assert_eq!(node.annotations()[lab::mco::names::CURRENT_CONFIG], worker.get().await.spec.configuration.name);
+    assert_eq!(node.annotations()[standins::machine_config::names::CURRENT_CONFIG], worker.get().await.spec.configuration.name);
 }
 
 #[tokio::test]
@@ -158,7 +158,7 @@ async fn of_its_old_rendered_configs_the_stand_in_keeps_a_few() {
         eventually(format!("number {number} is rendered"), is_rendered).await;
     }
     let left = async || {
-        let ours = ListParams::default().labels(lab::mco::names::STAND_IN_LABEL);
+        let ours = ListParams::default().labels(standins::STAND_IN_LABEL);
         let all = configs(&client).list(&ours).await.unwrap();
         all.iter().map(name).filter(|name| name.starts_with("rendered-busy-")).collect::<Vec<_>>()
     };

@@ -6,8 +6,11 @@ use advisor::{
     rollout::{Expected, Rollout, rollout},
 };
 use kube::{ResourceExt, api::ListParams};
-use lab::mco::{Machine, MachineConfigPool, names};
 use serde_json::{Value, json};
+use standins::{
+    STAND_IN_LABEL,
+    machine_config::{Machine, MachineConfigPool, names},
+};
 
 use crate::{
     film::{Camera, Film},
@@ -134,7 +137,7 @@ async fn three_nodes_are_taken_one_by_one_and_back_when_the_config_is_removed() 
     let after = pool.get().await;
     assert_eq!(arguments(&pool, &after).await, json!(["quiet", KARG]));
     let rendered = configs(&client).get(&after.spec.configuration.name).await.unwrap();
-    assert_eq!(rendered.labels()[names::STAND_IN_LABEL], "true");
+    assert_eq!(rendered.labels()[STAND_IN_LABEL], "true");
     assert_eq!(rendered.annotations()[names::GENERATED_BY], names::FIELD_MANAGER);
     assert_eq!(rendered.owner_references()[0].name, "three");
     let node = pool.nodes.get(&pool.node(0)).await.unwrap();

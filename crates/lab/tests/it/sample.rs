@@ -8,7 +8,7 @@ use kube::{
     Api,
     api::{ListParams, PostParams},
 };
-use lab::mco::Machine;
+use standins::machine_config::Machine;
 use serde_json::json;
 use testkit::{
     eventually,
@@ -38,7 +38,7 @@ async fn the_sample_cluster_is_adopted_as_it_is_and_at_rest_costs_no_requests() 
             nodes.create(&PostParams::default(), &serde_json::from_value(node).unwrap()).await.unwrap();
         }
     }
-    let pools: Api<lab::mco::MachineConfigPool> = Api::all(client.clone());
+    let pools: Api<standins::machine_config::MachineConfigPool> = Api::all(client.clone());
     let before = pools.list(&ListParams::default()).await.unwrap().items;
     let configs_before = configs(&client).list(&ListParams::default()).await.unwrap().items.len();
 

@@ -7,8 +7,8 @@ use kube::{
     Api,
     api::{GroupVersionKind, PostParams},
 };
-use lab::mco::{Settings, StandIn};
 use serde_json::{Value, json};
+use standins::machine_config::{MachineConfigSettings, StandIn};
 
 use super::stage::Stage;
 
@@ -32,7 +32,7 @@ impl Nodes {
             }
         }
         let client = stage.cluster.access().client().await.unwrap();
-        let stand_in = StandIn::start(client, Settings { reboot: SHORT, ..Settings::default() });
+        let stand_in = StandIn::start(client, MachineConfigSettings { reboot: SHORT, ..MachineConfigSettings::default() });
         pool_until(stage, "at rest with its nodes", |pool| count(pool, "readyMachineCount") == workers).await;
         Nodes { stand_in }
     }

@@ -2,7 +2,7 @@
 
 use devcluster::Companion;
 use kube::api::DeleteParams;
-use lab::descheduler::{Mode, Policy, PolicySource};
+use standins::descheduler::{Mode, Policy, PolicySource};
 
 use super::*;
 
@@ -112,7 +112,7 @@ async fn what_cannot_run_is_told_in_a_condition_where_the_real_operator_tells_it
         condition["status"] == "True" && condition["reason"].as_str().unwrap().contains(text)
     };
     let is_refused =
-        |state: &State| state.refused.as_ref().is_some_and(|refused| refused.contains("is not labeled with"));
+        |state: &StandInState| state.policy_error.as_ref().is_some_and(|refused| refused.contains("is not labeled with"));
     lab.create_object().await;
     process(&stand_in, "not monitored", is_refused).await;
     assert_eq!(lab.objects().get("cluster").await.unwrap().data.get("status"), None, "only the log tells");
@@ -174,8 +174,8 @@ profiles:
   plugins: {{balance: {{enabled: [LowNodeUtilization]}}}}
 "
     );
-    let policy = Policy::as_it_is(text.clone(), Duration::from_millis(1500), Mode::Automatic);
-    let settings = Settings { policy_source: PolicySource::Fixed(policy.clone()), ..lab.settings().await };
+    let policy = Policy::from_text(text.clone(), Duration::from_millis(1500), Mode::Automatic);
+    let settings = DeschedulerSettings { policy_source: PolicySource::Fixed(policy.clone()), ..lab.settings().await };
     let stand_in = lab.stand_in(settings.clone()).await;
     let pid = process(&stand_in, "runs", |state| state.is_ready).await.pid.unwrap();
     assert_eq!(std::fs::read_to_string(settings.folder.join("descheduler-policy.yaml")).unwrap(), text);

@@ -49,10 +49,10 @@ async fn the_policy_is_seen_in_the_cluster_and_a_refusal_that_is_only_logged_cha
 
     // Two thresholds: the old descheduler goes on, and nothing in the cluster tells.
     lab.change(json!({"profileCustomizations": {"devLowNodeUtilizationThresholds": "Low"}})).await;
-    let refused = process(&stand_in, "is refused", |state| state.refused.is_some()).await;
+    let refused = process(&stand_in, "is refused", |state| state.policy_error.is_some()).await;
     let sentence = "only one of DevLowNodeUtilizationThresholds and DevDeviationThresholds customizations can be \
                     configured simultaneously";
-    assert_eq!(refused.refused.as_deref(), Some(sentence));
+    assert_eq!(refused.policy_error.as_deref(), Some(sentence));
     let health: Value = serde_json::from_str(&page(&stand_in, "/health").await.unwrap()).unwrap();
     assert_eq!(health["refused"], sentence);
     let mark = lab.cluster.audit().mark(&lab.client).await.unwrap();
@@ -80,7 +80,7 @@ async fn the_policy_is_seen_in_the_cluster_and_a_refusal_that_is_only_logged_cha
     let status = lab.reach("ready with limits below zero", is_ready).await;
     assert_eq!(condition(&status, "DeschedulerProcessDegraded")["status"], "False");
     assert!(lab.policy().await.contains("maxNoOfPodsToEvictTotal: 18446744073709551615"));
-    assert_eq!(stand_in.state().borrow().refused, None);
+    assert_eq!(stand_in.state().borrow().policy_error, None);
 
     // Without an interval it is scaled down, and what it last ran for is still to be seen.
     lab.change(json!({"deschedulingIntervalSeconds": null})).await;
