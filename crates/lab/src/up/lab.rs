@@ -225,9 +225,11 @@ impl Lab {
             policy_source: self.policy_source(),
             ..DeschedulerSettings::new(program, self.folder.join("descheduler"))
         };
-        let stand_in =
-            descheduler::StandIn::start(self.client_of("descheduler-operator", descheduler::COMPONENT).await?, settings)
-                .await?;
+        let stand_in = descheduler::StandIn::start(
+            self.client_of("descheduler-operator", descheduler::COMPONENT).await?,
+            settings,
+        )
+        .await?;
         until("the descheduler's stand-in has seen the cluster", stand_in.state(), |state| state.is_acting).await?;
         self.stand_in = Some(stand_in);
         Ok(())

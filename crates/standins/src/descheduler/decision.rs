@@ -98,7 +98,10 @@ mod tests {
     }
 
     fn settings() -> DeschedulerSettings {
-        DeschedulerSettings { prometheus_url: Some("http://127.0.0.1:9090".into()), ..DeschedulerSettings::new("descheduler", "folder") }
+        DeschedulerSettings {
+            prometheus_url: Some("http://127.0.0.1:9090".into()),
+            ..DeschedulerSettings::new("descheduler", "folder")
+        }
     }
 
     #[test]
@@ -155,8 +158,11 @@ mod tests {
     #[test]
     fn a_profile_without_virtual_machines_needs_none_of_that_unless_it_measures_load() {
         let bare = DeschedulerSettings { prometheus_url: None, has_psi: false, ..settings() };
-        let nothing =
-            |changes: &Value| Observed { schedulable: Default::default(), namespaces: BTreeMap::new(), ..observed(changes) };
+        let nothing = |changes: &Value| Observed {
+            schedulable: Default::default(),
+            namespaces: BTreeMap::new(),
+            ..observed(changes)
+        };
         let long = json!({"profiles": ["LongLifecycle"]});
         assert!(matches!(decide(&nothing(&long), &bare), Decision::Run(_)));
         let measured = json!({

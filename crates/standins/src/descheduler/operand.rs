@@ -54,7 +54,8 @@ impl Operand {
         let patch = Patch::Apply(config_map(object, policy));
         unless_absent("applying the policy", self.config_maps.patch(names::OBJECT, &params, &patch)).await?;
         let patch = Patch::Apply(deployment(object, policy));
-        let applied = unless_absent("applying the Deployment", self.deployments.patch(names::OPERAND, &params, &patch)).await?;
+        let applied =
+            unless_absent("applying the Deployment", self.deployments.patch(names::OPERAND, &params, &patch)).await?;
         self.generation = applied.and_then(|deployment| deployment.metadata.generation);
         self.written = wanted;
         Ok(())

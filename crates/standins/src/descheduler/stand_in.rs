@@ -72,7 +72,8 @@ impl StandIn {
         }
         let log = process::log_path(&settings.folder);
         let policy = process::policy_path(&settings.folder);
-        let task = tokio::spawn(Controller::new(client, settings, endpoint, state_sender, stop_receiver, psi_receiver).run());
+        let task =
+            tokio::spawn(Controller::new(client, settings, endpoint, state_sender, stop_receiver, psi_receiver).run());
         Ok(StandIn { state, stop, psi, task, metrics, log, policy, _servers: servers })
     }
 

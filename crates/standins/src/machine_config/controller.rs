@@ -23,7 +23,7 @@ use super::{
     names::FIELD_MANAGER,
     render_cache::RenderCache,
     retries::Retries,
-    writer::{Written, Writer},
+    writer::{Writer, Written},
 };
 
 const BACKLOG: usize = 1024;

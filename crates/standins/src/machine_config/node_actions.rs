@@ -21,7 +21,9 @@ pub(super) fn node_actions(machine: Machine<'_>, now: Timestamp, settings: &Mach
         // The desired config was set back to the current one.
         _ if current == desired => vec![come_back(machine, desired)],
         DaemonState::Done => vec![Action::Cordon { node, config: desired.to_owned() }],
-        DaemonState::Working | DaemonState::Degraded | DaemonState::Unreconcilable => prepare(machine, desired, now, settings),
+        DaemonState::Working | DaemonState::Degraded | DaemonState::Unreconcilable => {
+            prepare(machine, desired, now, settings)
+        }
     }
 }
 
@@ -90,7 +92,11 @@ mod tests {
     use crate::machine_config::test_objects::{NodeBuilder, at};
 
     fn settings() -> MachineConfigSettings {
-        MachineConfigSettings { reboot: Duration::from_secs(10), drain_timeout: Duration::from_secs(60), ..MachineConfigSettings::default() }
+        MachineConfigSettings {
+            reboot: Duration::from_secs(10),
+            drain_timeout: Duration::from_secs(60),
+            ..MachineConfigSettings::default()
+        }
     }
 
     fn next_at(second: i64, node: NodeBuilder, settings: &MachineConfigSettings) -> Vec<Action> {

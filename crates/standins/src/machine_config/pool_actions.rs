@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
 
 use super::{
-    Action, Machine, MachineConfigPool, RenderError, Rendered, MachineConfigSettings, membership::max_unavailable,
+    Action, Machine, MachineConfigPool, MachineConfigSettings, RenderError, Rendered, membership::max_unavailable,
     node_actions::node_actions, status::status,
 };
 
@@ -19,7 +19,12 @@ pub struct PoolView<'a> {
 }
 
 /// The next actions for a pool and the nodes that belong to it.
-pub fn pool_actions(view: &PoolView<'_>, nodes: &[&Node], now: Timestamp, settings: &MachineConfigSettings) -> Vec<Action> {
+pub fn pool_actions(
+    view: &PoolView<'_>,
+    nodes: &[&Node],
+    now: Timestamp,
+    settings: &MachineConfigSettings,
+) -> Vec<Action> {
     let pool = view.pool;
     let mut machines: Vec<Machine<'_>> = nodes.iter().map(|node| Machine::of(node)).collect();
     machines.sort_by_cached_key(|machine| machine.rollout_order());
@@ -29,7 +34,8 @@ pub fn pool_actions(view: &PoolView<'_>, nodes: &[&Node], now: Timestamp, settin
     if actions.is_empty() {
         actions = adopt(pool, &machines);
         // A node that is new and not ready yet is not counted as unavailable.
-        if actions.is_empty() && !machines.iter().any(|machine| machine.current().is_some() && machine.lacks_kubelet()) {
+        if actions.is_empty() && !machines.iter().any(|machine| machine.current().is_some() && machine.lacks_kubelet())
+        {
             let status = status(pool, view.render.err(), &machines, now);
             if pool.status.as_ref() != Some(&status) {
                 actions.push(Action::UpdatePoolStatus { pool: pool.name_any(), status });
@@ -82,7 +88,9 @@ fn set_desired_configs(pool: &MachineConfigPool, machines: &[Machine<'_>]) -> Ve
     let candidates = machines.iter().filter(is_known).filter(|machine| !has_target(machine) && machine.is_in_service());
     // A node that is being updated to another config finishes that first.
     let free = candidates.filter(|machine| machine.is_done() || machine.is_failing());
-    free.take(capacity).map(|machine| Action::SetDesiredConfig { node: machine.name(), config: config.clone() }).collect()
+    free.take(capacity)
+        .map(|machine| Action::SetDesiredConfig { node: machine.name(), config: config.clone() })
+        .collect()
 }
 
 #[cfg(test)]

@@ -43,7 +43,12 @@ impl Writer {
         }
     }
 
-    pub(super) async fn perform(&self, action: &Action, cache: &Cache, now: Timestamp) -> Result<Written, RequestError> {
+    pub(super) async fn perform(
+        &self,
+        action: &Action,
+        cache: &Cache,
+        now: Timestamp,
+    ) -> Result<Written, RequestError> {
         let doing = || action.to_string();
         let params = PatchParams { field_manager: Some(names::FIELD_MANAGER.into()), ..PatchParams::default() };
         match action {
@@ -64,7 +69,8 @@ impl Writer {
             Action::UpdatePoolStatus { pool, status } => {
                 let Some(known) = cache.pools.get(pool) else { return Ok(Written::Nothing) };
                 let patch = versioned(known, json!({"status": status}));
-                let written = within_deadline(doing(), self.pools.patch_status(pool, &params, &Patch::Merge(patch))).await?;
+                let written =
+                    within_deadline(doing(), self.pools.patch_status(pool, &params, &Patch::Merge(patch))).await?;
                 Ok(Written::Pool(Box::new(written)))
             }
             Action::SetNotReady { node } | Action::SetReady { node } => {
@@ -143,7 +149,9 @@ fn node_change(action: &Action, now: Timestamp) -> Option<Value> {
             names::DESIRED_DRAIN: drain_for(config), names::SINCE: since,
         }),
         Action::MarkDrained { config, .. } => json!({names::LAST_APPLIED_DRAIN: drain_for(config)}),
-        Action::MarkDegraded { reason, .. } => json!({names::STATE: DaemonState::Degraded.as_str(), names::REASON: reason}),
+        Action::MarkDegraded { reason, .. } => {
+            json!({names::STATE: DaemonState::Degraded.as_str(), names::REASON: reason})
+        }
         Action::StartReboot { .. } => json!({
             names::STATE: DaemonState::Rebooting.as_str(), names::REASON: "", names::SINCE: since,
         }),

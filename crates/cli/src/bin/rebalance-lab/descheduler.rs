@@ -92,11 +92,9 @@ impl Args {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let settings = args.settings()?;
-    args.common.run(
-        "stand-in for the descheduler operator",
-        descheduler::COMPONENT,
-        |client, shutdown: Shutdown| descheduler::run(client, settings, shutdown.wait()),
-    )
+    args.common.run("stand-in for the descheduler operator", descheduler::COMPONENT, |client, shutdown: Shutdown| {
+        descheduler::run(client, settings, shutdown.wait())
+    })
 }
 
 #[cfg(test)]

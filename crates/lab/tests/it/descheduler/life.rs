@@ -111,8 +111,9 @@ async fn what_cannot_run_is_told_in_a_condition_where_the_real_operator_tells_it
         let condition = condition(status, "TargetConfigControllerDegraded");
         condition["status"] == "True" && condition["reason"].as_str().unwrap().contains(text)
     };
-    let is_refused =
-        |state: &StandInState| state.policy_error.as_ref().is_some_and(|refused| refused.contains("is not labeled with"));
+    let is_refused = |state: &StandInState| {
+        state.policy_error.as_ref().is_some_and(|refused| refused.contains("is not labeled with"))
+    };
     lab.create_object().await;
     process(&stand_in, "not monitored", is_refused).await;
     assert_eq!(lab.objects().get("cluster").await.unwrap().data.get("status"), None, "only the log tells");

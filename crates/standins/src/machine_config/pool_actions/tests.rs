@@ -63,7 +63,10 @@ fn what_was_rendered_is_stored_then_pointed_at_then_rolled_out() {
         pool_actions(&view, &[&nodes[0]], at(0), &MachineConfigSettings::default())
     };
     assert_eq!(actions(false, &pool), [Action::CreateRendered { pool: "worker".into(), rendered: new.clone() }]);
-    assert_eq!(actions(true, &pool), [Action::SetPoolTarget { pool: "worker".into(), configuration: new.configuration() }]);
+    assert_eq!(
+        actions(true, &pool),
+        [Action::SetPoolTarget { pool: "worker".into(), configuration: new.configuration() }]
+    );
     let moved = pool_from("x", "y");
     match actions(true, &moved).as_slice() {
         [Action::UpdatePoolStatus { status, .. }, Action::SetDesiredConfig { node, config }] => {
@@ -108,7 +111,9 @@ fn at_rest_there_is_nothing_to_do() {
     pool.status = Some(status);
     assert_eq!(run(&pool, &nodes), []);
     let mut empty = pool_from("y", "y");
-    let Some(Action::UpdatePoolStatus { status, .. }) = run(&empty, &[]).into_iter().next() else { panic!("no status") };
+    let Some(Action::UpdatePoolStatus { status, .. }) = run(&empty, &[]).into_iter().next() else {
+        panic!("no status")
+    };
     assert_eq!(status.condition("Updated").unwrap().status, "True", "no nodes are all updated");
     empty.status = Some(status);
     assert_eq!(run(&empty, &[]), []);
