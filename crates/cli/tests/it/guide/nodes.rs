@@ -32,7 +32,8 @@ impl Nodes {
             }
         }
         let client = stage.cluster.access().client().await.unwrap();
-        let stand_in = StandIn::start(client, MachineConfigSettings { reboot: SHORT, ..MachineConfigSettings::default() });
+        let stand_in =
+            StandIn::start(client, MachineConfigSettings { reboot: SHORT, ..MachineConfigSettings::default() });
         pool_until(stage, "at rest with its nodes", |pool| count(pool, "readyMachineCount") == workers).await;
         Nodes { stand_in }
     }

@@ -1,4 +1,4 @@
-//! An exporter with values of the test's choosing, which can be taken down and brought back.
+//! An exporter with fixed values, which can be stopped and resumed.
 
 use std::{
     fmt::Write,
@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 /// Names and signals of the nodes, in the order of `balance::Signal::ALL`.
 type Nodes = Vec<(String, [f64; 4])>;
 
-pub(super) struct Feed {
+pub(super) struct FakeExporter {
     nodes: Arc<Nodes>,
     begin: Instant,
     address: SocketAddr,
@@ -22,21 +22,21 @@ pub(super) struct Feed {
     server: Mutex<Option<(oneshot::Sender<()>, std::thread::JoinHandle<()>)>>,
 }
 
-impl Feed {
-    pub(super) fn start(nodes: impl IntoIterator<Item = (String, [f64; 4])>) -> Feed {
+impl FakeExporter {
+    pub(super) fn start(nodes: impl IntoIterator<Item = (String, [f64; 4])>) -> FakeExporter {
         let any = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = any.local_addr().unwrap();
         let nodes = Arc::new(nodes.into_iter().collect());
-        let feed = Feed { nodes, begin: Instant::now(), address, server: Mutex::default() };
-        feed.serve(any);
-        feed
+        let exporter = FakeExporter { nodes, begin: Instant::now(), address, server: Mutex::default() };
+        exporter.serve(any);
+        exporter
     }
 
     pub(super) fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Takes it down, with its connections. Returns when nobody listens any more.
+    /// Closes the port and all connections.
     pub(super) fn stop(&self) {
         if let Some((stop, thread)) = self.server.lock().unwrap().take() {
             drop(stop);
@@ -68,7 +68,7 @@ impl Feed {
     }
 }
 
-impl Drop for Feed {
+impl Drop for FakeExporter {
     fn drop(&mut self) {
         self.stop();
     }

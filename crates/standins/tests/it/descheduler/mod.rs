@@ -1,6 +1,6 @@
 //! The stand-in for the descheduler operator with the real descheduler, Prometheus and KWOK; and the soft-tainter.
 
-mod feed;
+mod fake_exporter;
 mod life;
 mod operand;
 mod staleness;
@@ -31,50 +31,52 @@ use lab::{
 use serde_json::{Value, json};
 use standins::descheduler::{DeschedulerSettings, StandIn, StandInState, names};
 use tempfile::TempDir;
-
-use self::feed::Feed;
-use crate::platform::blank;
 use testkit::{
     eventually,
     files::{documents, root},
     kube_descheduler::balancing_by_cpu,
 };
 
+use self::fake_exporter::FakeExporter;
+
 const STAND_IN: &str = "descheduler-stand-in-user";
 const TAINTER: &str = "soft-tainter-user";
-/// So that a minute is three seconds.
+/// A minute takes three seconds.
 const TIME_SCALE: f64 = 20.0;
 
 /// The share of CPU that each node uses.
 const USE: [(&str, f64); 3] = [("cold", 0.1), ("hot", 0.9), ("mild", 0.5)];
 
-/// A cluster with three nodes of known load, which Prometheus knows.
-struct Lab {
+/// A cluster with a Prometheus and three nodes of known load.
+struct TestCluster {
     cluster: Cluster,
     client: Client,
-    feed: Feed,
+    exporter: FakeExporter,
     folder: TempDir,
     prometheus: prometheus::Settings,
 }
 
-impl Lab {
-    async fn start() -> Lab {
-        let feed = Feed::start(USE.map(|(node, share)| (node.to_owned(), [share, 0.0, 0.3, 0.0])));
-        let prometheus =
-            prometheus::Settings { time_scale: TIME_SCALE, ..prometheus::Settings::new(feed.address().to_string()) };
+impl TestCluster {
+    async fn start() -> TestCluster {
+        let exporter = FakeExporter::start(USE.map(|(node, share)| (node.to_owned(), [share, 0.0, 0.3, 0.0])));
+        let prometheus = prometheus::Settings {
+            time_scale: TIME_SCALE,
+            ..prometheus::Settings::new(exporter.address().to_string())
+        };
         let builder = Cluster::builder().kwok(Kwok::default()).prometheus(prometheus.component(None));
-        let (cluster, client) = blank(builder).await;
+        let cluster = builder.start().await.unwrap_or_else(|error| panic!("{error}"));
+        let client = cluster.access().client().await.unwrap();
         let crd: Vec<CustomResourceDefinition> =
             documents(&root().join("config/crd/third-party/kubedescheduler-5.1.yaml"))
                 .into_iter()
                 .map(|document| serde_json::from_value(document).unwrap())
                 .collect();
         cluster.access().install_crds(&crd).await.unwrap();
-        let lab = Lab { cluster, client, feed, folder: tempfile::tempdir().unwrap(), prometheus };
+        let test = TestCluster { cluster, client, exporter, folder: tempfile::tempdir().unwrap(), prometheus };
         for (node, _) in USE {
-            lab.add_node(node).await;
+            test.add_node(node).await;
         }
-        lab
+        test
     }
 
     async fn add_namespace(&self, labels: BTreeMap<String, String>) {
@@ -96,7 +98,7 @@ impl Lab {
             conditions.iter().any(|condition| condition.type_ == "Ready" && condition.status == "True").then_some(())
         };
         eventually(format!("node {name} is ready"), is_ready).await;
-        // What the node lifecycle controller would do.
+        // The node lifecycle controller, which does not run here, would do this.
         let untaint = Patch::Merge(json!({"spec": {"taints": null}}));
         self.nodes().patch(name, &PatchParams::default(), &untaint).await.unwrap();
     }
@@ -198,7 +200,7 @@ impl Lab {
         nodes.into_iter().map(taints).collect()
     }
 
-    async fn tainted(&self, expected: &[(&str, &[&str])]) {
+    async fn expect_taints(&self, expected: &[(&str, &[&str])]) {
         let expected: BTreeMap<String, Vec<String>> = expected
             .iter()
             .map(|(node, keys)| {
@@ -211,8 +213,8 @@ impl Lab {
     }
 }
 
-/// A client for any server. It tries once.
-fn web(url: &str) -> Client {
+/// A client of any HTTP server. It repeats no request.
+fn http_client(url: &str) -> Client {
     let mut config = kube::Config::new(url.parse().unwrap());
     config.default_retry = false;
     Client::try_from(config).unwrap()
@@ -223,7 +225,7 @@ fn monitored() -> BTreeMap<String, String> {
 }
 
 async fn page(stand_in: &StandIn, path: &str) -> Result<String, kube::Error> {
-    let client = web(&format!("http://{}", stand_in.metrics().unwrap()));
+    let client = http_client(&format!("http://{}", stand_in.metrics().unwrap()));
     client.request_text(http::Request::get(path).body(Vec::new()).unwrap()).await
 }
 
@@ -236,14 +238,14 @@ fn condition<'a>(status: &'a Value, kind: &str) -> &'a Value {
     conditions.iter().find(|condition| condition["type"] == kind).unwrap()
 }
 
-/// Waits until the process is as wanted.
-async fn process(stand_in: &StandIn, what: &str, check: impl Fn(&StandInState) -> bool) -> StandInState {
+/// Waits for a state of the stand-in.
+async fn reach_state(stand_in: &StandIn, what: &str, check: impl Fn(&StandInState) -> bool) -> StandInState {
     let mut state = stand_in.state();
     let found = tokio::time::timeout(Duration::from_secs(40), state.wait_for(|state| check(state))).await;
     found.unwrap_or_else(|_| panic!("did not happen: {what}")).unwrap().clone()
 }
 
-async fn says(log: &Path, text: &str) {
+async fn logged(log: &Path, text: &str) {
     let found = async || std::fs::read_to_string(log).unwrap_or_default().contains(text).then_some(());
     eventually(format!("the descheduler says {text:?}"), found).await;
 }

@@ -1,4 +1,4 @@
-//! Everything that watches show of a pool and its nodes, event by event, to be looked at afterwards.
+//! Records every event of a pool and its nodes, for assertions at the end of a test.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,48 +13,48 @@ use kube::{
     api::ListParams,
     runtime::{WatchStreamExt, watcher},
 };
-use standins::machine_config::{Machine, MachineConfigPool};
 use serde::de::DeserializeOwned;
+use standins::machine_config::{Machine, MachineConfigPool};
 use testkit::eventually;
 use tokio::task::JoinSet;
 
-use crate::platform::{Pool, describe, status};
+use super::fixtures::{TestPool, describe, status};
 
-type Reel<K> = Arc<Mutex<Vec<K>>>;
+type Events<K> = Arc<Mutex<Vec<K>>>;
 
-/// A camera that runs.
-pub(crate) struct Camera {
-    nodes: Reel<Node>,
-    pools: Reel<MachineConfigPool>,
+/// Records until it is stopped.
+pub(super) struct Recorder {
+    nodes: Events<Node>,
+    pools: Events<MachineConfigPool>,
     selector: String,
     _tasks: JoinSet<()>,
 }
 
-pub(crate) struct Film {
-    pub(crate) nodes: Vec<Node>,
-    pub(crate) pools: Vec<MachineConfigPool>,
+pub(super) struct Recording {
+    pub(super) nodes: Vec<Node>,
+    pub(super) pools: Vec<MachineConfigPool>,
 }
 
-impl Camera {
-    /// Returns when it has seen how things are.
-    pub(crate) async fn start(pool: &Pool) -> Camera {
+impl Recorder {
+    /// Returns when the current state is recorded.
+    pub(super) async fn start(pool: &TestPool) -> Recorder {
         let selector = format!("node-role.kubernetes.io/{}", pool.name);
         let mut tasks = JoinSet::new();
         let nodes = record(&mut tasks, &pool.nodes, watcher::Config::default().labels(&selector));
         let by_name = format!("metadata.name={}", pool.name);
         let pools = record(&mut tasks, &pool.pools, watcher::Config::default().fields(&by_name));
-        let camera = Camera { nodes, pools, selector, _tasks: tasks };
-        camera.catch_up(pool).await;
-        camera
+        let recorder = Recorder { nodes, pools, selector, _tasks: tasks };
+        recorder.catch_up(pool).await;
+        recorder
     }
 
-    /// Waits until everything that happened so far is on film.
-    pub(crate) async fn stop(self, pool: &Pool) -> Film {
+    /// Waits until everything that has happened is recorded.
+    pub(super) async fn stop(self, pool: &TestPool) -> Recording {
         self.catch_up(pool).await;
-        Film { nodes: self.nodes.lock().unwrap().clone(), pools: self.pools.lock().unwrap().clone() }
+        Recording { nodes: self.nodes.lock().unwrap().clone(), pools: self.pools.lock().unwrap().clone() }
     }
 
-    pub(crate) async fn catch_up(&self, pool: &Pool) {
+    pub(super) async fn catch_up(&self, pool: &TestPool) {
         let nodes = pool.nodes.list(&ListParams::default().labels(&self.selector)).await.unwrap();
         let now = nodes.iter().filter_map(ResourceExt::resource_version).chain(pool.get().await.resource_version());
         let now: BTreeSet<String> = now.collect();
@@ -69,12 +69,12 @@ impl Camera {
     }
 }
 
-fn record<K>(tasks: &mut JoinSet<()>, api: &Api<K>, config: watcher::Config) -> Reel<K>
+fn record<K>(tasks: &mut JoinSet<()>, api: &Api<K>, config: watcher::Config) -> Events<K>
 where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {
-    let reel = Reel::default();
-    let (api, written) = (api.clone(), Arc::clone(&reel));
+    let events = Events::default();
+    let (api, written) = (api.clone(), Arc::clone(&events));
     tasks.spawn(async move {
         let mut stream = std::pin::pin!(watcher(api, config).applied_objects().default_backoff());
         while let Some(event) = stream.next().await {
@@ -83,25 +83,25 @@ where
             }
         }
     });
-    reel
+    events
 }
 
-impl Film {
-    /// The most nodes that were cordoned or not ready at the same time.
-    pub(crate) fn most_away(&self) -> usize {
+impl Recording {
+    /// The largest number of nodes that were cordoned or not ready at the same time.
+    pub(super) fn most_unavailable(&self) -> usize {
         let mut now: BTreeMap<String, bool> = BTreeMap::new();
         let mut most = 0;
         for node in &self.nodes {
             let machine = Machine::of(node);
-            // One without a Ready condition has not come up for the first time yet.
+            // A node without a Ready condition has never been ready.
             now.insert(machine.name(), !machine.is_in_service() && machine.ready().is_some());
-            most = most.max(now.values().filter(|is_away| **is_away).count());
+            most = most.max(now.values().filter(|is_unavailable| **is_unavailable).count());
         }
         most
     }
 
     /// The nodes in the order in which they were cordoned, once for each time.
-    pub(crate) fn order(&self) -> Vec<String> {
+    pub(super) fn order(&self) -> Vec<String> {
         let mut cordoned = BTreeSet::new();
         let mut order = Vec::new();
         for machine in self.nodes.iter().map(Machine::of) {
@@ -114,15 +114,15 @@ impl Film {
         order
     }
 
-    /// What a node went through.
-    pub(crate) fn story(&self, node: &str) -> Vec<String> {
-        let mut story: Vec<_> = self.nodes.iter().filter(|it| it.name_any() == node).map(describe).collect();
-        story.dedup();
-        story
+    /// The states of a node in their order, without repetitions.
+    pub(super) fn states(&self, node: &str) -> Vec<String> {
+        let mut states: Vec<_> = self.nodes.iter().filter(|it| it.name_any() == node).map(describe).collect();
+        states.dedup();
+        states
     }
 
-    /// One of the pool's counts, each time it changed.
-    pub(crate) fn counts(&self, count: impl Fn(&standins::machine_config::PoolStatus) -> i32) -> Vec<i32> {
+    /// The values of one of the pool's counts in their order, without repetitions.
+    pub(super) fn counts(&self, count: impl Fn(&standins::machine_config::PoolStatus) -> i32) -> Vec<i32> {
         let mut counts: Vec<_> = self.pools.iter().map(|pool| count(&status(pool))).collect();
         counts.dedup();
         counts

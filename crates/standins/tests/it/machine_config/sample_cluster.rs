@@ -1,4 +1,4 @@
-//! The cluster of `config/samples/third-party`, which the real operator left as it is.
+//! The cluster of `config/samples/third-party`, with the status that the real operator wrote.
 
 use std::time::Duration;
 
@@ -8,19 +8,19 @@ use kube::{
     Api,
     api::{ListParams, PostParams},
 };
-use standins::machine_config::Machine;
 use serde_json::json;
+use standins::machine_config::Machine;
 use testkit::{
     eventually,
     files::{documents, root},
 };
 
-use crate::platform::{STAND_IN, apply, configs, describe, is_at_rest, name, own, start_stand_in};
+use super::fixtures::{STAND_IN, apply, configs, describe, is_at_rest, name, new_cluster, start_stand_in};
 
 /// Holds L50.
 #[tokio::test]
 async fn the_sample_cluster_is_adopted_as_it_is_and_at_rest_costs_no_requests() {
-    let (cluster, client) = own(Cluster::builder()).await;
+    let (cluster, client) = new_cluster(Cluster::builder()).await;
     let samples = root().join("config/samples/third-party");
     for file in ["machineconfigs.yaml", "machineconfigpools.yaml"] {
         for object in documents(&samples.join(file)) {
@@ -67,7 +67,7 @@ async fn the_sample_cluster_is_adopted_as_it_is_and_at_rest_costs_no_requests() 
         assert!(Machine::of(&node).is_done_with(&pool.spec.configuration.name));
     }
 
-    // Nothing announces that nothing happens: look for a while.
+    // No event says that nothing happens, so the test waits for a while.
     let mark = cluster.audit().mark(&client).await.unwrap();
     tokio::time::sleep(Duration::from_secs(2)).await;
     let idle = writes(mark).await;

@@ -1,10 +1,10 @@
-//! What others can see of the descheduler in the cluster, and which refusals show there.
+//! The objects of the descheduler in the cluster, and the policy errors that change them.
 
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
 
 use super::*;
 
-impl Lab {
+impl TestCluster {
     async fn policy(&self) -> String {
         let config_maps: Api<ConfigMap> = Api::namespaced(self.client.clone(), names::NAMESPACE);
         config_maps.get("cluster").await.unwrap().data.unwrap().remove("policy.yaml").unwrap()
@@ -36,57 +36,57 @@ fn generation_of(deployment: &Value) -> &Value {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_policy_is_seen_in_the_cluster_and_a_refusal_that_is_only_logged_changes_nothing_there() {
-    let lab = Lab::start().await;
-    lab.add_namespace(monitored()).await;
-    let stand_in = lab.stand_in(lab.settings().await).await;
-    lab.create_object().await;
-    let status = lab.reach("ready", is_ready).await;
-    let deployment = lab.shows("1", 1).await;
+    let test = TestCluster::start().await;
+    test.add_namespace(monitored()).await;
+    let stand_in = test.stand_in(test.settings().await).await;
+    test.create_object().await;
+    let status = test.reach("ready", is_ready).await;
+    let deployment = test.shows("1", 1).await;
     assert_eq!(deployment["spec"]["paused"], true);
     assert_eq!(deployment["metadata"]["labels"]["advisor.kubevirt.io/stand-in"], "true");
-    let state = process(&stand_in, "runs", |state| state.is_ready).await;
-    assert_eq!(lab.policy().await, state.policy.as_ref().unwrap().text);
+    let state = reach_state(&stand_in, "runs", |state| state.is_ready).await;
+    assert_eq!(test.policy().await, state.policy.as_ref().unwrap().text);
 
-    // Two thresholds: the old descheduler goes on, and nothing in the cluster tells.
-    lab.change(json!({"profileCustomizations": {"devLowNodeUtilizationThresholds": "Low"}})).await;
-    let refused = process(&stand_in, "is refused", |state| state.policy_error.is_some()).await;
+    // Two thresholds: the running descheduler stays, and nothing in the cluster changes.
+    test.change(json!({"profileCustomizations": {"devLowNodeUtilizationThresholds": "Low"}})).await;
+    let refused = reach_state(&stand_in, "is refused", |state| state.policy_error.is_some()).await;
     let sentence = "only one of DevLowNodeUtilizationThresholds and DevDeviationThresholds customizations can be \
                     configured simultaneously";
     assert_eq!(refused.policy_error.as_deref(), Some(sentence));
     let health: Value = serde_json::from_str(&page(&stand_in, "/health").await.unwrap()).unwrap();
     assert_eq!(health["refused"], sentence);
-    let mark = lab.cluster.audit().mark(&lab.client).await.unwrap();
-    lab.change(json!({"mode": "Predictive"})).await;
+    let mark = test.cluster.audit().mark(&test.client).await.unwrap();
+    test.change(json!({"mode": "Predictive"})).await;
     let cycles = || std::fs::read_to_string(stand_in.log()).unwrap().matches("category=\"overutilized\"").count();
     let before = cycles();
     eventually("the old descheduler goes on", async || (cycles() > before + 2).then_some(())).await;
-    let requests = lab.cluster.audit().writes_since(mark, &lab.client).await.unwrap();
+    let requests = test.cluster.audit().writes_since(mark, &test.client).await.unwrap();
     let ours: Vec<_> = requests.iter().filter(|request| request.user == STAND_IN).collect();
     assert!(ours.is_empty(), "{ours:?}");
-    let object = lab.objects().get("cluster").await.unwrap();
+    let object = test.objects().get("cluster").await.unwrap();
     assert_eq!((object.metadata.generation, &object.data["status"]), (Some(3), &status));
-    assert_eq!(generation_of(&lab.deployment().await), "1");
+    assert_eq!(generation_of(&test.deployment().await), "1");
     assert_eq!(stand_in.state().borrow().pid, state.pid);
     assert!(is_alive(state.pid.unwrap()));
 
-    // Put right, with limits below zero: the real descheduler takes them for none.
+    // Corrected, with limits below zero, which the real descheduler treats as none.
     let changes = json!({
         "mode": "Automatic",
         "evictionLimits": {"total": -1, "node": -1},
         "profileCustomizations": {"devLowNodeUtilizationThresholds": null},
     });
-    lab.change(changes).await;
-    lab.shows("4", 1).await;
-    let status = lab.reach("ready with limits below zero", is_ready).await;
+    test.change(changes).await;
+    test.shows("4", 1).await;
+    let status = test.reach("ready with limits below zero", is_ready).await;
     assert_eq!(condition(&status, "DeschedulerProcessDegraded")["status"], "False");
-    assert!(lab.policy().await.contains("maxNoOfPodsToEvictTotal: 18446744073709551615"));
+    assert!(test.policy().await.contains("maxNoOfPodsToEvictTotal: 18446744073709551615"));
     assert_eq!(stand_in.state().borrow().policy_error, None);
 
-    // Without an interval it is scaled down, and what it last ran for is still to be seen.
-    lab.change(json!({"deschedulingIntervalSeconds": null})).await;
-    lab.shows("4", 0).await;
-    let status = lab.reach("refused", |status| !is_ready(status)).await;
+    // Without an interval it is scaled down, and the annotation keeps the generation that it ran for.
+    test.change(json!({"deschedulingIntervalSeconds": null})).await;
+    test.shows("4", 0).await;
+    let status = test.reach("refused", |status| !is_ready(status)).await;
     assert_eq!(condition(&status, "TargetConfigControllerDegraded")["status"], "True");
-    lab.change(json!({"deschedulingIntervalSeconds": 60})).await;
-    lab.shows("6", 1).await;
+    test.change(json!({"deschedulingIntervalSeconds": 60})).await;
+    test.shows("6", 1).await;
 }

@@ -1,4 +1,4 @@
-//! Old values lead to no eviction: with the real Prometheus, and with the descheduler that asks it.
+//! No eviction is based on old values. With the real Prometheus, alone and queried by the descheduler.
 
 use std::time::Instant;
 
@@ -12,22 +12,26 @@ const SCORE: &str = "descheduler:node:linear_amplified_ideal_point_positive_dist
 const DRY_RUN: &str = "\"Evicted pod in dry run mode\"";
 
 /// A Prometheus without a cluster.
-struct Alone {
+struct StandalonePrometheus {
     settings: prometheus::Settings,
     folder: TempDir,
     port: Port,
     process: Option<Companion>,
 }
 
-impl Alone {
-    fn start(settings: prometheus::Settings, program: &Path) -> Alone {
-        let mut alone =
-            Alone { settings, folder: tempfile::tempdir().unwrap(), port: Port::reserve().unwrap(), process: None };
-        let (name, rules) = alone.settings.rule_file();
-        std::fs::write(alone.folder.path().join(name), rules).unwrap();
-        std::fs::write(alone.folder.path().join("prometheus.yml"), alone.settings.configuration()).unwrap();
-        alone.run(program);
-        alone
+impl StandalonePrometheus {
+    fn start(settings: prometheus::Settings, program: &Path) -> StandalonePrometheus {
+        let mut standalone = StandalonePrometheus {
+            settings,
+            folder: tempfile::tempdir().unwrap(),
+            port: Port::reserve().unwrap(),
+            process: None,
+        };
+        let (name, rules) = standalone.settings.rule_file();
+        std::fs::write(standalone.folder.path().join(name), rules).unwrap();
+        std::fs::write(standalone.folder.path().join("prometheus.yml"), standalone.settings.configuration()).unwrap();
+        standalone.run(program);
+        standalone
     }
 
     fn run(&mut self, program: &Path) {
@@ -42,9 +46,9 @@ impl Alone {
         self.process = Some(Companion::spawn("prometheus", program, args, folder, &folder.join("log")).unwrap());
     }
 
-    /// What is answered to a query, with further parameters.
+    /// The answer to a query, with further parameters.
     async fn answer(&self, query: &str, more: &str) -> Option<Value> {
-        let client = web(&format!("http://{}", self.port.address()));
+        let client = http_client(&format!("http://{}", self.port.address()));
         let request = http::Request::get(format!("/api/v1/query?query={query}{more}")).body(Vec::new()).unwrap();
         Some(serde_json::from_str(&client.request_text(request).await.ok()?).unwrap())
     }
@@ -75,69 +79,70 @@ fn now() -> f64 {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn scores_end_soon_after_the_last_scrape_whatever_they_are_made_of_and_averaged_over() {
     let program = tokio::task::spawn_blocking(|| tools::ensure(Program::Prometheus)).await.unwrap().unwrap();
-    let feed = Feed::start(USE.map(|(node, share)| (node.to_owned(), [share, 0.0, 0.3, 0.0])));
+    let exporter = FakeExporter::start(USE.map(|(node, share)| (node.to_owned(), [share, 0.0, 0.3, 0.0])));
     let settings = |signals, window| prometheus::Settings {
         signals,
         window: Duration::from_secs(window),
         time_scale: TIME_SCALE,
-        ..prometheus::Settings::new(feed.address().to_string())
+        ..prometheus::Settings::new(exporter.address().to_string())
     };
-    let mut all: Vec<Alone> = Source::ALL.map(|signals| Alone::start(settings(signals, 60), &program)).into();
-    // An average that would outlast the scrapes by far.
-    all.push(Alone::start(settings(Source::Gauges, 1200), &program));
-    for alone in &all {
-        alone.records().await;
+    let mut all: Vec<StandalonePrometheus> =
+        Source::ALL.map(|signals| StandalonePrometheus::start(settings(signals, 60), &program)).into();
+    // A window that is much longer than the time for which scrapes count.
+    all.push(StandalonePrometheus::start(settings(Source::Gauges, 1200), &program));
+    for standalone in &all {
+        standalone.records().await;
     }
     // Any of the algorithms can drive the descheduler.
-    for alone in &all {
+    for standalone in &all {
         for algorithm in balance::Algorithm::all() {
-            let answer = alone.answer(&node_series(&algorithm), "").await.unwrap();
+            let answer = standalone.answer(&node_series(&algorithm), "").await.unwrap();
             let nodes: Vec<String> = percents(&answer).unwrap().into_keys().collect();
             assert_eq!(nodes, ["cold", "hot", "mild"], "{algorithm}: {answer}");
         }
-        let older = alone.answer("descheduler:combined_utilization_and_pressure:avg1m", "").await.unwrap();
+        let older = standalone.answer("descheduler:combined_utilization_and_pressure:avg1m", "").await.unwrap();
         let hot = percents(&older).unwrap()["hot"];
-        // A rate is as exact as the times of the scrapes are.
+        // Scrapes are not exactly on time, so the rate is not exact.
         assert!((88..=92).contains(&hot), "{hot}");
     }
 
-    feed.stop();
+    exporter.stop();
     let late = now() + prometheus::LATEST.div_f64(TIME_SCALE).as_secs_f64();
     eventually("90 s are over", async || (now() > late).then_some(())).await;
-    for alone in &all {
-        let found = alone.ask(SCORE, &format!("&time={late}")).await.unwrap();
-        assert!(found.is_empty(), "{} over {:?}: {found:?}", alone.settings.signals, alone.settings.window);
+    for standalone in &all {
+        let found = standalone.ask(SCORE, &format!("&time={late}")).await.unwrap();
+        assert!(found.is_empty(), "{} over {:?}: {found:?}", standalone.settings.signals, standalone.settings.window);
     }
     let averaged = all[3].ask("avg_over_time(node_cpu_usage_ratio%5B60s%5D)", "").await.unwrap();
-    assert_eq!(averaged.len(), 3, "without our guard the average would go on");
+    assert_eq!(averaged.len(), 3, "without the limit of the rules there would still be an average");
 
-    // What was recorded before a crash is not found long after it either.
-    feed.resume();
-    let alone = &mut all[0];
-    alone.records().await;
-    alone.process.take().unwrap().kill();
-    let (crash, last) = (now(), alone.settings.oldest());
-    feed.stop();
-    alone.run(&program);
-    eventually("Prometheus is back", async || alone.ask("up", "").await).await;
+    // A value that was recorded before a crash is not found long after it.
+    exporter.resume();
+    let standalone = &mut all[0];
+    standalone.records().await;
+    standalone.process.take().unwrap().kill();
+    let (crash, last) = (now(), standalone.settings.oldest());
+    exporter.stop();
+    standalone.run(&program);
+    eventually("Prometheus is back", async || standalone.ask("up", "").await).await;
     let at = |age: Duration| format!("&time={}", crash + age.as_secs_f64());
-    assert!(!alone.ask(SCORE, &at(Duration::ZERO)).await.unwrap().is_empty(), "it remembers");
+    assert!(!standalone.ask(SCORE, &at(Duration::ZERO)).await.unwrap().is_empty(), "it remembers");
     let by_default = format!("{}&lookback_delta=5m", at(last));
-    assert!(!alone.ask(SCORE, &by_default).await.unwrap().is_empty(), "by default for five minutes");
-    assert!(alone.ask(SCORE, &at(last)).await.unwrap().is_empty(), "but with our flags not for long");
+    assert!(!standalone.ask(SCORE, &by_default).await.unwrap().is_empty(), "by default for five minutes");
+    assert!(standalone.ask(SCORE, &at(last)).await.unwrap().is_empty(), "but with our flags not for long");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_eviction_comes_later_than_90_seconds_after_the_last_scrape() {
-    let lab = Lab::start().await;
-    lab.add_namespace([("openshift.io/cluster-monitoring".to_owned(), "true".to_owned())].into()).await;
+    let test = TestCluster::start().await;
+    test.add_namespace([("openshift.io/cluster-monitoring".to_owned(), "true".to_owned())].into()).await;
     for number in 0..4 {
-        lab.add_pod(&format!("pod-{number}"), "hot").await;
+        test.add_pod(&format!("pod-{number}"), "hot").await;
     }
-    let stand_in = lab.stand_in(lab.settings().await).await;
-    // A dry run evicts in every cycle, for nothing moves.
-    lab.create_object().await;
-    lab.change(json!({"mode": "Predictive", "deschedulingIntervalSeconds": 20})).await;
+    let stand_in = test.stand_in(test.settings().await).await;
+    // A dry run evicts in every cycle, because no pod moves.
+    test.create_object().await;
+    test.change(json!({"mode": "Predictive", "deschedulingIntervalSeconds": 20})).await;
     let evictions = || std::fs::read_to_string(stand_in.log()).unwrap_or_default().matches(DRY_RUN).count();
     let cycles =
         || std::fs::read_to_string(stand_in.log()).unwrap_or_default().matches("error getting node usage").count();
@@ -154,20 +159,20 @@ async fn no_eviction_comes_later_than_90_seconds_after_the_last_scrape() {
     };
 
     goes_on().await;
-    lab.feed.stop();
+    test.exporter.stop();
     abandons(Instant::now()).await;
-    lab.feed.resume();
+    test.exporter.resume();
     goes_on().await;
 
-    lab.cluster.kill(Component::Prometheus).unwrap();
+    test.cluster.kill(Component::Prometheus).unwrap();
     abandons(Instant::now()).await;
-    lab.cluster.start(Component::Prometheus).await.unwrap();
+    test.cluster.start(Component::Prometheus).await.unwrap();
     goes_on().await;
 
-    // One that is halted keeps its connections, and would answer old questions when it goes on.
-    lab.cluster.pause(Component::Prometheus).unwrap();
+    // A halted Prometheus keeps its connections, and would answer old queries when it continues.
+    test.cluster.pause(Component::Prometheus).unwrap();
     abandons(Instant::now()).await;
-    lab.cluster.resume(Component::Prometheus).unwrap();
+    test.cluster.resume(Component::Prometheus).unwrap();
     goes_on().await;
-    assert!(lab.prometheus.oldest() < prometheus::LATEST.div_f64(TIME_SCALE));
+    assert!(test.prometheus.oldest() < prometheus::LATEST.div_f64(TIME_SCALE));
 }
