@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn each_prerequisite_has_its_sentence() {
+    fn each_prerequisite_has_its_message() {
         let unchanged = observed(&json!({}));
         let no_nodes = Observed { schedulable: Default::default(), ..observed(&json!({})) };
         let no_psi = DeschedulerSettings { has_psi: false, ..settings() };
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_profile_without_virtual_machines_needs_none_of_that_unless_it_measures_load() {
+    fn a_profile_for_other_pods_has_no_prerequisites_unless_it_has_a_query() {
         let bare = DeschedulerSettings { prometheus_url: None, has_psi: false, ..settings() };
         let nothing = |changes: &Value| Observed {
             schedulable: Default::default(),

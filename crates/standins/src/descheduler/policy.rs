@@ -153,7 +153,7 @@ fn verbosity(level: &str) -> u8 {
 }
 
 impl Spec {
-    /// The profile of virtual machines, if the spec lists it.
+    /// The profile for virtual machines, if the spec lists it.
     pub fn kubevirt_profile(&self) -> Option<&str> {
         self.profiles.iter().map(String::as_str).find(|name| profiles::KUBEVIRT.contains(name))
     }

@@ -163,14 +163,14 @@ mod tests {
             ("cordoned by somebody", node("x", "x", "Done").cordoned(), true),
             ("not ready", node("x", "x", "Done").ready(false), true),
             ("without a Ready condition", node("x", "x", "Done").without_ready(), true),
-            ("told to change", node("x", "y", "Done"), true),
-            ("changing", node("x", "y", "Working"), true),
+            ("with another desired config", node("x", "y", "Done"), true),
+            ("being updated", node("x", "y", "Working"), true),
             ("rebooting", node("x", "y", "Rebooting"), true),
-            ("in a state that nobody knows", node("x", "y", "Resting"), true),
-            ("stuck before it was cordoned", node("x", "y", "Degraded"), false),
-            ("unable to change at all", node("x", "y", "Unreconcilable"), false),
-            ("stuck and cordoned", node("x", "y", "Degraded").cordoned(), true),
-            ("never seen", NodeBuilder::new("a"), true),
+            ("in an unknown state", node("x", "y", "Resting"), true),
+            ("degraded before it was cordoned", node("x", "y", "Degraded"), false),
+            ("that cannot be updated", node("x", "y", "Unreconcilable"), false),
+            ("degraded and cordoned", node("x", "y", "Degraded").cordoned(), true),
+            ("without annotations", NodeBuilder::new("a"), true),
         ];
         for (case, node, expected) in cases {
             assert_eq!(Machine::of(&node.build()).is_unavailable(), expected, "{case}");

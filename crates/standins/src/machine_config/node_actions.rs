@@ -112,8 +112,8 @@ mod tests {
         let y = || "y".to_owned();
         let cases = [
             ("nothing to do", node().annotated("x", "x", "Done"), vec![]),
-            ("not told yet", NodeBuilder::new("a"), vec![]),
-            ("told to change", node(), vec![Action::Cordon { node: name(), config: y() }]),
+            ("without annotations", NodeBuilder::new("a"), vec![]),
+            ("with another desired config", node(), vec![Action::Cordon { node: name(), config: y() }]),
             ("uncordoned by somebody", working().uncordoned(), vec![Action::Cordon { node: name(), config: y() }]),
             ("cordoned", working(), vec![Action::Drain { node: name(), config: y() }, Action::WakeAt(at(160))]),
             (
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_drain_that_takes_too_long_degrades_the_node_and_goes_on() {
+    fn a_drain_that_takes_too_long_degrades_the_node_and_continues() {
         let drain = Action::Drain { node: "a".into(), config: "y".into() };
         let reason = "failed to drain node: a is not empty after 60 s".to_owned();
         let node = || NodeBuilder::new("a").annotated("x", "y", "Working").since(100).cordoned();
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_that_is_told_to_fail_is_stuck_after_its_drain_until_that_is_cleared() {
+    fn a_node_that_is_set_to_fail_is_degraded_after_its_drain_until_that_is_cleared() {
         let mut failing = settings();
         failing.fail.insert("a".into());
         let reason = "failed to apply y: the stand-in was told to fail on this node".to_owned();

@@ -56,7 +56,7 @@ mod tests {
     const DELAY: Duration = Duration::from_secs(5);
 
     #[test]
-    fn changes_are_rendered_together_after_a_moment_and_new_pools_at_once() {
+    fn changes_are_rendered_together_after_a_delay_and_new_pools_at_once() {
         let mut cache = Cache::default();
         let mut renders = RenderCache::default();
         let worker = pool("worker", &["worker"]);

@@ -147,18 +147,30 @@ mod tests {
     fn counts_and_conditions_follow_the_nodes() {
         let done = |name: &str| node(name, "y", "y", "Done");
         let old = |name: &str| node(name, "x", "x", "Done");
-        let stuck = |name: &str| node(name, "x", "y", "Degraded").cordoned().reason("why");
+        let failing = |name: &str| node(name, "x", "y", "Degraded").cordoned().reason("why");
         // machine, updated, ready, unavailable, degraded
         let cases = [
             ("no nodes", vec![], [0, 0, 0, 0, 0], "TFFFF", "y"),
             ("all done", vec![done("a"), done("b")], [2, 2, 2, 0, 0], "TFFFF", "y"),
-            ("none begun", vec![old("a"), old("b")], [2, 0, 0, 0, 0], "FTFFF", "x"),
-            ("one told", vec![node("a", "x", "y", "Done"), old("b")], [2, 0, 0, 1, 0], "FTFFF", "x"),
-            ("one away", vec![node("a", "x", "y", "Rebooting").cordoned(), done("b")], [2, 1, 1, 1, 0], "FTFFF", "x"),
+            ("no update has begun", vec![old("a"), old("b")], [2, 0, 0, 0, 0], "FTFFF", "x"),
+            (
+                "one with another desired config",
+                vec![node("a", "x", "y", "Done"), old("b")],
+                [2, 0, 0, 1, 0],
+                "FTFFF",
+                "x",
+            ),
+            (
+                "one rebooting",
+                vec![node("a", "x", "y", "Rebooting").cordoned(), done("b")],
+                [2, 1, 1, 1, 0],
+                "FTFFF",
+                "x",
+            ),
             ("one done but cordoned", vec![done("a").cordoned(), done("b")], [2, 2, 1, 1, 0], "FTFFF", "x"),
             ("one done but not ready", vec![done("a").ready(false), done("b")], [2, 2, 1, 1, 0], "FTFFF", "x"),
-            ("one stuck", vec![stuck("a"), done("b")], [2, 1, 1, 1, 1], "FTTTF", "x"),
-            ("one not told yet", vec![NodeBuilder::new("a"), done("b")], [2, 1, 1, 1, 0], "FTFFF", "x"),
+            ("one degraded", vec![failing("a"), done("b")], [2, 1, 1, 1, 1], "FTTTF", "x"),
+            ("one without annotations", vec![NodeBuilder::new("a"), done("b")], [2, 1, 1, 1, 0], "FTFFF", "x"),
         ];
         for (case, nodes, counts, conditions, configuration) in cases {
             let mut before = PoolStatus::default();
@@ -193,7 +205,11 @@ mod tests {
         let paused = report(&pool, None, &old, 0);
         assert_eq!(letters(&paused), "FFFFF");
         assert_eq!(message(&paused, "Updating"), "Pool is paused; will not update to y");
-        assert_eq!(letters(&report(&pool, None, &[node("a", "y", "y", "Done")], 0)), "TFFFF", "nothing is held back");
+        assert_eq!(
+            letters(&report(&pool, None, &[node("a", "y", "y", "Done")], 0)),
+            "TFFFF",
+            "nothing waits for the pause to end"
+        );
 
         let stuck = ["b", "a"].map(|name| node(name, "x", "y", "Degraded").cordoned().reason("no \"space\""));
         let stuck = report(&pool_at("y", PoolStatus::default()), None, &stuck, 0);

@@ -54,7 +54,7 @@ fn done(name: &str) -> NodeBuilder {
 }
 
 #[test]
-fn what_was_rendered_is_stored_then_pointed_at_then_rolled_out() {
+fn a_rendered_config_is_created_then_made_the_target_then_rolled_out() {
     let pool = pool_from("x", "x");
     let new = rendered("y");
     let nodes = [old("a").build()];
@@ -78,7 +78,7 @@ fn what_was_rendered_is_stored_then_pointed_at_then_rolled_out() {
 }
 
 #[test]
-fn other_sources_of_the_same_content_are_noted_and_touch_no_node() {
+fn other_sources_of_the_same_content_are_recorded_and_update_no_node() {
     let pool = pool_from("x", "x");
     let mut same = rendered("x");
     same.sources.push("99-nothing-new".into());
@@ -89,7 +89,7 @@ fn other_sources_of_the_same_content_are_noted_and_touch_no_node() {
 }
 
 #[test]
-fn a_pool_that_cannot_be_rendered_says_so_and_goes_on_with_what_it_has() {
+fn a_pool_that_cannot_be_rendered_is_degraded_and_keeps_its_target() {
     let pool = pool_from("x", "y");
     let error = RenderError::NothingSelected("{}".into());
     let view = PoolView { pool: &pool, render: Err(&error), is_stored: false };
@@ -120,26 +120,41 @@ fn at_rest_there_is_nothing_to_do() {
 }
 
 #[test]
-fn no_more_nodes_are_taken_than_may_be_away() {
-    let away = |name: &str| node(name, "x", "y", "Rebooting").cordoned();
-    let stuck = |name: &str| node(name, "x", "y", "Degraded");
+fn no_more_nodes_are_updated_at_a_time_than_may_be_unavailable() {
+    let unavailable = |name: &str| node(name, "x", "y", "Rebooting").cordoned();
+    let failing = |name: &str| node(name, "x", "y", "Degraded");
     let cases: Vec<(&str, i32, Vec<NodeBuilder>, &[&str])> = vec![
         ("the first", 1, vec![old("a"), old("b"), old("c")], &["a"]),
-        ("while one is away, no other", 1, vec![away("a"), old("b"), old("c")], &[]),
+        ("while one is unavailable, no other", 1, vec![unavailable("a"), old("b"), old("c")], &[]),
         ("then the next", 1, vec![done("a"), old("b"), old("c")], &["b"]),
         ("two at a time", 2, vec![old("a"), old("b"), old("c")], &["a", "b"]),
-        ("two at a time, one is away", 2, vec![old("a"), away("b"), old("c")], &["a"]),
-        ("a cordoned node counts and is not taken", 1, vec![old("a").cordoned(), old("b")], &[]),
-        ("a cordoned node counts, but there is room", 2, vec![old("a").cordoned(), old("b")], &["b"]),
+        ("two at a time, one is unavailable", 2, vec![old("a"), unavailable("b"), old("c")], &["a"]),
+        ("a cordoned node counts and is not updated", 1, vec![old("a").cordoned(), old("b")], &[]),
+        ("a cordoned node counts, but another may be updated", 2, vec![old("a").cordoned(), old("b")], &["b"]),
         ("a node that is not ready counts", 1, vec![done("a").ready(false), old("b")], &[]),
-        ("a stuck node counts although it is in service", 1, vec![stuck("a"), old("b")], &[]),
-        ("a stuck node counts, but there is room", 2, vec![stuck("a"), old("b"), old("c")], &["b"]),
-        ("a stuck and cordoned node counts twice", 2, vec![stuck("a").cordoned(), old("b"), old("c")], &[]),
-        ("a stuck and cordoned node, and room", 3, vec![stuck("a").cordoned(), old("b"), old("c")], &["b"]),
-        ("more room than nodes", 9, vec![old("a"), old("b")], &["a", "b"]),
+        ("a failing node counts although it is in service", 1, vec![failing("a"), old("b")], &[]),
+        ("a failing node counts, but another may be updated", 2, vec![failing("a"), old("b"), old("c")], &["b"]),
+        ("a failing and cordoned node counts twice", 2, vec![failing("a").cordoned(), old("b"), old("c")], &[]),
+        (
+            "a failing and cordoned node, and another may be updated",
+            3,
+            vec![failing("a").cordoned(), old("b"), old("c")],
+            &["b"],
+        ),
+        ("more than there are nodes", 9, vec![old("a"), old("b")], &["a", "b"]),
         ("all done", 1, vec![done("a"), done("b")], &[]),
-        ("a node on its way elsewhere is not turned around", 2, vec![node("a", "w", "x", "Working"), old("b")], &["b"]),
-        ("a node stuck elsewhere is turned around", 1, vec![node("a", "w", "x", "Degraded"), done("b")], &["a"]),
+        (
+            "a node that is being updated to another config is not redirected",
+            2,
+            vec![node("a", "w", "x", "Working"), old("b")],
+            &["b"],
+        ),
+        (
+            "a node that fails to update to another config is redirected",
+            1,
+            vec![node("a", "w", "x", "Degraded"), done("b")],
+            &["a"],
+        ),
         ("unless it is cordoned", 1, vec![node("a", "w", "x", "Degraded").cordoned(), old("b")], &[]),
     ];
     for (case, max, nodes, expected) in cases {
@@ -150,7 +165,7 @@ fn no_more_nodes_are_taken_than_may_be_away() {
 }
 
 #[test]
-fn nodes_are_taken_zone_by_zone_and_the_oldest_first() {
+fn nodes_are_updated_zone_by_zone_and_the_oldest_first() {
     let nodes = [
         old("young").created(300),
         old("old").created(100),
@@ -165,7 +180,7 @@ fn nodes_are_taken_zone_by_zone_and_the_oldest_first() {
 }
 
 #[test]
-fn a_paused_pool_takes_no_node_but_does_not_stop_one_that_has_begun() {
+fn a_paused_pool_updates_no_further_node_but_does_not_stop_one_that_has_begun() {
     let mut pool = pool_from("x", "y");
     pool.spec.paused = true;
     let actions = run(&pool, &[node("a", "x", "y", "Done"), old("b")]);
@@ -194,7 +209,7 @@ fn a_new_node_runs_what_the_others_run_and_is_not_rebooted() {
 }
 
 #[test]
-fn nodes_that_are_only_just_being_met_do_not_make_the_pool_look_as_if_it_were_changing() {
+fn new_nodes_do_not_make_the_pool_look_as_if_it_were_updating() {
     let pool = pool_from("y", "y");
     let adopt = Action::Adopt { node: "new".into(), config: "y".into() };
     assert_eq!(run(&pool, &[NodeBuilder::new("new").without_ready(), done("a")]), [adopt]);

@@ -102,7 +102,7 @@ async fn a_kube_descheduler_is_followed_from_its_creation_to_its_end() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_cannot_run_is_told_in_a_condition_where_the_real_operator_tells_it() {
+async fn a_spec_that_cannot_run_is_reported_in_the_condition_of_the_real_operator() {
     let test = TestCluster::start().await;
     test.add_namespace(BTreeMap::new()).await;
     let stand_in = test.stand_in(test.settings().await).await;
@@ -152,7 +152,7 @@ async fn what_cannot_run_is_told_in_a_condition_where_the_real_operator_tells_it
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_policy_of_ones_own_runs_as_it_is_and_ends_with_its_owner() {
+async fn a_fixed_policy_runs_unchanged_and_its_descheduler_ends_with_the_stand_in() {
     let test = TestCluster::start().await;
     let url = test.prometheus_url();
     let text = format!(

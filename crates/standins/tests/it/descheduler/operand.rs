@@ -35,7 +35,7 @@ fn generation_of(deployment: &Value) -> &Value {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_policy_is_seen_in_the_cluster_and_a_refusal_that_is_only_logged_changes_nothing_there() {
+async fn the_policy_is_in_the_cluster_and_an_error_that_is_only_logged_changes_nothing_there() {
     let test = TestCluster::start().await;
     test.add_namespace(monitored()).await;
     let stand_in = test.stand_in(test.settings().await).await;

@@ -13,7 +13,7 @@ use super::{
 };
 
 #[tokio::test]
-async fn a_paused_pool_has_a_new_target_and_no_node_moves_until_it_is_resumed() {
+async fn a_paused_pool_has_a_new_target_and_no_node_is_updated_until_it_is_resumed() {
     let client = shared_cluster().await.cluster.access().client().await.unwrap();
     let pool = TestPool::create(&client, "paused", 2, json!({"paused": true})).await;
     let before = pool.get().await;
@@ -153,7 +153,7 @@ async fn what_cannot_be_rendered_degrades_the_pool_and_touches_no_node() {
 }
 
 #[tokio::test]
-async fn of_its_old_rendered_configs_the_stand_in_keeps_a_few() {
+async fn the_stand_in_keeps_a_few_of_its_old_rendered_configs() {
     let client = shared_cluster().await.cluster.access().client().await.unwrap();
     let pool = TestPool::create(&client, "busy", 0, json!({})).await;
     for number in 0..14 {

@@ -42,7 +42,7 @@ async fn a_restarted_stand_in_continues_where_the_last_one_stopped() {
 }
 
 #[tokio::test]
-async fn an_api_server_that_restarts_delays_a_rollout_and_spoils_nothing() {
+async fn a_restart_of_the_api_server_only_delays_a_rollout() {
     let (cluster, client) = new_cluster(Cluster::builder()).await;
     let stand_in = start_stand_in(&cluster).await;
     let pool = TestPool::create(&client, "interrupted", 4, json!({})).await;

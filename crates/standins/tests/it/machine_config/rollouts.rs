@@ -126,7 +126,7 @@ async fn arguments(pool: &TestPool, of: &MachineConfigPool) -> Value {
 }
 
 #[tokio::test]
-async fn three_nodes_are_taken_one_by_one_and_back_when_the_config_is_removed() {
+async fn three_nodes_are_updated_one_by_one_and_back_when_the_config_is_removed() {
     let client = shared_cluster().await.cluster.access().client().await.unwrap();
     let pool = TestPool::create(&client, "three", 3, json!({})).await;
     let before = pool.get().await;
@@ -155,14 +155,14 @@ async fn three_nodes_are_taken_one_by_one_and_back_when_the_config_is_removed() 
 }
 
 #[tokio::test]
-async fn six_nodes_are_taken_one_by_one() {
+async fn six_nodes_are_updated_one_by_one() {
     let client = shared_cluster().await.cluster.access().client().await.unwrap();
     let pool = TestPool::create(&client, "six", 6, json!({})).await;
     check(&roll_out(&pool, 6).await, &pool, 6, 1).await;
 }
 
 #[tokio::test]
-async fn max_unavailable_lets_more_nodes_go_at_a_time() {
+async fn max_unavailable_lets_more_nodes_be_updated_at_a_time() {
     let client = shared_cluster().await.cluster.access().client().await.unwrap();
     let two = TestPool::create(&client, "two-at-a-time", 6, json!({"maxUnavailable": 2})).await;
     check(&roll_out(&two, 6).await, &two, 6, 2).await;
