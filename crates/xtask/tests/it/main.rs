@@ -6,6 +6,7 @@ mod cluster;
 mod commands;
 mod demo;
 mod dev;
+mod docs;
 mod image;
 mod installation;
 mod prerequisites;
