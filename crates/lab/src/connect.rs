@@ -5,8 +5,6 @@ use kube::{Client, Config, Result};
 
 /// What the lab itself is called in its requests, where no part of it is meant.
 pub const LAB: &str = "lab";
-pub const MACHINE_CONFIG_STAND_IN: &str = "machine-config-stand-in";
-pub const DESCHEDULER_STAND_IN: &str = "descheduler-stand-in";
 
 /// Connects as `config` says. `component` is the part that makes the requests.
 pub fn client(mut config: Config, component: &str) -> Result<Client> {

@@ -1,14 +1,12 @@
-//! The lab: a platform to run the advisor on, and a cluster of pretended guests to balance. Third parties that need
-//! OpenShift are played by stand-ins, which say so in everything they write.
+//! The lab: a platform to run the advisor on, and a cluster of pretended guests to balance. Operators of OpenShift are
+//! replaced by the stand-ins of the crate `standins`.
 
 pub mod connect;
-pub mod descheduler;
 pub mod exporter;
 pub mod kwok;
 pub mod launcher;
 mod listing;
 pub mod manifests;
-pub mod mco;
 pub mod play;
 pub mod prometheus;
 pub mod soft_tainter;

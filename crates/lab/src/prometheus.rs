@@ -5,7 +5,7 @@
 //! [`FRESH`], however long the window of the averages is; everything else is computed from signals and goes with them.
 //! And Prometheus looks back for [`LOOK_BACK`] instead of five minutes, so that what was recorded before it stopped or
 //! stalled is not found later. A node without a value then makes the descheduler abandon its cycle. Last, an answer that
-//! does not come within [`ANSWER`] does not come at all.
+//! does not come within [`PROMETHEUS_TIMEOUT`](standins::descheduler::PROMETHEUS_TIMEOUT) does not come at all.
 
 use std::{fmt::Write, time::Duration};
 
@@ -13,6 +13,7 @@ use balance::{
     Signal,
     promql::{self, Rule, Source, signal_series},
 };
+use standins::descheduler::prometheus_timeout;
 
 /// No eviction is based on a scrape older than this.
 pub const LATEST: Duration = Duration::from_secs(90);
@@ -21,25 +22,16 @@ pub const FRESH: Duration = Duration::from_secs(45);
 /// For how long a recorded value is found.
 pub const LOOK_BACK: Duration = Duration::from_secs(25);
 
-/// How long the descheduler waits for an answer.
-pub const ANSWER: Duration = Duration::from_secs(9);
-
 /// Between scrapes, and between evaluations of the rules.
 const INTERVAL: Duration = Duration::from_secs(15);
 /// Programs that share a busy machine are not faster because a lab's time is: no interval is shorter than the first, and
 /// a value is found at least for the second beyond the interval.
 const SHORTEST: Duration = Duration::from_millis(500);
 const SLACK: Duration = Duration::from_secs(1);
-const SHORTEST_ANSWER: Duration = Duration::from_millis(250);
 
 /// The default metric of older operators, which the algorithms do not include.
 const COMBINED: &str = "descheduler:combined_utilization_and_pressure:avg1m";
 const RULE_FILE: &str = "descheduler-rules.yml";
-
-/// How long the descheduler waits for an answer, by the clock.
-pub(crate) fn answer(time_scale: f64) -> Duration {
-    ANSWER.div_f64(time_scale.max(f64::MIN_POSITIVE)).max(SHORTEST_ANSWER)
-}
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
@@ -84,7 +76,7 @@ impl Settings {
     /// The age by clock at which a scrape leads to no eviction any more. With time scales beyond 20 it is longer than
     /// [`LATEST`] divided by the scale: see the shortest intervals.
     pub fn oldest(&self) -> Duration {
-        self.fresh() + self.look_back() + answer(self.time_scale)
+        self.fresh() + self.look_back() + prometheus_timeout(self.time_scale)
     }
 
     /// The averaging window by clock, in whole seconds, and never so short that a single scrape fills it.

@@ -9,12 +9,9 @@ use std::{
 
 use advisor::kube_descheduler::Release;
 use anyhow::Context;
-use lab::{
-    connect,
-    descheduler::{self, Mode, Policy, PolicySource, Settings},
-};
 use process::Shutdown;
 use sim::units::Span;
+use standins::descheduler::{self, DeschedulerSettings, Mode, Policy, PolicySource};
 
 use crate::part::{Common, release, time_scale};
 
@@ -73,15 +70,15 @@ impl PolicyArgs {
         let text = std::fs::read_to_string(path).with_context(|| format!("reading the policy {}", path.display()))?;
         let interval = Duration::from_secs(self.interval.0).div_f64(time_scale).max(Duration::from_secs(1));
         let mode = if self.dry_run { Mode::Predictive } else { Mode::Automatic };
-        Ok(PolicySource::Fixed(Policy::as_it_is(text, interval, mode)))
+        Ok(PolicySource::Fixed(Policy::from_text(text, interval, mode)))
     }
 }
 
 impl Args {
-    fn settings(&self) -> anyhow::Result<Settings> {
+    fn settings(&self) -> anyhow::Result<DeschedulerSettings> {
         let program = self.descheduler.clone().map_or_else(descheduler::program, Ok)?;
         let temporary = || std::env::temp_dir().join(format!("rebalance-lab-descheduler-{}", std::process::id()));
-        Ok(Settings {
+        Ok(DeschedulerSettings {
             release: self.release,
             kubeconfig: self.kubeconfig.clone(),
             prometheus_url: self.prometheus.clone(),
@@ -89,18 +86,16 @@ impl Args {
             time_scale: self.time_scale,
             has_psi: !self.without_psi,
             policy_source: self.policy.read(self.time_scale)?,
-            ..Settings::new(program, self.folder.clone().unwrap_or_else(temporary))
+            ..DeschedulerSettings::new(program, self.folder.clone().unwrap_or_else(temporary))
         })
     }
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let settings = args.settings()?;
-    args.common.run(
-        "stand-in for the descheduler operator",
-        connect::DESCHEDULER_STAND_IN,
-        |client, shutdown: Shutdown| descheduler::run(client, settings, shutdown.requested()),
-    )
+    args.common.run("stand-in for the descheduler operator", descheduler::COMPONENT, |client, shutdown: Shutdown| {
+        descheduler::run(client, settings, shutdown.requested())
+    })
 }
 
 #[cfg(test)]
@@ -108,7 +103,7 @@ mod tests {
     use super::*;
     use crate::part::parse;
 
-    fn settings(line: &[&str]) -> anyhow::Result<Settings> {
+    fn settings(line: &[&str]) -> anyhow::Result<DeschedulerSettings> {
         parse::<Args>(&[&["--descheduler=d", "--folder=f", "--kubeconfig=k"], line].concat().join(" "))?.settings()
     }
 
@@ -117,14 +112,14 @@ mod tests {
         let settings =
             settings(&["--prometheus=http://p", "--time-scale=20", "--without-psi", "--port=0", "--release=4.20"])
                 .unwrap();
-        let expected = Settings {
+        let expected = DeschedulerSettings {
             release: Release::V4_20,
             kubeconfig: Some("k".into()),
             prometheus_url: Some("http://p".into()),
             metrics: Some(([0, 0, 0, 0], 0).into()),
             time_scale: 20.0,
             has_psi: false,
-            ..Settings::new("d", "f")
+            ..DeschedulerSettings::new("d", "f")
         };
         assert_eq!(settings, expected);
     }
@@ -136,7 +131,7 @@ mod tests {
         std::fs::write(&file, "kind: DeschedulerPolicy\n").unwrap();
         let policy = format!("--policy={}", file.display());
         let found = settings(&[&policy, "--interval=2m", "--dry-run", "--time-scale=20"]).unwrap().policy_source;
-        let expected = Policy::as_it_is("kind: DeschedulerPolicy\n".into(), Duration::from_secs(6), Mode::Predictive);
+        let expected = Policy::from_text("kind: DeschedulerPolicy\n".into(), Duration::from_secs(6), Mode::Predictive);
         assert_eq!(found, PolicySource::Fixed(expected));
         assert!(settings(&["--dry-run"]).is_err(), "without a policy the KubeDescheduler says so");
         let problem = settings(&["--policy=/nowhere/policy"]).unwrap_err().to_string();

@@ -1,7 +1,7 @@
 //! A KubeDescheduler object for tests.
 
-use lab::descheduler::names;
 use serde_json::{Value, json};
+use standins::descheduler::names;
 
 /// As the profile writes it, except for the metric: CPU usage, so that nodes fall in all three classes.
 pub fn balancing_by_cpu() -> Value {

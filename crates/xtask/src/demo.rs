@@ -1,6 +1,6 @@
 //! Shows the product's main job on a real API server: a plan is drawn up, read, approved, rolled out node by node, and watched.
 //!
-//! Everything is real but the nodes and the machine config operator, which `lab::mco` plays.
+//! Everything is real but the nodes and the machine config operator, which `standins::machine_config` replaces.
 
 mod rollout;
 
@@ -17,8 +17,8 @@ use kube::{
     api::{ApiResource, DynamicObject},
     core::GroupVersionKind,
 };
-use lab::mco::StandIn;
 use serde_json::Value;
+use standins::machine_config::StandIn;
 
 use crate::{cluster::stay_up, nodes, root};
 

@@ -1,15 +1,13 @@
-//! Nodes without machines, and the stand-in for the machine config operator that updates them.
+//! Nodes without machines, and the stand-in for the machine config operator.
 
 use std::time::Duration;
 
 use devcluster::{Cluster, Identity};
 use k8s_openapi::api::core::v1::Node;
 use kube::{Api, Client, api::PostParams};
-use lab::{
-    connect,
-    mco::{Settings, StandIn},
-};
+use lab::connect;
 use serde_json::json;
+use standins::machine_config::{COMPONENT, MachineConfigSettings, StandIn};
 
 /// How long a node reboots.
 const REBOOT: Duration = Duration::from_millis(1500);
@@ -37,6 +35,6 @@ pub(crate) async fn look_after(cluster: &Cluster) -> anyhow::Result<StandIn> {
     let mut config = cluster.access().config(&Identity::Admin).await?;
     // The stand-in itself decides whether an eviction is repeated.
     config.default_retry = false;
-    let client = connect::client(config, connect::MACHINE_CONFIG_STAND_IN)?;
-    Ok(StandIn::start(client, Settings { reboot: REBOOT, ..Settings::default() }))
+    let client = connect::client(config, COMPONENT)?;
+    Ok(StandIn::start(client, MachineConfigSettings { reboot: REBOOT, ..MachineConfigSettings::default() }))
 }

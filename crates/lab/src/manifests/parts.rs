@@ -1,6 +1,7 @@
 //! The parts that are ours: one image, one Deployment each.
 
 use serde_json::{Value, json};
+use standins::descheduler::names;
 
 use super::{
     DESCHEDULER, Document, IMAGE, MONITORING, VMS,
@@ -8,10 +9,7 @@ use super::{
     platform::{LOGS_IMAGE, METRICS, PROMETHEUS_URL},
     rights,
 };
-use crate::{
-    descheduler::names,
-    webhook::{COLLECTORS, Reach, configuration},
-};
+use crate::webhook::{COLLECTORS, Reach, configuration};
 
 const USER: u32 = 65532;
 /// Where the stand-in keeps the descheduler's files.

@@ -3,6 +3,7 @@
 use advisor::kube_descheduler::Release;
 use devcluster::tools::Program;
 use serde_json::{Value, json};
+use standins::descheduler::{Policy, PolicyContext, Spec};
 
 use super::{
     DESCHEDULER, Document, MONITORING, VMS,
@@ -12,11 +13,7 @@ use super::{
     parts::soft_tainter,
     rights,
 };
-use crate::{
-    descheduler::{Policy, PolicyContext, Spec},
-    kwok,
-    prometheus::Settings,
-};
+use crate::{kwok, prometheus::Settings};
 
 pub(super) const PROMETHEUS_URL: &str = "http://prometheus.monitoring.svc:9090";
 /// On which port the descheduler's metrics are without TLS.

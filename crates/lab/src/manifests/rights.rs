@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::descheduler::names;
+use standins::descheduler::names;
 
 /// Verbs on resources of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

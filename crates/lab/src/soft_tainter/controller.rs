@@ -10,6 +10,10 @@ use kube::{
     runtime::watcher::{Config, Event},
 };
 use serde_json::json;
+use standins::{
+    HttpClient,
+    descheduler::{PolicySource, kube_descheduler_api, only_cluster_object},
+};
 use tokio::{
     sync::{mpsc, watch},
     task::JoinSet,
@@ -24,7 +28,6 @@ use super::{
     task::{ObservedNode, Task, utilizations},
 };
 use crate::{
-    descheduler::{HttpClient, PolicySource, kube_descheduler_api, only_cluster_object},
     listing::{Change, Listing},
     watch as watches,
 };

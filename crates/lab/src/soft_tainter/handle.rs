@@ -12,11 +12,11 @@ use axum::{
 use balance::Bucket;
 use kube::Client;
 use serde_json::json;
+use standins::{HttpClient, HttpError, descheduler::PolicySource};
 use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
 use tracing::info;
 
 use super::controller::{Controller, DEADLINE};
-use crate::descheduler::{HttpClient, HttpError, PolicySource};
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct SoftTainterSettings {

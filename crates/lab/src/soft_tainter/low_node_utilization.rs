@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use balance::Bucket;
 use serde_json::Value;
-
-use crate::descheduler::Thresholds;
+use standins::descheduler::Thresholds;
 
 /// The arguments of the first profile that has a Prometheus query.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -5,9 +5,9 @@ use std::{collections::BTreeMap, time::Duration};
 use k8s_openapi::api::core::v1::{Node, Taint};
 use kube::ResourceExt;
 use serde_json::Value;
+use standins::descheduler::{Mode, Policy, PolicyContext, Spec};
 
 use super::{LowNodeUtilization, NodeUtilization, SoftTainterSettings};
-use crate::descheduler::{Mode, Policy, PolicyContext, Spec};
 
 /// How to classify nodes, and how often.
 #[derive(Debug, Clone, PartialEq)]

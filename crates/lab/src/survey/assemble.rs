@@ -170,9 +170,9 @@ fn count(vms: &[VirtualMachine]) -> Vms {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use standins::descheduler::Thresholds;
 
     use super::*;
-    use crate::descheduler::Thresholds;
 
     fn node(name: &str, closed: bool, taints: &[&str]) -> Node {
         let taints: Vec<_> = taints.iter().map(|key| json!({"key": key, "effect": "PreferNoSchedule"})).collect();

@@ -5,6 +5,7 @@ use std::{path::PathBuf, time::Duration};
 use futures::future::join_all;
 use jiff::Timestamp;
 use kube::{Api, Client, api::ListParams};
+use standins::HttpClient;
 use tokio::{net::TcpStream, time::timeout};
 
 use super::{
@@ -12,7 +13,6 @@ use super::{
     assemble::{Read, SIGNALS, assemble},
 };
 use crate::{
-    descheduler::HttpClient,
     soft_tainter::LowNodeUtilization,
     up::{Check, Part, journal},
 };

@@ -6,9 +6,9 @@ use std::{path::Path, time::Duration};
 use devcluster::{Cluster, Identity};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{Api, Client};
+use standins::machine_config::{self, MachineConfigPool, MachineConfigSettings};
 
 use super::{Error, error::Doing};
-use crate::mco::{self, MachineConfigPool};
 
 const DEFINITIONS: [&str; 4] = [
     include_str!("../../../../config/crd/third-party/machineconfig.yaml"),
@@ -64,11 +64,11 @@ pub(super) async fn machine_config_operator(
     client: Client,
     nodes: u32,
     time_scale: f64,
-) -> Result<mco::StandIn, Error> {
+) -> Result<machine_config::StandIn, Error> {
     let pools: Api<MachineConfigPool> = Api::all(client.clone());
-    let usual = mco::Settings::default();
-    let settings = mco::Settings { reboot: usual.reboot.div_f64(time_scale), ..usual };
-    let stand_in = mco::StandIn::start(client, settings);
+    let usual = MachineConfigSettings::default();
+    let settings = MachineConfigSettings { reboot: usual.reboot.div_f64(time_scale), ..usual };
+    let stand_in = machine_config::StandIn::start(client, settings);
     let at_rest = async {
         loop {
             let pool = pools.get(WORKERS).await.doing(|| format!("reading MachineConfigPool {WORKERS}"))?;

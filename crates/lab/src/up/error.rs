@@ -2,9 +2,10 @@
 
 use std::{io, time::Duration};
 
+use standins::{HttpError, descheduler};
 use thiserror::Error;
 
-use crate::{descheduler, webhook};
+use crate::webhook;
 
 #[derive(Debug, Error)]
 #[non_exhaustive]
@@ -20,7 +21,7 @@ pub enum Error {
     #[error("starting the eviction webhook: {0}")]
     Webhook(#[from] webhook::Error),
     #[error("starting the soft-tainter: {0}")]
-    SoftTainter(#[from] descheduler::HttpError),
+    SoftTainter(#[from] HttpError),
     #[error("after {} s still not so: {what}", .after.as_secs())]
     Late { what: String, after: Duration },
     #[error("{0}")]

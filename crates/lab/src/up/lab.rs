@@ -8,14 +8,17 @@ use std::{
 
 use devcluster::{Cluster, Component, Identity, Kwok, Port};
 use kube::Client;
+use standins::{
+    descheduler::{self, DeschedulerSettings, Mode, Policy, PolicySource},
+    machine_config,
+};
 use tokio::sync::watch;
 
 use super::{Check, Descheduling, Error, Options, Part, advisor, error::Doing, journal, logs, platform, psi};
 use crate::{
     connect,
-    descheduler::{self, Mode, Policy, PolicySource, StandIn},
     exporter::{self, Exporter},
-    kwok, mco, prometheus,
+    kwok, prometheus,
     soft_tainter::{SoftTainter, SoftTainterSettings},
     vm::{self, VmController},
     webhook::{self, Webhook},
@@ -56,9 +59,9 @@ pub struct Lab {
     controller: Option<VmController>,
     webhook: Option<Webhook>,
     exporter: Option<Exporter>,
-    stand_in: Option<StandIn>,
+    stand_in: Option<descheduler::StandIn>,
     soft_tainter: Option<SoftTainter>,
-    machine_config_operator: Option<mco::StandIn>,
+    machine_config_operator: Option<machine_config::StandIn>,
     psi: Option<psi::Keeper>,
     _journal: journal::Keeper,
     client: Client,
@@ -136,7 +139,7 @@ impl Lab {
         }
         if lab.options.advisor {
             advisor::platform(&lab.cluster, &lab.folder).await?;
-            let client = lab.client_of(MACHINE_CONFIG_OPERATOR, connect::MACHINE_CONFIG_STAND_IN).await?;
+            let client = lab.client_of(MACHINE_CONFIG_OPERATOR, machine_config::COMPONENT).await?;
             lab.psi = lab.stand_in.as_ref().map(|stand_in| psi::Keeper::start(client.clone(), stand_in.psi()));
             let Options { nodes, time_scale, .. } = lab.options;
             lab.machine_config_operator = Some(advisor::machine_config_operator(client, nodes, time_scale).await?);
@@ -201,7 +204,7 @@ impl Lab {
         match &self.options.descheduling {
             Descheduling::Policy(text) => {
                 let interval = INTERVAL.div_f64(self.options.time_scale);
-                PolicySource::Fixed(Policy::as_it_is(text.clone(), interval, Mode::Automatic))
+                PolicySource::Fixed(Policy::from_text(text.clone(), interval, Mode::Automatic))
             }
             Descheduling::By { .. } | Descheduling::Awaited => PolicySource::KubeDescheduler,
         }
@@ -211,7 +214,7 @@ impl Lab {
         let program = tokio::task::spawn_blocking(descheduler::program).await;
         let program = program.map_err(|error| Error::Asset(error.to_string()))??;
         let who = Identity::user("descheduler", &["system:masters"]);
-        let settings = descheduler::Settings {
+        let settings = DeschedulerSettings {
             release: self.options.descheduler_release,
             kubeconfig: Some(self.cluster.access().kubeconfig(&who).await?),
             prometheus_url: Some(self.prometheus_url()?),
@@ -220,11 +223,13 @@ impl Lab {
             // With the advisor, when its plan has turned it on.
             has_psi: !self.options.advisor,
             policy_source: self.policy_source(),
-            ..descheduler::Settings::new(program, self.folder.join("descheduler"))
+            ..DeschedulerSettings::new(program, self.folder.join("descheduler"))
         };
-        let stand_in =
-            StandIn::start(self.client_of("descheduler-operator", connect::DESCHEDULER_STAND_IN).await?, settings)
-                .await?;
+        let stand_in = descheduler::StandIn::start(
+            self.client_of("descheduler-operator", descheduler::COMPONENT).await?,
+            settings,
+        )
+        .await?;
         until("the descheduler's stand-in has seen the cluster", stand_in.state(), |state| state.is_acting).await?;
         self.stand_in = Some(stand_in);
         Ok(())
@@ -315,7 +320,7 @@ impl Lab {
 
     /// The policy of the descheduler that was started last; there is no such file before.
     pub fn policy(&self) -> Option<PathBuf> {
-        self.stand_in.as_ref().map(StandIn::policy)
+        self.stand_in.as_ref().map(descheduler::StandIn::policy)
     }
 
     pub fn exporter_url(&self) -> String {
@@ -332,11 +337,11 @@ impl Lab {
     }
 
     pub fn descheduler_log(&self) -> Option<PathBuf> {
-        self.stand_in.as_ref().map(StandIn::log)
+        self.stand_in.as_ref().map(descheduler::StandIn::log)
     }
 
-    pub fn descheduler(&self) -> Option<watch::Receiver<descheduler::State>> {
-        self.stand_in.as_ref().map(StandIn::state)
+    pub fn descheduler(&self) -> Option<watch::Receiver<descheduler::StandInState>> {
+        self.stand_in.as_ref().map(descheduler::StandIn::state)
     }
 
     /// Ends the stand-ins and the descheduler in their own time, but by [`GRACE`], and everything else at once.

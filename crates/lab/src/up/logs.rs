@@ -14,8 +14,8 @@ const MODULES: [(&str, &str); 6] = [
     ("lab::webhook", "eviction-webhook"),
     ("lab::exporter", "metrics-exporter"),
     ("lab::soft_tainter", "soft-tainter"),
-    ("lab::descheduler", "descheduler-operator"),
-    ("lab::mco", "machine-config-operator"),
+    ("standins::descheduler", "descheduler-operator"),
+    ("standins::machine_config", "machine-config-operator"),
 ];
 /// Whatever is nobody's.
 const REST: &str = "lab";
@@ -62,7 +62,7 @@ mod tests {
             (Some("lab::vm::controller"), "vm-controller"),
             (Some("lab::vmm"), "lab"),
             (Some("lab::soft_tainter::controller"), "soft-tainter"),
-            (Some("lab::descheduler::operator"), "descheduler-operator"),
+            (Some("standins::descheduler::controller"), "descheduler-operator"),
             (Some("kube::client"), "lab"),
             (None, "lab"),
         ] {

@@ -12,9 +12,10 @@ use kube::{
     api::{ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams},
 };
 use serde_json::{Value, json};
+use standins::descheduler::names;
 
 use super::{Error, Options, error::Doing};
-use crate::{descheduler::names, kwok};
+use crate::kwok;
 
 /// Who the lab is when it sets up things.
 const MANAGER: &str = "rebalance-lab";
@@ -101,9 +102,9 @@ pub(super) async fn order(client: &Client, algorithm: &Algorithm, mode: Mode, re
 #[cfg(test)]
 mod tests {
     use advisor::schema;
+    use standins::descheduler::{Policy, PolicyContext, Spec};
 
     use super::*;
-    use crate::descheduler::{Policy, PolicyContext, Spec};
 
     fn policy(spec: &Value, release: Release) -> Policy {
         let url = "http://127.0.0.1:9090".to_owned();

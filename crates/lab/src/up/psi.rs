@@ -9,6 +9,7 @@ use kube::{
     core::PartialObjectMeta,
     runtime::watcher::{Config, Event},
 };
+use standins::machine_config::{MachineConfig, machine_config_resource, names};
 use tokio::{
     sync::{mpsc, watch},
     task::JoinHandle,
@@ -16,7 +17,6 @@ use tokio::{
 
 use crate::{
     listing::{Change, Listing},
-    mco::{MachineConfig, machine_config_resource, names},
     watch as watches,
 };
 

@@ -14,10 +14,7 @@ use kube::{
     api::{ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams},
     runtime::wait::await_condition,
 };
-use lab::{
-    descheduler::{Mode, names},
-    up::{Descheduling, Follower, Guest, Lab, Options, Placement, edit, rooms},
-};
+use lab::up::{Descheduling, Follower, Guest, Lab, Options, Placement, edit, rooms};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use sim::{
@@ -25,6 +22,7 @@ use sim::{
     scenario::{Load, NodeGroup, VmGroup},
     units::{Bytes, Span},
 };
+use standins::descheduler::{Mode, names};
 use testkit::within;
 use tokio::{sync::oneshot, task::JoinHandle, time::timeout};
 

@@ -77,7 +77,7 @@ async fn descheduler_operator_and_soft_tainter_run_as_processes_and_leave_no_des
 
     let folder = tempfile::tempdir().unwrap();
     let folder = format!("--folder={}", folder.path().display());
-    let program = tokio::task::spawn_blocking(lab::descheduler::program).await.unwrap().unwrap();
+    let program = tokio::task::spawn_blocking(standins::descheduler::program).await.unwrap().unwrap();
     let program = format!("--descheduler={}", program.display());
     let options = ["--time-scale=20", folder.as_str(), program.as_str()];
     let first = start(&cluster, "descheduler-operator", &options).await;

@@ -12,8 +12,9 @@ use kube::{
     Api, Client, ResourceExt,
     api::{ApiResource, DynamicObject, EvictParams, GroupVersionKind, ListParams, PostParams},
 };
-use lab::{descheduler::names, kwok, launcher, prometheus, vm};
+use lab::{kwok, launcher, prometheus, vm};
 use serde_json::json;
+use standins::descheduler::names;
 use tempfile::TempDir;
 use testkit::{
     kube_descheduler::balancing_by_cpu,
@@ -65,7 +66,7 @@ impl Site {
     async fn begin(&mut self, name: &'static str) {
         let url = format!("--prometheus=http://{}", self.cluster.address(Component::Prometheus).unwrap());
         let folder = format!("--folder={}", self.folder.path().display());
-        let program = tokio::task::spawn_blocking(lab::descheduler::program).await.unwrap().unwrap();
+        let program = tokio::task::spawn_blocking(standins::descheduler::program).await.unwrap().unwrap();
         let program = format!("--descheduler={}", program.display());
         let (port, more): (u16, Vec<&str>) = match name {
             "exporter" => (self.exporter.number(), vec![]),

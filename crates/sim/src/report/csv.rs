@@ -71,7 +71,9 @@ pub fn comparison(comparison: &Comparison) -> io::Result<String> {
 pub(crate) fn text(header: Vec<String>, records: impl Iterator<Item = Vec<String>>) -> io::Result<String> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     writer.write_record(header)?;
-    records.map(|record| writer.write_record(record)).collect::<csv::Result<()>>()?;
+    for record in records {
+        writer.write_record(record)?;
+    }
     let bytes = writer.into_inner().map_err(|error| error.into_error())?;
     String::from_utf8(bytes).map_err(io::Error::other)
 }

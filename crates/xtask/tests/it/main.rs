@@ -7,6 +7,7 @@ mod commands;
 mod demo;
 mod dependencies;
 mod dev;
+mod docs;
 mod image;
 mod installation;
 mod prerequisites;

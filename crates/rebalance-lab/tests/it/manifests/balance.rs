@@ -110,7 +110,7 @@ async fn the_parts_of_the_manifests_balance_a_skew_with_the_rights_of_their_acco
     let changes = [(POLICY, policy.as_str()), ("10258", &port.number().to_string()), ("=60s", "=3s")];
     let mut descheduler_args = args(&deployment, "descheduler", &changes);
     descheduler_args.push(format!("--kubeconfig={}", kubeconfig.display()));
-    let program = tokio::task::spawn_blocking(lab::descheduler::program).await.unwrap().unwrap();
+    let program = tokio::task::spawn_blocking(standins::descheduler::program).await.unwrap().unwrap();
     let (folder, log) = (installation.folder.path().to_owned(), installation.folder.path().join("descheduler.log"));
     let descheduler = RunningProgram::spawn("descheduler", &program, descheduler_args, &folder, &log).unwrap();
 

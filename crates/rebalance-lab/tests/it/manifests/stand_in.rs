@@ -38,7 +38,7 @@ async fn the_stand_in_of_the_manifests_runs_a_descheduler_with_the_rights_of_its
             "spec": {"mode": "Automatic", "deschedulingIntervalSeconds": 60, "profiles": ["KubeVirtRelieveAndMigrate"]},
         })])
         .await;
-    let program = tokio::task::spawn_blocking(lab::descheduler::program).await.unwrap().unwrap();
+    let program = tokio::task::spawn_blocking(standins::descheduler::program).await.unwrap().unwrap();
     let folder = installation.folder.path().join("descheduler");
     let changes = [
         ("--descheduler=/descheduler", &*format!("--descheduler={}", program.display())),

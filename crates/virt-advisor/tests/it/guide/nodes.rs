@@ -7,8 +7,8 @@ use kube::{
     Api,
     api::{GroupVersionKind, PostParams},
 };
-use lab::mco::{Settings, StandIn};
 use serde_json::{Value, json};
+use standins::machine_config::{MachineConfigSettings, StandIn};
 
 use super::test_cluster::TestCluster;
 
@@ -32,7 +32,8 @@ impl Nodes {
             }
         }
         let client = cluster.control_plane.access().client().await.unwrap();
-        let stand_in = StandIn::start(client, Settings { reboot: SHORT, ..Settings::default() });
+        let stand_in =
+            StandIn::start(client, MachineConfigSettings { reboot: SHORT, ..MachineConfigSettings::default() });
         pool_until(cluster, "at rest with its nodes", |pool| count(pool, "readyMachineCount") == workers).await;
         Nodes { stand_in }
     }
