@@ -1,5 +1,5 @@
-//! How long the texts and lists of a status may be. The schema enforces these limits, so whoever
-//! writes a status must cut to them first: a status that is refused is a status nobody sees.
+//! The maximum lengths of texts and lists in a status. The schema enforces them, so the operator truncates first: nobody would see a
+//! status that the API server refuses.
 
 /// Characters of a unified diff in `status.items[].diff`.
 pub const DIFF: usize = 262_144;

@@ -1,6 +1,5 @@
-//! The two custom resources, `VirtPlatformConfig` and the lab's `VirtualMachine`, and the names
-//! that several programs must agree on. Types only: nothing here performs I/O or decides anything,
-//! and whatever the schema can refuse is refused by the API server before any program sees it.
+//! The two custom resources, `VirtPlatformConfig` and the lab's `VirtualMachine`, and the names that several programs share. Types
+//! only: nothing here performs I/O or decides anything. Whatever the schema can refuse, the API server refuses.
 
 mod schema;
 mod string_enum;

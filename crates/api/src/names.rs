@@ -1,5 +1,5 @@
-//! Names that more than one program writes or looks for. They are part of the user-visible contract:
-//! changing one orphans objects and field ownership in existing clusters.
+//! Names that several programs use. They are visible to users: changing one would orphan objects and field ownership in existing
+//! clusters.
 
 /// API group of [`VirtPlatformConfig`](crate::VirtPlatformConfig).
 pub const ADVISOR_GROUP: &str = "advisor.kubevirt.io";
@@ -10,12 +10,12 @@ pub const SIMULATION_GROUP: &str = "simulation.node-classifier.io";
 /// The one version both groups serve and store.
 pub const VERSION: &str = "v1alpha1";
 
-/// Field manager of what the operator writes to its own kind. All profiles applied under it until each
-/// got a name of its own; objects that were applied then go on under it.
+/// Field manager of the operator's writes to its own kind. In earlier versions it was also the one of all profiles, and objects that
+/// were applied then keep it.
 pub const FIELD_MANAGER: &str = "virt-advisor-operator";
 
-/// Field manager of every server-side apply for one profile. Ownership of the managed fields hangs on
-/// this text, so it must be the same in the dry run that is reviewed and in the apply that follows.
+/// Field manager of every server-side apply for one profile. It owns the managed fields, so the reviewed dry run and the apply must use
+/// the same one.
 pub fn field_manager(profile: &str) -> String {
     format!("{FIELD_MANAGER}/{profile}")
 }

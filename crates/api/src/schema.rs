@@ -4,8 +4,8 @@ use schemars::{Schema, SchemaGenerator, json_schema};
 
 use crate::bounds;
 
-/// `status.conditions` with the validations that Kubernetes itself puts on `metav1.Condition`; the
-/// schema that comes with the Rust type has none of them, not even an upper bound.
+/// `status.conditions` with the validations of `metav1.Condition`; the schema of the Rust type has none of them, not even an upper
+/// bound.
 pub(crate) fn conditions(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "array",

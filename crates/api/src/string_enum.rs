@@ -1,5 +1,4 @@
-//! One macro for the closed sets of words in the two APIs, so that the word in JSON, in the schema,
-//! in messages and in metrics is written exactly once.
+//! A macro for enums of fixed words, so that the word in JSON, in the schema, in messages and in metrics is written once.
 
 /// Defines an enum whose variants are fixed words.
 ///

@@ -1,4 +1,4 @@
-//! How the programs of this project name themselves to an API server, which logs it with every request.
+//! The user agent of the programs, which the API server logs with every request.
 
 use http::{HeaderName, HeaderValue, header::USER_AGENT};
 
@@ -7,7 +7,7 @@ pub fn user_agent(component: &str) -> String {
     format!("virt-advisor/{} ({component})", env!("CARGO_PKG_VERSION"))
 }
 
-/// Sets it among the headers that a client sends with every request.
+/// Sets the user agent among the headers of a client.
 pub fn set_user_agent(headers: &mut Vec<(HeaderName, HeaderValue)>, component: &str) -> http::Result<()> {
     let value = HeaderValue::try_from(user_agent(component))?;
     headers.retain(|(name, _)| name != USER_AGENT);

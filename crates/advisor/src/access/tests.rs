@@ -1,4 +1,4 @@
-//! What is granted is what is needed.
+//! The operator is granted exactly what it needs.
 
 use std::{collections::BTreeSet, path::Path};
 
@@ -15,10 +15,10 @@ use crate::{
 
 // --- declarations and plans ---
 
-/// A verb, a kind, where, and which: all objects when none is named.
+/// A verb, a kind, a namespace, and a name; no name means all objects.
 type Need = (&'static str, &'static Kind, Option<&'static str>, Option<String>);
 
-/// Everything that is asked until the planner has all it wants.
+/// All queries until the planner has everything it wants.
 fn asked(cluster: &TestCluster, planner: &dyn Planner) -> (Vec<Query>, Facts) {
     let (mut facts, mut asked) = (Facts::default(), Vec::new());
     loop {
@@ -33,7 +33,7 @@ fn asked(cluster: &TestCluster, planner: &dyn Planner) -> (Vec<Query>, Facts) {
     }
 }
 
-/// What the operator does for a profile: it reads and watches what the plan depends on, and changes what the plan names.
+/// The rights that the operator needs for a profile: to read and watch what the plan depends on, and to change its targets.
 fn needed(cluster: &TestCluster, profile: &str, options: Value) -> Vec<Need> {
     let planner = planner(profile, options);
     let (queries, facts) = asked(cluster, planner.as_ref());
@@ -44,11 +44,11 @@ fn needed(cluster: &TestCluster, profile: &str, options: Value) -> Vec<Need> {
     for query in queries {
         match query {
             Query::List(kind) => needs.extend(["list", "watch"].map(|verb| (verb, kind, None, None))),
-            // Names that only the cluster knows. Rendered configs never change: there is nothing to watch.
+            // The names are only known in the cluster. Rendered configs never change, so they are not watched.
             Query::Object(object) if object.name.starts_with("rendered-") => {
                 needs.push(("get", object.kind, None, None))
             }
-            // Nor can configs of others be named beforehand. They are looked at again from time to time.
+            // Configs of others cannot be named in advance either. They are read again from time to time.
             Query::Optional(object) if object.kind == &crate::kind::CLUSTER_VERSION => {
                 needs.extend(on(&object, &["get"]))
             }
@@ -83,7 +83,7 @@ fn hyper_converged(namespace: &str) -> Value {
     })
 }
 
-/// Clusters and options that between them bring out everything a profile does.
+/// Clusters and options that together cover everything a profile does.
 fn cases(profile: &str) -> Vec<(TestCluster, Value)> {
     let cluster = || TestCluster::with_descheduler("5.1");
     let upstream = || cluster().with(hyper_converged("kubevirt-hyperconverged"));

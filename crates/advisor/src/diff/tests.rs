@@ -1,4 +1,4 @@
-//! A diff is a patch: what it says leads from the one text to the other.
+//! A diff is a patch that leads from one text to the other.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use proptest::prelude::*;

@@ -1,4 +1,4 @@
-//! A fingerprint changes exactly when something that we manage does.
+//! A fingerprint changes exactly when a managed field changes.
 
 use proptest::prelude::*;
 use serde_json::json;

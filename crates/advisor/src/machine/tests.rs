@@ -27,9 +27,9 @@ const LOAD_AWARE: &str = "load-aware-rebalancing";
 const DENSITY: &str = "virt-higher-density";
 const PSI: &str = "99-worker-psi-karg";
 
-/// A configuration, its cluster, and the time.
+/// A configuration, its cluster, and a clock.
 #[derive(Clone)]
-struct Story {
+struct Fixture {
     cluster: TestCluster,
     profile: &'static dyn Profile,
     spec: VirtPlatformConfigSpec,
@@ -37,13 +37,13 @@ struct Story {
     status: VirtPlatformConfigStatus,
     version: &'static str,
     second: i64,
-    /// What was written, by item.
+    /// The items that were written.
     written: Vec<String>,
-    /// Every phase that was recorded.
+    /// Every phase that was stored.
     phases: Vec<Phase>,
-    /// How often the status was recorded.
+    /// How often the status was stored.
     records: usize,
-    /// The API server says no to writes.
+    /// The API server refuses writes.
     refuses: bool,
 }
 
@@ -54,16 +54,16 @@ enum LastResult {
     Write(String, Result<Written, NotWritten>, Plan),
 }
 
-impl Story {
-    fn new(profile: &str, action: Action) -> Story {
-        Story::of(profiles::find(profile).unwrap(), action)
+impl Fixture {
+    fn new(profile: &str, action: Action) -> Fixture {
+        Fixture::of(profiles::find(profile).unwrap(), action)
     }
 
-    fn of(profile: &'static dyn Profile, action: Action) -> Story {
+    fn of(profile: &'static dyn Profile, action: Action) -> Fixture {
         let name = *ProfileName::ALL.iter().find(|known| known.as_str() == profile.about().name).unwrap();
         let mut spec = VirtPlatformConfigSpec::new(name);
         spec.action = action;
-        Story {
+        Fixture {
             profile,
             cluster: TestCluster::with_descheduler("5.1").with(crate::test_cluster::sample("hyperconverged")),
             spec,
@@ -110,7 +110,7 @@ impl Story {
         self
     }
 
-    /// Steps until there is nothing more to do. Panics when that never happens.
+    /// Runs until nothing is left to do, and panics if that never happens.
     fn settle(&mut self) -> &mut Self {
         let mut last = LastResult::None;
         for _ in 0..100 {
@@ -194,7 +194,7 @@ impl Story {
         LastResult::Write(item, result, plan)
     }
 
-    /// The worker pool has taken in these configs, and all of its nodes run them.
+    /// The worker pool has rendered these configs, and all of its nodes run them.
     fn roll_out(&mut self, configs: &[&str]) -> &mut Self {
         let target = json!({
             "name": format!("rendered-worker{}", configs.concat()),
@@ -212,13 +212,13 @@ impl Story {
         self
     }
 
-    /// As far as it goes without a person.
-    fn completed(profile: &str) -> Story {
-        let mut story = Story::new(profile, Action::Apply);
+    /// A configuration that is applied and rolled out.
+    fn completed(profile: &str) -> Fixture {
+        let mut fixture = Fixture::new(profile, Action::Apply);
         let config = if profile == LOAD_AWARE { PSI } else { "90-worker-kubelet-swap" };
-        story.settle().roll_out(&[config]).settle();
-        assert_eq!(story.phase(), Phase::Completed, "{:?}", story.status.items);
-        story
+        fixture.settle().roll_out(&[config]).settle();
+        assert_eq!(fixture.phase(), Phase::Completed, "{:?}", fixture.status.items);
+        fixture
     }
 
     /// Somebody edits the descheduler's interval.

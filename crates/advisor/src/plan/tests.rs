@@ -1,4 +1,4 @@
-//! What becomes of an intent and of what the API server said to it.
+//! Plans from intents and previews.
 
 mod digest;
 
@@ -59,7 +59,7 @@ fn assembled(intents: Vec<Intent>, previews: Vec<Preview>) -> Plan {
     )
 }
 
-/// One item, from what was there and what would be.
+/// One item, from the object before and after.
 fn planned(weight: Weight, change: Change, live: Option<Value>, outcome: PreviewOutcome) -> PlannedItem {
     let preview = Preview { live, outcome, takes_over: Vec::new() };
     assembled(vec![intent(weight, change)], vec![preview]).items.remove(0)
@@ -90,7 +90,7 @@ fn the_verb_says_what_would_be_done() {
     }
 }
 
-/// Between the read and the dry run a definition may have got a default more.
+/// A definition may get a new default between the read and the dry run.
 #[test]
 fn what_others_put_beside_it_is_nothing_to_be_written() {
     let verb = |live: Value, after: Value| {

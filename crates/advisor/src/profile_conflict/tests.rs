@@ -1,4 +1,4 @@
-//! Which fields are another profile's, and that nothing is written to them.
+//! Which fields belong to another profile, and that nothing is written to them.
 
 use api::names::FIELD_MANAGER;
 
@@ -26,7 +26,7 @@ fn deletion() -> Item {
     Item { operation: Operation::Delete, desired_state: None, ..item(json!({}), &[]) }
 }
 
-/// An object with what each manager has applied of it.
+/// An object with the fields that each manager has applied.
 fn live(spec: Value, managers: &[(&str, Value)]) -> Value {
     let entry =
         |(manager, fields): &(&str, Value)| json!({"manager": manager, "operation": "Apply", "fieldsV1": fields});
@@ -103,7 +103,7 @@ fn a_profile_may_change_what_it_applied_when_all_shared_a_name() {
     assert_eq!(conflict(Left.about(), &target(), &item, Some(&live), &[]), None);
 }
 
-/// The API server knows what is atomic; it is believed.
+/// The API server knows which fields are atomic, and the plan follows it.
 #[test]
 fn what_a_dry_run_would_take_from_another_profile_is_in_conflict_too() {
     let taken = |manager: &str| [TakeOver { manager: manager.into(), fields: vec!["spec.a".into()] }];
@@ -113,7 +113,7 @@ fn what_a_dry_run_would_take_from_another_profile_is_in_conflict_too() {
     assert_eq!(told("kubectl"), None);
 }
 
-/// However it was planned, and under whatever lock: what the target is when it is written counts.
+/// With any plan and any lock, the target at the time of the write counts.
 #[test]
 fn nothing_is_written_over_a_value_that_another_profile_has_set_meanwhile() {
     let mut cluster = TestCluster::empty().with(set_by("kubectl", "Update", config_map(json!({"shared": "0"}))));
@@ -132,7 +132,7 @@ fn nothing_is_written_over_a_value_that_another_profile_has_set_meanwhile() {
     }
 }
 
-/// The field that is to be taken out is set by another profile between the apply and the removal.
+/// Another profile sets the field between the apply and its removal.
 #[test]
 fn nothing_is_taken_out_that_another_profile_has_set_meanwhile() {
     let mut cluster = TestCluster::empty();

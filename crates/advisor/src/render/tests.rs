@@ -1,4 +1,4 @@
-//! Whatever is in an object can be read in its rendering, except what must not be.
+//! The rendered text has everything of an object, except for secrets and server-side metadata.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -10,7 +10,7 @@ fn written(value: Value) -> String {
     yaml(Some(&value))
 }
 
-/// As a program in Rust reads it by default, and as kubectl does: octal numbers of old, words for booleans.
+/// Parsed as YAML 1.2, and as kubectl parses it: with old octal numbers, and words for booleans.
 fn readings(text: &str) -> [Value; 2] {
     let kubectl = serde_saphyr::options! { legacy_octal_numbers: true, strict_booleans: false };
     [serde_saphyr::from_str(text).unwrap(), serde_saphyr::from_str_with_options(text, kubectl).unwrap()]

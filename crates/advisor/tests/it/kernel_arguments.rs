@@ -1,5 +1,5 @@
-//! Turning PSI on and off beside the arguments of others, judged by a small model of what becomes of them on a node: the pool
-//! concatenates the entries of its configs, the daemon splits them, and the kernel takes the last value.
+//! Turns PSI on and off beside arguments of others, and checks the result with a small model of a node: the pool concatenates the
+//! entries of its configs, the daemon splits them, and the kernel uses the last value.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use advisor::{
 const LOAD_AWARE: &str = "load-aware-rebalancing";
 const PSI: &str = "99-worker-psi-karg";
 
-/// A config of somebody else's: its name, its role, its entries.
+/// A config of somebody else: its name, its role, its entries.
 type Config = (String, &'static str, Vec<String>);
 
 /// The arguments on the command line of a node, in order.
@@ -22,7 +22,7 @@ fn command_line(configs: &[Config]) -> Vec<String> {
     sorted.into_iter().flat_map(|(_, _, entries)| entries).flat_map(|entry| arguments(entry)).collect()
 }
 
-/// Cuts an entry at blanks, but for those between quotes.
+/// Splits an entry at blanks outside of quotes.
 fn arguments(entry: &str) -> Vec<String> {
     let (mut found, mut current, mut is_quoted) = (Vec::new(), String::new(), false);
     for c in entry.chars().chain([' ']) {
@@ -96,7 +96,7 @@ fn cluster(configs: &[Config], live: Option<&Value>) -> TestCluster {
     })
 }
 
-/// Our own config, as it is among the others.
+/// The config of the operator, among the others.
 fn own(live: &Value) -> Config {
     let entries = live["spec"]["kernelArguments"].as_array().into_iter().flatten();
     (PSI.to_owned(), "worker", entries.map(|entry| entry.as_str().unwrap().to_owned()).collect())

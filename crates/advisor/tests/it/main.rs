@@ -1,4 +1,4 @@
-//! Whole plans, from outside: as the workflow guide shows them, and whatever a cluster looks like.
+//! Whole plans: those of the workflow guide, and those of arbitrary clusters.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

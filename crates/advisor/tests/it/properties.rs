@@ -1,4 +1,4 @@
-//! What holds for every plan, whatever the options and whatever is in the cluster.
+//! Properties of every plan, with any options in any cluster.
 
 use advisor::{
     Change, Draft, Intent, Verb, access,
@@ -17,7 +17,7 @@ const LOAD_AWARE: &str = "load-aware-rebalancing";
 const HIGHER_DENSITY: &str = "virt-higher-density";
 const NAMESPACE: &str = "openshift-kube-descheduler-operator";
 
-// --- options and clusters of all sorts ---
+// --- arbitrary options and clusters ---
 
 /// A map with some of the fields.
 fn some_of(fields: Vec<(&'static str, BoxedStrategy<Value>)>) -> impl Strategy<Value = Value> {
@@ -68,7 +68,7 @@ fn higher_density_options() -> impl Strategy<Value = Value> {
     prop_oneof![1 => Just(json!({})), 4 => options.prop_map(|options| json!({"virtHigherDensity": options}))]
 }
 
-/// Who set what is there: nobody that is known, somebody, we, or we and somebody.
+/// Who has set the object: nobody known, somebody else, the operator, or both.
 fn owned(object: Value, owner: Index) -> Value {
     match owner.index(5) {
         0 => object,
@@ -79,7 +79,7 @@ fn owned(object: Value, owner: Index) -> Value {
     }
 }
 
-/// A descheduler as somebody may have left it, with fields that every version knows and fields that none does.
+/// An arbitrary descheduler, with fields that every version has and fields that none has.
 fn live_descheduler() -> impl Strategy<Value = Value> {
     const PROFILES: [&str; 6] = [
         "AffinityAndTaints",
@@ -155,7 +155,7 @@ fn hyper_converged(version: &'static str) -> impl Strategy<Value = Value> {
     })
 }
 
-/// A descheduler's version, and a cluster with it in which all sorts of things may be.
+/// A version of the descheduler, and an arbitrary cluster with it.
 fn cluster() -> impl Strategy<Value = (&'static str, TestCluster)> {
     let version = proptest::sample::select(&["v1beta1", "v1"][..]).prop_flat_map(|version| {
         proptest::option::of(hyper_converged(version)).prop_map(move |object| (version, object))
@@ -179,7 +179,7 @@ fn cluster() -> impl Strategy<Value = (&'static str, TestCluster)> {
     })
 }
 
-/// Adds HyperConverged where there is none: virt-higher-density is not planned without.
+/// Adds HyperConverged if there is none: virt-higher-density requires it.
 fn with_hyper_converged(cluster: TestCluster) -> TestCluster {
     let version = cluster.version(&HYPER_CONVERGED);
     if cluster.find(&HYPER_CONVERGED, Some("openshift-cnv"), "kubevirt-hyperconverged").is_some() {
@@ -200,7 +200,7 @@ fn either() -> impl Strategy<Value = (&'static str, Value)> {
     ]
 }
 
-/// What in the values of an object its schema does not allow.
+/// The values of an object that its schema does not allow.
 fn forbidden_values(value: &Value, schema: &Value) -> Vec<String> {
     let not_listed = |value: &Value, schema: &Value| {
         schema["enum"].as_array().is_some_and(|allowed| !allowed.contains(value)).then(|| value.to_string())

@@ -1,5 +1,5 @@
-//! The two CustomResourceDefinitions as they are installed, and the files they are committed as.
-//! The derived schemas are tidied first, so that they read and behave like hand-written ones.
+//! The two CustomResourceDefinitions, and their committed files. The derived schemas are cleaned up, so that they read and behave like
+//! hand-written ones.
 
 mod reference;
 mod tidy;

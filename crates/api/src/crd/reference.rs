@@ -1,4 +1,4 @@
-//! The reference of both resources for people, written from their schemas: `docs/api.md`.
+//! The reference of both resources, generated from their schemas: `docs/api.md`.
 
 use std::fmt::Write;
 

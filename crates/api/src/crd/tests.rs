@@ -1,5 +1,4 @@
-//! What holds for both definitions: everything is bounded, everything is explained, and nothing of the
-//! way they were made shows.
+//! Rules for both definitions: everything is bounded and described, and nothing shows that they were derived from Rust.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,

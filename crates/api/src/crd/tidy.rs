@@ -1,5 +1,4 @@
-//! Takes out of a derived schema what comes from Rust and means nothing, or something else, to
-//! Kubernetes and to the readers of `kubectl explain`.
+//! Removes from a derived schema what comes from Rust and has no meaning, or another one, for Kubernetes and `kubectl explain`.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, JSON, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
@@ -22,7 +21,7 @@ pub(super) fn tidied(mut crd: CustomResourceDefinition) -> CustomResourceDefinit
 }
 
 fn tidy(schema: &mut JSONSchemaProps) {
-    // `null` shall mean absent, as it does for types written in Go: without `nullable` the API server drops it.
+    // `null` means absent, as for types in Go: without `nullable` the API server drops it.
     schema.nullable = None;
     if let Some(values) = &mut schema.enum_ {
         values.retain(|JSON(value)| !value.is_null());
@@ -33,8 +32,8 @@ fn tidy(schema: &mut JSONSchemaProps) {
     schema.description = schema.description.take().map(|text| fold(&text));
 }
 
-/// A status records what was. It must stay writable when rules become stricter, and must not be
-/// completed with defaults that were not in force when it was recorded.
+/// A status is a record. It must stay writable when rules become stricter, and must not get defaults that did not exist when it was
+/// stored.
 fn tidy_status(status: &mut JSONSchemaProps) {
     status.description = Some("What the controller found out and did. Written by the controller only.".to_owned());
     walk(status, &mut |schema| schema.x_kubernetes_validations = None);

@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-/// What CEL's `duration()` may be given. The number of digits per unit is limited so that even a text
-/// of the greatest length stays below the 292 years that fit in 64 bits of nanoseconds; beyond that the
-/// rule would end in an evaluation error instead of its message.
+/// The pattern of texts for CEL's `duration()`. The digits per unit are limited so that even the longest text stays below 292 years,
+/// which fit in 64 bits of nanoseconds; otherwise the rule would fail instead of showing its message.
 pub(crate) const DURATION_PATTERN: &str = concat!(
     r"^([0-9]{1,5}(\.[0-9]{1,9})?h|",
     r"[0-9]{1,7}(\.[0-9]{1,9})?m|",
@@ -20,13 +19,13 @@ const UNITS: &[(&str, u128, usize)] = &[
     ("s", 1_000_000_000, 9),
     ("ms", 1_000_000, 9),
     ("us", 1_000, 9),
-    // Two signs look like a micro: U+00B5 and the Greek letter U+03BC. Go takes both.
+    // Two characters look like the micro sign: U+00B5 and the Greek letter U+03BC. Go accepts both.
     ("\u{b5}s", 1_000, 9),
     ("\u{3bc}s", 1_000, 9),
     ("ns", 1, 9),
 ];
 
-/// Reads a positive duration, or nothing if the text is not one.
+/// Parses a positive duration. None if the text is not one.
 pub(crate) fn parse_duration(text: &str) -> Option<Duration> {
     let mut nanos = 0;
     let mut rest = text;
@@ -39,7 +38,7 @@ pub(crate) fn parse_duration(text: &str) -> Option<Duration> {
     (nanos > 0).then(|| Duration::from_nanos(nanos))
 }
 
-/// Reads one number with its unit and returns it in nanoseconds, with the text that follows.
+/// Parses one number with its unit. Returns nanoseconds, and the rest of the text.
 fn parse_term(text: &str) -> Option<(u128, &str)> {
     let (whole, rest) = split_digits(text);
     let (fraction, rest) = match rest.strip_prefix('.') {

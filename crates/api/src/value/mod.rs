@@ -1,6 +1,5 @@
-//! Values that travel as text: quantities, ratios and durations. The API types keep the text as the
-//! user wrote it and these functions read it, so that one unreadable stored value never makes a whole
-//! object, let alone a whole list, unreadable. They accept exactly what the CEL rules accept.
+//! Values that are stored as text: quantities, ratios and durations. The API types keep the text, and these functions parse it, so
+//! that one invalid value does not make a whole object or list unreadable. They accept exactly what the CEL rules accept.
 
 mod duration;
 mod int_or_text;
@@ -17,10 +16,9 @@ pub(crate) const MEMORY_RULE: &str = "must be a positive amount of memory such a
 pub(crate) const RATIO_RULE: &str = "must be a ratio from 0 to 1 such as 0.5";
 pub(crate) const DURATION_RULE: &str = "must be a positive duration such as 30m, 2h or 1h30m";
 
-/// A text that cannot be read as what its field stands for.
+/// A text that is not a valid value of its field.
 ///
-/// The API server refuses such texts with the same words; one can still be met in an object that was
-/// stored before the current schema was installed.
+/// The API server refuses such texts with the same message, but an object may have been stored before the current schema.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidValue {
     /// Not a positive amount of CPU.
@@ -38,7 +36,7 @@ pub enum InvalidValue {
 }
 
 impl InvalidValue {
-    /// The word for conditions, events and metrics; stable, unlike the message.
+    /// The reason for conditions, events and metrics; stable, unlike the message.
     pub const fn reason(&self) -> &'static str {
         match self {
             Self::Cpu(_) => "InvalidCPU",

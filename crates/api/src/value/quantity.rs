@@ -1,7 +1,7 @@
 //! Quantities as Kubernetes writes them: `2`, `500m`, `1.5`, `4Gi`, `1e9`.
 
-/// What CEL's `quantity()` may be given. It leaves out signs and three-digit exponents, which no
-/// amount of CPU or memory needs; comparing `1e999999999` with zero would keep the API server busy.
+/// The pattern of texts for CEL's `quantity()`. It excludes signs and three-digit exponents, which no amount of CPU or memory needs;
+/// comparing `1e999999999` with zero would keep the API server busy.
 pub(crate) const QUANTITY_PATTERN: &str = r"^([0-9]+(\.[0-9]*)?|\.[0-9]+)([numkMGTPE]|[KMGTPE]i|[eE][+-]?[0-9]{1,2})?$";
 
 pub(crate) const NANOS_PER_UNIT: u128 = 1_000_000_000;
@@ -9,8 +9,8 @@ pub(crate) const NANOS_PER_UNIT: u128 = 1_000_000_000;
 /// Kubernetes keeps no more than this many whole units.
 const MAX_UNITS: u128 = i64::MAX as u128;
 
-/// Reads a quantity as billionths of its unit, the precision that Kubernetes keeps. As there, more
-/// digits are rounded up (who asks for something gets something) and large numbers end at 2^63 - 1 units.
+/// Parses a quantity as billionths of its unit, the precision of Kubernetes. As there, more digits are rounded up, and large numbers
+/// are limited to 2^63 - 1 units.
 pub(crate) fn parse_nanos(text: &str) -> Option<u128> {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, suffix) = text.split_at(end);

@@ -1,12 +1,12 @@
 //! Ratios from 0 to 1, in any decimal notation: `0`, `1`, `0.25`, `.5`, `1.0`, `5e-1`.
 
-/// What CEL's `double()` may be given: it would also read `inf`, `nan` and hexadecimal numbers, and it
-/// ends in an evaluation error for exponents that leave the range of a float.
+/// The pattern of texts for CEL's `double()`, which would also accept `inf`, `nan` and hexadecimal numbers, and fails for exponents
+/// out of range.
 pub(crate) const RATIO_PATTERN: &str = r"^([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,2})?$";
 
-/// Reads a ratio, or nothing if the text is not one.
+/// Parses a ratio. None if the text is not one.
 pub(crate) fn parse_ratio(text: &str) -> Option<f64> {
-    // Rust's own parser knows the notation, but also words (`inf`, `nan`) and signs.
+    // Rust's parser also accepts words (`inf`, `nan`) and signs.
     let (mantissa, exponent) = match text.split_once(['e', 'E']) {
         Some((mantissa, exponent)) => (mantissa, exponent.strip_prefix(['+', '-']).unwrap_or(exponent)),
         None => (text, "0"),

@@ -38,7 +38,7 @@ string_enum! {
 }
 
 impl Operation {
-    // Absent means Apply, and plans without a removal then read as they always did.
+    // Absent means Apply, as in plans of earlier versions.
     fn is_apply(&self) -> bool {
         *self == Self::Apply
     }

@@ -1,5 +1,5 @@
-//! `VirtPlatformConfig`: what an administrator asks of a profile (`spec`) and the plan that the
-//! operator drew up for it (`status`). One object per profile, named after it.
+//! `VirtPlatformConfig`: what an administrator wants of a profile (`spec`), and the plan that the operator has made for it (`status`).
+//! One object per profile, named after it.
 
 #![allow(unreachable_pub, reason = "KubeSchema repeats each struct inside a function")]
 

@@ -99,7 +99,7 @@ fn match_labels(_: &mut SchemaGenerator) -> Schema {
 
 impl From<NodeLabelSelector> for LabelSelector {
     fn from(selector: NodeLabelSelector) -> Self {
-        // Absent rather than empty: that is how Go's `omitempty` would write it, and a diff shows nothing.
+        // Absent rather than empty, as Go's `omitempty` writes it, so that a diff shows nothing.
         Self {
             match_labels: Some(selector.match_labels).filter(|labels| !labels.is_empty()),
             match_expressions: Some(selector.match_expressions)

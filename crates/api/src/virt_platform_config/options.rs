@@ -1,5 +1,5 @@
-//! The options of each profile, as a union: at most the member that belongs to the profile is set.
-//! Defaults are the schema's, so that `kubectl get -o yaml` shows what is in force.
+//! The options of each profile, as a union: at most the member of the profile is set. Defaults are in the schema, so that
+//! `kubectl get -o yaml` shows them.
 
 use kube::KubeSchema;
 use schemars::JsonSchema;

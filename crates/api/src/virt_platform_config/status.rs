@@ -1,4 +1,4 @@
-//! The `status` of a VirtPlatformConfig: the plan, how far it got, and what it was derived from.
+//! The `status` of a VirtPlatformConfig: the plan, its progress, and its inputs.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use schemars::JsonSchema;

@@ -1,4 +1,4 @@
-//! `spec.waitTimeout`: a duration that is checked by the API server and read only when it is needed.
+//! `spec.waitTimeout`: a duration that the API server validates and that is parsed when it is needed.
 
 use std::borrow::Cow;
 use std::fmt;

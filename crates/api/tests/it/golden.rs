@@ -11,7 +11,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(100);
 
 async fn kubectl(args: &[&str]) -> Result<String, String> {
-    let output = Kubectl::at_the_exhibition().await.run(args).await;
+    let output = Kubectl::for_example_cluster().await.run(args).await;
     let text = |bytes| String::from_utf8(bytes).unwrap();
     if output.status.success() { Ok(text(output.stdout)) } else { Err(text(output.stderr)) }
 }
@@ -23,7 +23,7 @@ struct Golden {
 }
 
 impl Golden {
-    /// Spaces at the ends of lines do not count; editors eat them.
+    /// Spaces at the ends of lines do not count; editors remove them.
     fn compare(&mut self, name: &str, text: &str) {
         let text: String = text.lines().map(|line| format!("{}\n", line.trim_end())).collect();
         let compare = || {
@@ -116,7 +116,7 @@ async fn get_shows_an_object_as_yaml() {
     golden.finish();
 }
 
-/// The documentation of a field. It is published a moment after the kind is served, and nothing tells when.
+/// The documentation of a field. It is published some time after the kind is served, without any signal.
 async fn explain(path: &str) -> String {
     let start = Instant::now();
     loop {

@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 use devcluster::{Access, Identity};
 use tokio::{sync::OnceCell, task::spawn_blocking};
 
-use crate::{exhibition, server::Server};
+use crate::{example_cluster, server::Server};
 
 #[derive(Debug)]
 pub(crate) struct Kubectl(Command);
@@ -18,9 +18,9 @@ impl Kubectl {
         SHARED.get_or_init(async || Self::new(Server::shared_access().await).await).await
     }
 
-    pub(crate) async fn at_the_exhibition() -> &'static Self {
-        static EXHIBITION: OnceCell<Kubectl> = OnceCell::const_new();
-        EXHIBITION.get_or_init(async || Self::new(exhibition::open().await).await).await
+    pub(crate) async fn for_example_cluster() -> &'static Self {
+        static EXAMPLES: OnceCell<Kubectl> = OnceCell::const_new();
+        EXAMPLES.get_or_init(async || Self::new(example_cluster::open().await).await).await
     }
 
     async fn new(access: &Access) -> Self {

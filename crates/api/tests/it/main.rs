@@ -1,14 +1,14 @@
-//! Both kinds on a real API server: what it accepts, what it says about the rest, and what users see.
+//! Both kinds on a real API server: what it accepts, its messages for the rest, and what users see.
 //!
-//! The tables only send dry runs, so they also run on somebody's cluster (`USE_EXISTING_CLUSTER=true`). Nothing is
-//! written there but the two definitions; whatever else is written is written to clusters of our own.
+//! The tables only send dry runs, so they also run on an existing cluster (`USE_EXISTING_CLUSTER=true`), where only the two definitions
+//! are written. Other tests start their own clusters.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod config_rules;
 mod config_values;
 mod crd_files;
-mod exhibition;
+mod example_cluster;
 mod fields;
 mod golden;
 mod kubectl;

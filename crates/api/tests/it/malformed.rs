@@ -1,4 +1,4 @@
-//! Objects from before the definitions checked anything: each is a problem of its own and nobody else's.
+//! Objects that were stored before the definitions had validations: each malformed object concerns only itself.
 
 use std::{
     collections::BTreeMap,
@@ -30,7 +30,7 @@ use crate::{
 const PATIENCE: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(50);
 
-/// Objects that nobody would accept today, and two of each kind that are good or good enough.
+/// Objects that the current definitions refuse, and two of each kind that they accept.
 fn old_objects() -> Vec<Manifest> {
     let named = |name: &str, manifest: Manifest| Manifest { name: name.to_owned(), ..manifest };
     vec![
@@ -52,7 +52,7 @@ fn old_objects() -> Vec<Manifest> {
     ]
 }
 
-/// The definition as it might have been in the beginning: the names are right, and anything goes.
+/// A definition without any validation.
 fn loosened(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
     for version in &mut crd.spec.versions {
         let anything = JSONSchemaProps {
@@ -65,7 +65,7 @@ fn loosened(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
     crd
 }
 
-/// A cluster of our own where the objects were stored first and today's definitions installed later.
+/// A cluster in which the objects were stored before the current definitions were installed.
 async fn upgraded() -> Client {
     static CLUSTER: OnceCell<Cluster> = OnceCell::const_new();
     let cluster = CLUSTER.get_or_init(set_up).await;
@@ -83,7 +83,7 @@ async fn set_up() -> Cluster {
         assert!(answer.is_success(), "{}: {}", object.name, answer.message());
     }
     access.install_crds(&crd::crds()).await.unwrap();
-    // An updated definition takes effect a moment after it was stored, and nothing tells when.
+    // An updated definition takes effect some time after it was stored, without any signal.
     let start = Instant::now();
     for malformed in [example("action: Now"), guest("cpu: lots, memory: 4Gi")] {
         let fresh = Manifest { name: "new".to_owned(), ..malformed };
@@ -117,7 +117,7 @@ async fn next<K>(watch: &mut (impl Stream<Item = watcher::Result<Guarded<K>>> + 
     event.expect("the watch shows something").expect("the watch goes on").expect("the watch reads everything")
 }
 
-/// What a new watch shows first: everything that is there.
+/// The first events of a new watch: all existing objects.
 async fn first<K: Debug>(
     watch: &mut (impl Stream<Item = watcher::Result<Guarded<K>>> + Unpin),
 ) -> Vec<DeserializeGuard<K>> {
@@ -181,7 +181,7 @@ async fn malformed_configs_do_not_hide_the_good_ones() {
         ("old-nothing", Some("Missing field spec")),
     ]);
 
-    // This is why nobody may list the kind without the guard.
+    // Therefore nobody may list the kind without the guard.
     let error = plain.list(&ListParams::default()).await.unwrap_err().to_string();
     assert!(error.contains("Error deserializing response: invalid type: integer `30`, expected a string"), "{error}");
     assert_eq!(readings(&guarded.list(&ListParams::default()).await.unwrap().items), everything);
@@ -203,7 +203,7 @@ async fn malformed_configs_do_not_hide_the_good_ones() {
     assert_eq!(written(&mut watch).await, ("example-profile".to_owned(), None));
 }
 
-/// What an operator that found such an object can do about it: in some it may write a status, in others not even that.
+/// What an operator can do with such an object: in some cases it can write a status.
 #[tokio::test]
 async fn a_status_can_be_written_where_the_value_is_wrong_but_not_where_the_type_is() {
     let failed = |name| change_by_status(CONFIG, name, "status: {phase: Failed}");

@@ -1,5 +1,5 @@
-//! Objects as users write them: YAML, with whatever mistakes. Each function takes the fields that a case is about and
-//! surrounds them with what makes the rest of the object right. And changes to objects that are there.
+//! Objects as users write them, in YAML. Each function takes the fields of a case and adds what makes the rest of the object valid.
+//! Also patches of existing objects.
 
 use virt_advisor_api::names::{ADVISOR_GROUP, SIMULATION_GROUP};
 

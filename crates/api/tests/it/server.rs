@@ -1,4 +1,4 @@
-//! Requests to an API server, as plain as they come: a method, a path and a text out, and the answer as it was given.
+//! Plain requests to an API server: a method, a path and a body, and the answer as it is.
 
 use devcluster::Access;
 use http::{Method, Request};
@@ -36,8 +36,7 @@ impl Answer {
 pub(crate) struct Server(pub(crate) Client);
 
 impl Server {
-    /// The server that all tests of this binary share, with both kinds installed. It may be somebody's: send it
-    /// nothing but dry runs.
+    /// The server that all tests of this binary share, with both kinds installed. It may be an existing cluster: send only dry runs.
     pub(crate) async fn shared() -> Self {
         Server(Self::shared_access().await.client().await.unwrap())
     }
@@ -64,8 +63,7 @@ impl Server {
         self.send(Method::POST, manifest.kind.path, YAML, manifest.yaml()).await
     }
 
-    /// What would become of the manifest if it were created or, where its name is taken, put in the place of what is
-    /// there. Validation is the same for both.
+    /// The result of a dry run that creates the manifest or, if it exists, replaces it. Validation is the same for both.
     pub(crate) async fn dry_run(&self, manifest: &Manifest, validation: &str) -> Answer {
         let path = manifest.kind.path;
         let query = format!("dryRun=All&fieldValidation={validation}");
@@ -80,7 +78,7 @@ impl Server {
         self.send(Method::PUT, &format!("{path}?{query}"), YAML, manifest.yaml()).await
     }
 
-    /// What would become of an object if it were changed.
+    /// The result of a dry run that changes an object.
     pub(crate) async fn dry_run_change(&self, change: &Change, validation: &str) -> Answer {
         let path = format!("{}?dryRun=All&fieldValidation={validation}", change.path());
         self.send(Method::PATCH, &path, MERGE_PATCH, from_yaml(&change.yaml).to_string()).await

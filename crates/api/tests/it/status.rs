@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use virt_advisor_api::{VirtPlatformConfig, bounds};
 
 use crate::{
-    exhibition,
+    example_cluster,
     manifest::{CONFIG, Change, MACHINE, change_by_status},
     table::{accept, check_on, each, reject, store},
 };
@@ -31,7 +31,7 @@ fn item(fields: &str) -> Change {
 
 #[tokio::test]
 async fn every_word_of_a_status_is_accepted() {
-    let server = exhibition::server().await;
+    let server = example_cluster::server().await;
     let phases = "Pending | Drafting | PrerequisiteFailed | ReviewRequired | InProgress | Completed | CompletedWithErrors | CompletedWithUpgrade | Failed | Drifted | Ignored";
     let cases = [
         each(phases, |word| accept(status(&format!("{{phase: {word}}}")))),
@@ -48,7 +48,7 @@ async fn every_word_of_a_status_is_accepted() {
 /// D17: an impact is Low, Medium or High.
 #[tokio::test]
 async fn a_status_is_bounded_and_typed() {
-    let server = exhibition::server().await;
+    let server = example_cluster::server().await;
     let long = |most: usize| "x".repeat(most + 1);
     let condition = |status: &str, reason: &str| {
         let rest = "message: '', lastTransitionTime: '2025-12-18T21:23:24Z'";
@@ -186,7 +186,7 @@ fn plan(items: usize) -> Value {
 
 #[tokio::test]
 async fn a_plan_of_a_mebibyte_is_stored_and_a_larger_one_is_refused_by_the_store() {
-    let server = exhibition::server().await;
+    let server = example_cluster::server().await;
     let configs: Api<VirtPlatformConfig> = Api::all(server.0.clone());
     let params = PatchParams::default().validation_strict();
     configs.patch_status("example-profile", &params, &Patch::Merge(plan(4))).await.unwrap();

@@ -1,5 +1,4 @@
-//! Tables of requests and of what the server makes of them. A table is gone through to its end: its failure shows every
-//! case that failed and what the server said instead.
+//! Tables of requests and expected answers. A table always runs to its end: the failure shows every failed case with its answer.
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -42,23 +41,23 @@ impl From<Change> for Subject {
     }
 }
 
-/// The server takes it.
+/// The server accepts it.
 pub(crate) fn accept(subject: impl Into<Subject>) -> Case {
     Case { subject: subject.into(), validation: "Strict", expected: Expected::Accepted }
 }
 
-/// The server takes it, and at the dotted path the object then has this value, written as YAML; null means nothing.
+/// The server accepts it, and the object then has this value at the dotted path, written as YAML; null means absent.
 pub(crate) fn store(subject: impl Into<Subject>, path: &'static str, value: &str) -> Case {
     let expected = Expected::Stored { path, value: from_yaml(value) };
     Case { subject: subject.into(), validation: "Strict", expected }
 }
 
-/// The server refuses it, and this is part of what it says, to the letter.
+/// The server refuses it, with this text as part of its message.
 pub(crate) fn reject(subject: impl Into<Subject>, message: impl Into<String>) -> Case {
     Case { subject: subject.into(), validation: "Strict", expected: Expected::Refused(message.into()) }
 }
 
-/// The server takes it and, asked for warnings as kubectl asks for them by default, says this.
+/// The server accepts it with this warning, in the validation mode that kubectl uses by default.
 pub(crate) fn warn(subject: impl Into<Subject>, warning: &'static str) -> Case {
     Case { subject: subject.into(), validation: "Warn", expected: Expected::Warned(warning) }
 }

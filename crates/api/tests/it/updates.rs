@@ -4,7 +4,7 @@ use kube::{Api, ResourceExt};
 use virt_advisor_api::{VirtPlatformConfig, VirtualMachine};
 
 use crate::{
-    exhibition,
+    example_cluster,
     manifest::{CONFIG, MACHINE, change, change_by_status},
     table::{accept, check_on, from_yaml, reject, store},
 };
@@ -13,7 +13,7 @@ const AWARE: &str = "load-aware-rebalancing";
 
 #[tokio::test]
 async fn the_profile_is_immutable_and_the_rest_is_not() {
-    let server = exhibition::server().await;
+    let server = example_cluster::server().await;
     let other = change(CONFIG, AWARE, "spec: {profile: virt-higher-density, options: null}");
     check_on(
         &server,
@@ -56,7 +56,7 @@ async fn the_profile_is_immutable_and_the_rest_is_not() {
 
 #[tokio::test]
 async fn spec_and_status_are_changed_apart() {
-    let server = exhibition::server().await;
+    let server = example_cluster::server().await;
     let both = "spec: {action: Ignore}\nstatus: {phase: Drifted}";
     let machine = "spec: {running: false}\nstatus: {phase: Stopped}";
     check_on(
@@ -79,16 +79,16 @@ async fn spec_and_status_are_changed_apart() {
 
 #[tokio::test]
 async fn whatever_the_types_can_say_is_stored() {
-    let client = exhibition::open().await.client().await.unwrap();
+    let client = example_cluster::open().await.client().await.unwrap();
     let configs: Api<VirtPlatformConfig> = Api::all(client.clone());
-    for yaml in exhibition::CONFIGS {
+    for yaml in example_cluster::CONFIGS {
         let shown: VirtPlatformConfig = serde_json::from_value(from_yaml(yaml)).unwrap();
         let stored = configs.get(&shown.name_any()).await.unwrap();
         assert_eq!(stored.spec, shown.spec);
         assert!(shown.status.is_none() || stored.status == shown.status, "{stored:#?}");
     }
     let machines: Api<VirtualMachine> = Api::default_namespaced(client);
-    for yaml in exhibition::MACHINES {
+    for yaml in example_cluster::MACHINES {
         let shown: VirtualMachine = serde_json::from_value(from_yaml(yaml)).unwrap();
         let stored = machines.get(&shown.name_any()).await.unwrap();
         assert_eq!((stored.spec, stored.status), (shown.spec, shown.status));

@@ -1,4 +1,4 @@
-//! People and programs edit in any order; whatever they do, the rules hold and it comes to rest.
+//! Random sequences of edits by people and programs: the rules hold, and the configuration settles.
 
 use proptest::prelude::*;
 
@@ -19,7 +19,7 @@ enum Edit {
     Later,
     Missing,
     Back,
-    /// The process dies after so many steps.
+    /// The process ends after this many steps.
     Crash(usize),
 }
 
@@ -41,7 +41,7 @@ fn edit() -> impl Strategy<Value = Edit> {
     ]
 }
 
-impl Story {
+impl Fixture {
     fn make(&mut self, edit: Edit, there: &TestCluster) {
         match edit {
             Edit::Action(action) => {
@@ -91,23 +91,23 @@ impl Story {
 proptest! {
     #![proptest_config(cases(300))]
 
-    /// `write` asserts the rest: only under Apply, only what is in the status, only after it was recorded.
+    /// `write` asserts the rest: only under Apply, only what is in the status, only after the status was stored.
     /// W5, W7: nothing without an approval, and nothing but what the status shows.
     #[test]
     fn whatever_is_edited_it_comes_to_rest_and_stays_there(edits in proptest::collection::vec(edit(), 1..14)) {
-        let mut story = Story::new(LOAD_AWARE, Action::DryRun);
-        let there = story.cluster.clone();
+        let mut fixture = Fixture::new(LOAD_AWARE, Action::DryRun);
+        let there = fixture.cluster.clone();
         for edit in edits {
-            story.make(edit, &there);
+            fixture.make(edit, &there);
         }
-        story.settle();
-        let (status, written) = (story.status.clone(), story.written.len());
-        story.settle();
-        prop_assert_eq!(&story.status, &status, "at rest nothing is recorded");
-        prop_assert_eq!(story.written.len(), written, "at rest nothing is written");
-        prop_assert_eq!(story.status.observed_generation, Some(story.generation));
-        let holding = story.status.conditions.iter().filter(|c| c.status == "True");
+        fixture.settle();
+        let (status, written) = (fixture.status.clone(), fixture.written.len());
+        fixture.settle();
+        prop_assert_eq!(&fixture.status, &status, "at rest nothing is recorded");
+        prop_assert_eq!(fixture.written.len(), written, "at rest nothing is written");
+        prop_assert_eq!(fixture.status.observed_generation, Some(fixture.generation));
+        let holding = fixture.status.conditions.iter().filter(|c| c.status == "True");
         let phases = holding.filter(|c| Phase::ALL.iter().any(|phase| phase.as_str() == c.type_)).count();
-        prop_assert!(phases <= 2, "{:?}", story.status.conditions);
+        prop_assert!(phases <= 2, "{:?}", fixture.status.conditions);
     }
 }

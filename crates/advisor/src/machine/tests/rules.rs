@@ -1,4 +1,4 @@
-//! What people may do at any time, and what must never happen.
+//! Rules that hold in every phase.
 
 use std::time::Duration;
 
@@ -7,54 +7,54 @@ use api::virt_platform_config::{Approval, FailurePolicy};
 use super::*;
 use Phase::*;
 
-/// A story in every phase there is.
-fn everywhere() -> Vec<Story> {
-    let mut stories = Vec::new();
-    let mut story = Story::new(LOAD_AWARE, Action::DryRun);
-    story.step(LastResult::None);
-    stories.push(story.clone());
-    story.step(LastResult::None);
-    stories.push(story.clone());
-    stories.push(story.settle().clone());
-    stories.push(story.act(Action::Ignore).clone());
-    stories.push(Story::new(LOAD_AWARE, Action::Apply).settle().clone());
-    let mut missing = Story::new(LOAD_AWARE, Action::Apply);
+/// A fixture in every phase.
+fn everywhere() -> Vec<Fixture> {
+    let mut fixtures = Vec::new();
+    let mut fixture = Fixture::new(LOAD_AWARE, Action::DryRun);
+    fixture.step(LastResult::None);
+    fixtures.push(fixture.clone());
+    fixture.step(LastResult::None);
+    fixtures.push(fixture.clone());
+    fixtures.push(fixture.settle().clone());
+    fixtures.push(fixture.act(Action::Ignore).clone());
+    fixtures.push(Fixture::new(LOAD_AWARE, Action::Apply).settle().clone());
+    let mut missing = Fixture::new(LOAD_AWARE, Action::Apply);
     missing.cluster = missing.cluster.without(&KUBE_DESCHEDULER);
-    stories.push(missing.settle().clone());
-    let mut failed = Story::new(LOAD_AWARE, Action::Apply);
+    fixtures.push(missing.settle().clone());
+    let mut failed = Fixture::new(LOAD_AWARE, Action::Apply);
     failed.refuses = true;
-    stories.push(failed.settle().clone());
-    let mut errors = Story::new(LOAD_AWARE, Action::Apply);
+    fixtures.push(failed.settle().clone());
+    let mut errors = Fixture::new(LOAD_AWARE, Action::Apply);
     errors.refuses = true;
     errors.spec.failure_policy = FailurePolicy::Continue;
-    stories.push(errors.settle().clone());
-    stories.push(Story::completed(LOAD_AWARE));
-    stories.push(Story::completed(LOAD_AWARE).interval(180).settle().clone());
-    let mut upgraded = Story::completed(LOAD_AWARE);
+    fixtures.push(errors.settle().clone());
+    fixtures.push(Fixture::completed(LOAD_AWARE));
+    fixtures.push(Fixture::completed(LOAD_AWARE).interval(180).settle().clone());
+    let mut upgraded = Fixture::completed(LOAD_AWARE);
     let item = upgraded.status.items.iter_mut().find(|item| item.target_ref.kind == "KubeDescheduler").unwrap();
     item.managed_fields.pop();
     item.applied_fingerprint = None;
     item.state = api::virt_platform_config::ItemState::Completed;
     upgraded.version = "v2";
     upgraded.cluster.edit(&KUBE_DESCHEDULER, "cluster", &["spec", "evictionLimits", "total"], Some(1.into()));
-    stories.push(upgraded.settle().clone());
-    let mut phases: Vec<_> = stories.iter().map(Story::phase).collect();
+    fixtures.push(upgraded.settle().clone());
+    let mut phases: Vec<_> = fixtures.iter().map(Fixture::phase).collect();
     phases.sort_by_key(|phase| Phase::ALL.iter().position(|known| known == phase));
-    assert_eq!(phases, Phase::ALL, "a story for every phase");
-    stories
+    assert_eq!(phases, Phase::ALL, "a fixture for every phase");
+    fixtures
 }
 
 #[test]
 fn ignore_works_from_every_phase_and_keeps_what_is_there() {
-    for mut story in everywhere() {
-        let (phase, items, written) = (story.phase(), story.status.items.clone(), story.written.len());
-        let objects = format!("{:?}", story.cluster);
-        story.refuses = false;
-        story.act(Action::Ignore);
-        assert_eq!(story.phase(), Ignored, "from {phase}");
-        assert_eq!((&story.status.items, story.written.len()), (&items, written), "from {phase}");
-        assert_eq!(format!("{:?}", story.cluster), objects, "from {phase}: nothing is rolled back");
-        assert_eq!(story.status.observed_generation, Some(story.generation));
+    for mut fixture in everywhere() {
+        let (phase, items, written) = (fixture.phase(), fixture.status.items.clone(), fixture.written.len());
+        let objects = format!("{:?}", fixture.cluster);
+        fixture.refuses = false;
+        fixture.act(Action::Ignore);
+        assert_eq!(fixture.phase(), Ignored, "from {phase}");
+        assert_eq!((&fixture.status.items, fixture.written.len()), (&items, written), "from {phase}");
+        assert_eq!(format!("{:?}", fixture.cluster), objects, "from {phase}: nothing is rolled back");
+        assert_eq!(fixture.status.observed_generation, Some(fixture.generation));
     }
 }
 
@@ -63,17 +63,17 @@ fn ignore_works_from_every_phase_and_keeps_what_is_there() {
 fn every_edit_of_the_spec_is_acted_on_in_every_phase() {
     for before in everywhere() {
         for action in [Action::DryRun, Action::Apply] {
-            let mut story = before.clone();
-            let phase = story.phase();
-            story.refuses = false;
-            story.options(json!({"loadAware": {"deschedulingIntervalSeconds": 300}})).act(action);
-            assert_eq!(story.status.observed_generation, Some(story.generation), "{phase} then {action}");
-            if story.phase() == PrerequisiteFailed {
+            let mut fixture = before.clone();
+            let phase = fixture.phase();
+            fixture.refuses = false;
+            fixture.options(json!({"loadAware": {"deschedulingIntervalSeconds": 300}})).act(action);
+            assert_eq!(fixture.status.observed_generation, Some(fixture.generation), "{phase} then {action}");
+            if fixture.phase() == PrerequisiteFailed {
                 continue;
             }
-            let text = json!(story.item("enable-load-aware-descheduling").desired_state).to_string();
+            let text = json!(fixture.item("enable-load-aware-descheduling").desired_state).to_string();
             assert!(text.contains("300"), "{phase} then {action}: a new plan");
-            let wrote = story.written.len() > before.written.len();
+            let wrote = fixture.written.len() > before.written.len();
             assert_eq!(wrote, action == Action::Apply, "{phase} then {action}");
         }
     }
@@ -82,35 +82,35 @@ fn every_edit_of_the_spec_is_acted_on_in_every_phase() {
 /// W7: an approval may name what was read.
 #[test]
 fn only_an_approval_of_this_very_plan_counts_when_it_names_one() {
-    let mut story = Story::new(LOAD_AWARE, Action::DryRun);
-    story.settle();
-    let digest = story.status.plan_digest.clone().unwrap();
-    let approve = |story: &mut Story, digest: &str| {
+    let mut fixture = Fixture::new(LOAD_AWARE, Action::DryRun);
+    fixture.settle();
+    let digest = fixture.status.plan_digest.clone().unwrap();
+    let approve = |fixture: &mut Fixture, digest: &str| {
         let approval = Approval { plan_digest: Some(digest.to_owned()), reason: None };
-        story.edit(|spec| spec.approval = Some(approval)).act(Action::Apply);
+        fixture.edit(|spec| spec.approval = Some(approval)).act(Action::Apply);
     };
     let other = "0".repeat(64);
-    approve(&mut story, &other);
-    assert_eq!((story.phase(), story.written.len()), (ReviewRequired, 0));
-    let condition = story.condition("ReviewRequired").unwrap();
+    approve(&mut fixture, &other);
+    assert_eq!((fixture.phase(), fixture.written.len()), (ReviewRequired, 0));
+    let condition = fixture.condition("ReviewRequired").unwrap();
     assert_eq!(condition.reason, "ApprovalMismatch");
     assert!(condition.message.contains(&other) && condition.message.contains(&digest), "{}", condition.message);
-    approve(&mut story, &digest);
-    assert_eq!((story.phase(), story.written.len()), (InProgress, 2));
+    approve(&mut fixture, &digest);
+    assert_eq!((fixture.phase(), fixture.written.len()), (InProgress, 2));
 }
 
 /// W24, W32: told while it waits, and refused when it is approved.
 #[test]
 fn a_plan_whose_target_moved_is_not_applied_unless_that_is_asked_for() {
-    let mut story = Story::completed(LOAD_AWARE);
-    story.options(json!({"loadAware": {"deschedulingIntervalSeconds": 300}})).act(Action::DryRun);
-    assert_eq!(story.phase(), ReviewRequired);
-    story.interval(77).settle();
-    assert_eq!(story.condition("ReviewRequired").unwrap().reason, "PlanStale", "people are told before they approve");
-    let mut bypassing = story.clone();
-    story.act(Action::Apply);
-    assert_eq!((story.phase(), story.condition("Failed").unwrap().reason.as_str()), (Failed, "PlanStale"));
-    assert_eq!(story.written.len(), 2);
+    let mut fixture = Fixture::completed(LOAD_AWARE);
+    fixture.options(json!({"loadAware": {"deschedulingIntervalSeconds": 300}})).act(Action::DryRun);
+    assert_eq!(fixture.phase(), ReviewRequired);
+    fixture.interval(77).settle();
+    assert_eq!(fixture.condition("ReviewRequired").unwrap().reason, "PlanStale", "people are told before they approve");
+    let mut bypassing = fixture.clone();
+    fixture.act(Action::Apply);
+    assert_eq!((fixture.phase(), fixture.condition("Failed").unwrap().reason.as_str()), (Failed, "PlanStale"));
+    assert_eq!(fixture.written.len(), 2);
     bypassing.edit(|spec| spec.bypass_optimistic_lock = true).act(Action::Apply);
     assert_eq!((bypassing.phase(), bypassing.written.len()), (Completed, 3));
 }
@@ -118,14 +118,14 @@ fn a_plan_whose_target_moved_is_not_applied_unless_that_is_asked_for() {
 /// D8, D9: and neither is a success.
 #[test]
 fn the_first_failure_ends_it_under_abort_and_nothing_does_under_continue() {
-    let mut abort = Story::new(LOAD_AWARE, Action::Apply);
+    let mut abort = Fixture::new(LOAD_AWARE, Action::Apply);
     abort.refuses = true;
     abort.settle();
     assert_eq!(abort.phase(), Failed);
     assert_eq!(abort.item("enable-load-aware-descheduling").state.as_str(), "Pending", "not touched");
     assert_eq!(abort.condition("Failed").unwrap().message, "Item 'enable-psi-metrics' failed: no");
 
-    let mut proceed = Story::new(LOAD_AWARE, Action::Apply);
+    let mut proceed = Fixture::new(LOAD_AWARE, Action::Apply);
     proceed.refuses = true;
     proceed.spec.failure_policy = FailurePolicy::Continue;
     proceed.settle();
@@ -137,26 +137,26 @@ fn the_first_failure_ends_it_under_abort_and_nothing_does_under_continue() {
 #[test]
 fn waiting_ends_by_the_clock_alone() {
     for (policy, phase) in [(FailurePolicy::Abort, Failed), (FailurePolicy::Continue, CompletedWithErrors)] {
-        let mut story = Story::new(LOAD_AWARE, Action::Apply);
-        story.spec.wait_timeout = Some("30m".into());
-        story.spec.failure_policy = policy;
-        story.settle().pass(29 * 60).settle();
-        assert_eq!(story.phase(), InProgress);
+        let mut fixture = Fixture::new(LOAD_AWARE, Action::Apply);
+        fixture.spec.wait_timeout = Some("30m".into());
+        fixture.spec.failure_policy = policy;
+        fixture.settle().pass(29 * 60).settle();
+        assert_eq!(fixture.phase(), InProgress);
         let observed = Observed {
-            spec: &story.spec,
-            generation: story.generation,
-            status: &story.status,
+            spec: &fixture.spec,
+            generation: fixture.generation,
+            status: &fixture.status,
             profile: profiles::find(LOAD_AWARE).unwrap(),
             version: "v1",
             epoch: None,
-            now: Timestamp::from_second(story.second).unwrap(),
+            now: Timestamp::from_second(fixture.second).unwrap(),
             intervals: Intervals::default(),
         };
-        let decision = decide(&observed, &Input::Facts(&story.facts()));
+        let decision = decide(&observed, &Input::Facts(&fixture.facts()));
         assert_eq!(decision.step, Step::Done(Outcome { requeue_after: Some(Duration::from_secs(60)) }), "in time");
-        story.pass(65).settle();
-        assert_eq!(story.phase(), phase);
-        let message = story.item("enable-psi-metrics").message.clone().unwrap();
+        fixture.pass(65).settle();
+        assert_eq!(fixture.phase(), phase);
+        let message = fixture.item("enable-psi-metrics").message.clone().unwrap();
         let text = "Timeout waiting for resource to become healthy (waited 30m5s, timeout 30m0s): MachineConfigPool";
         assert!(message.contains(text), "{message}");
     }
@@ -165,61 +165,61 @@ fn waiting_ends_by_the_clock_alone() {
 /// W12: time alone does not make them valid.
 #[test]
 fn invalid_options_wait_for_another_spec_and_not_in_circles() {
-    let mut story = Story::new(LOAD_AWARE, Action::Apply);
-    story.options(json!({"loadAware": {"deschedulingIntervalSeconds": 1}})).settle();
-    assert_eq!(story.phase(), PrerequisiteFailed);
-    assert_eq!(story.condition("PrerequisiteFailed").unwrap().reason, "InvalidOptions");
-    let records = story.records;
-    story.pass(120).settle();
-    assert_eq!(story.records, records);
-    story.options(json!({"loadAware": {"deschedulingIntervalSeconds": 100}})).settle();
-    assert_eq!(story.phase(), InProgress);
+    let mut fixture = Fixture::new(LOAD_AWARE, Action::Apply);
+    fixture.options(json!({"loadAware": {"deschedulingIntervalSeconds": 1}})).settle();
+    assert_eq!(fixture.phase(), PrerequisiteFailed);
+    assert_eq!(fixture.condition("PrerequisiteFailed").unwrap().reason, "InvalidOptions");
+    let records = fixture.records;
+    fixture.pass(120).settle();
+    assert_eq!(fixture.records, records);
+    fixture.options(json!({"loadAware": {"deschedulingIntervalSeconds": 100}})).settle();
+    assert_eq!(fixture.phase(), InProgress);
 }
 
 #[test]
 fn what_vanished_under_a_plan_in_force_means_a_review_when_it_is_back() {
-    let mut story = Story::completed(LOAD_AWARE);
-    let there = story.cluster.clone();
-    story.cluster = story.cluster.without(&KUBE_DESCHEDULER);
-    story.settle();
-    assert_eq!(story.phase(), PrerequisiteFailed);
-    // Back without its objects, as when a definition was deleted and created again.
-    let empty = Story::new(LOAD_AWARE, Action::Apply).cluster;
-    let mut back = story.clone();
+    let mut fixture = Fixture::completed(LOAD_AWARE);
+    let there = fixture.cluster.clone();
+    fixture.cluster = fixture.cluster.without(&KUBE_DESCHEDULER);
+    fixture.settle();
+    assert_eq!(fixture.phase(), PrerequisiteFailed);
+    // The kind is back without its objects, as after its definition was deleted and created again.
+    let empty = Fixture::new(LOAD_AWARE, Action::Apply).cluster;
+    let mut back = fixture.clone();
     back.cluster = empty;
     back.settle();
     assert_eq!((back.phase(), back.written.len()), (ReviewRequired, 2));
     back.edit(|_| {}).settle();
     assert!(back.written.len() > 2, "acknowledged");
-    story.cluster = there;
-    story.settle();
-    assert_eq!(story.phase(), Completed, "nothing was lost, so there is nothing to review");
+    fixture.cluster = there;
+    fixture.settle();
+    assert_eq!(fixture.phase(), Completed, "nothing was lost, so there is nothing to review");
 }
 
 /// W14, D3: what is turned off is deleted, and that is waited for.
 #[test]
 fn removals_are_followed_to_the_nodes() {
-    let mut story = Story::completed(LOAD_AWARE);
-    story.options(json!({"loadAware": {"enablePSIMetrics": false}})).settle();
-    assert_eq!(story.phase(), InProgress);
-    assert_eq!(story.item("enable-psi-metrics").operation.as_str(), "Delete");
-    story.roll_out(&[]).settle();
-    assert_eq!(story.phase(), Completed);
-    story.pass(300).settle();
-    assert_eq!(story.phase(), Completed);
+    let mut fixture = Fixture::completed(LOAD_AWARE);
+    fixture.options(json!({"loadAware": {"enablePSIMetrics": false}})).settle();
+    assert_eq!(fixture.phase(), InProgress);
+    assert_eq!(fixture.item("enable-psi-metrics").operation.as_str(), "Delete");
+    fixture.roll_out(&[]).settle();
+    assert_eq!(fixture.phase(), Completed);
+    fixture.pass(300).settle();
+    assert_eq!(fixture.phase(), Completed);
 }
 
 /// W10: nothing changes in this plan, so it was never written and its wait begins when it is found to be under way.
 #[test]
 fn a_rollout_that_is_joined_later_is_timed_from_then_on() {
-    let mut story = Story::new(LOAD_AWARE, Action::Apply);
-    story.settle().pass(24 * 60 * 60);
-    story.edit(|spec| spec.wait_timeout = Some("30m".into())).act(Action::DryRun);
-    assert_eq!(story.phase(), InProgress, "what was before that does not count");
-    story.pass(29 * 60).settle();
-    assert_eq!(story.phase(), InProgress);
-    story.pass(2 * 60).settle();
-    assert_eq!((story.phase(), story.written.len()), (Failed, 2));
+    let mut fixture = Fixture::new(LOAD_AWARE, Action::Apply);
+    fixture.settle().pass(24 * 60 * 60);
+    fixture.edit(|spec| spec.wait_timeout = Some("30m".into())).act(Action::DryRun);
+    assert_eq!(fixture.phase(), InProgress, "what was before that does not count");
+    fixture.pass(29 * 60).settle();
+    assert_eq!(fixture.phase(), InProgress);
+    fixture.pass(2 * 60).settle();
+    assert_eq!((fixture.phase(), fixture.written.len()), (Failed, 2));
 }
 
 /// W9: texts are for people. What happens next follows from phases, states, reasons and fingerprints.
@@ -233,12 +233,12 @@ fn no_message_decides_what_happens_next() {
         for condition in &mut reworded.status.conditions {
             condition.message = "other words".into();
         }
-        let happens: [fn(&mut Story) -> &mut Story; 5] = [
-            Story::settle,
-            |story| story.interval(60).settle(),
-            |story| story.interval(240).settle(),
-            |story| story.roll_out(&[PSI]).settle(),
-            |story| story.edit(|spec| spec.bypass_optimistic_lock = true).act(Action::Apply),
+        let happens: [fn(&mut Fixture) -> &mut Fixture; 5] = [
+            Fixture::settle,
+            |fixture| fixture.interval(60).settle(),
+            |fixture| fixture.interval(240).settle(),
+            |fixture| fixture.roll_out(&[PSI]).settle(),
+            |fixture| fixture.edit(|spec| spec.bypass_optimistic_lock = true).act(Action::Apply),
         ];
         for (number, happen) in happens.iter().enumerate() {
             let (mut one, mut other) = (before.clone(), reworded.clone());
@@ -252,14 +252,14 @@ fn no_message_decides_what_happens_next() {
 /// W33: somebody who has no plan yet, because something is missing, still reads what the profile may do.
 #[test]
 fn an_impact_is_shown_in_every_phase_with_and_without_a_plan() {
-    for story in everywhere() {
-        assert!(story.status.impact_severity.is_some(), "{}", story.phase());
-        if story.status.items.is_empty() {
+    for fixture in everywhere() {
+        assert!(fixture.status.impact_severity.is_some(), "{}", fixture.phase());
+        if fixture.status.items.is_empty() {
             assert_eq!(
-                story.status.impact_severity.unwrap().as_str(),
+                fixture.status.impact_severity.unwrap().as_str(),
                 "High",
                 "{}: the worst it may do",
-                story.phase()
+                fixture.phase()
             );
         }
     }
@@ -269,22 +269,22 @@ fn an_impact_is_shown_in_every_phase_with_and_without_a_plan() {
 #[test]
 fn whatever_is_in_force_is_looked_at_again_within_five_minutes() {
     let mut looked_at = Vec::new();
-    for story in everywhere() {
+    for fixture in everywhere() {
         let observed = Observed {
-            spec: &story.spec,
-            generation: story.generation,
-            status: &story.status,
+            spec: &fixture.spec,
+            generation: fixture.generation,
+            status: &fixture.status,
             profile: profiles::find(LOAD_AWARE).unwrap(),
-            version: story.version,
+            version: fixture.version,
             epoch: None,
-            now: Timestamp::from_second(story.second).unwrap(),
+            now: Timestamp::from_second(fixture.second).unwrap(),
             intervals: Intervals::default(),
         };
-        let plan = story.make_plan();
+        let plan = fixture.make_plan();
         let decision = decide(&observed, &Input::Plan(plan.as_ref()));
         if let Step::Done(Outcome { requeue_after: Some(wait) }) = decision.step {
-            assert!(wait <= Duration::from_secs(300), "{}: {wait:?}", story.phase());
-            looked_at.push(story.phase());
+            assert!(wait <= Duration::from_secs(300), "{}: {wait:?}", fixture.phase());
+            looked_at.push(fixture.phase());
         }
     }
     for phase in [ReviewRequired, InProgress, Completed, CompletedWithErrors, CompletedWithUpgrade, Drifted] {
@@ -295,77 +295,77 @@ fn whatever_is_in_force_is_looked_at_again_within_five_minutes() {
 #[test]
 fn a_refused_plan_is_tried_again_by_itself_and_nothing_is_recorded_while_it_stays_refused() {
     for (action, phase, written) in [(Action::DryRun, ReviewRequired, 0), (Action::Apply, InProgress, 2)] {
-        let mut story = Story::new(LOAD_AWARE, action);
-        story.cluster.denies = true;
-        story.settle();
-        assert_eq!((story.phase(), story.written.len()), (Failed, 0));
-        assert!(story.condition("Failed").unwrap().message.contains("frozen"), "{:?}", story.condition("Failed"));
-        let records = story.records;
-        story.pass(120).settle();
-        assert_eq!((story.phase(), story.records), (Failed, records));
-        story.cluster.denies = false;
-        story.pass(120).settle();
-        assert_eq!((story.phase(), story.written.len()), (phase, written), "{action}");
+        let mut fixture = Fixture::new(LOAD_AWARE, action);
+        fixture.cluster.denies = true;
+        fixture.settle();
+        assert_eq!((fixture.phase(), fixture.written.len()), (Failed, 0));
+        assert!(fixture.condition("Failed").unwrap().message.contains("frozen"), "{:?}", fixture.condition("Failed"));
+        let records = fixture.records;
+        fixture.pass(120).settle();
+        assert_eq!((fixture.phase(), fixture.records), (Failed, records));
+        fixture.cluster.denies = false;
+        fixture.pass(120).settle();
+        assert_eq!((fixture.phase(), fixture.written.len()), (phase, written), "{action}");
     }
 }
 
-/// A failure on the way is for a person: what was written may not be what it takes to try again.
+/// After a failed write, a person has to decide: part of the plan may be applied.
 #[test]
 fn a_plan_that_failed_on_the_way_waits_for_an_edit() {
-    let mut story = Story::new(LOAD_AWARE, Action::Apply);
-    story.refuses = true;
-    story.settle();
-    story.refuses = false;
-    story.pass(120).settle();
-    assert_eq!((story.phase(), story.written.len()), (Failed, 0));
+    let mut fixture = Fixture::new(LOAD_AWARE, Action::Apply);
+    fixture.refuses = true;
+    fixture.settle();
+    fixture.refuses = false;
+    fixture.pass(120).settle();
+    assert_eq!((fixture.phase(), fixture.written.len()), (Failed, 0));
 }
 
-/// The machine config as an old answer tells it: not there.
+/// The cluster as an old answer shows it: without the MachineConfig.
 fn without_psi(mut cluster: crate::test_cluster::TestCluster) -> crate::test_cluster::TestCluster {
     cluster.edit(&crate::kind::MACHINE_CONFIG, PSI, &["metadata", "name"], Some("elsewhere".into()));
     cluster
 }
 
-fn is_marked(story: &Story) -> bool {
-    story.condition("InputDependencyDrift").is_some_and(|condition| condition.status == "True")
+fn is_marked(fixture: &Fixture) -> bool {
+    fixture.condition("InputDependencyDrift").is_some_and(|condition| condition.status == "True")
 }
 
 /// W14, D3: whatever hid it, and a person looks at it before it is made.
 #[test]
 fn a_removal_that_nobody_saw_to_be_needed_is_planned_when_it_is_seen() {
     for action in [Action::DryRun, Action::Apply] {
-        let mut story = Story::completed(LOAD_AWARE);
-        let there = story.cluster.clone();
-        story.cluster = without_psi(there.clone());
-        story.options(json!({"loadAware": {"enablePSIMetrics": false}})).act(action);
-        assert_eq!(story.phase(), Completed, "nothing to remove");
-        story.cluster = there;
-        story.pass(300).settle();
-        assert_eq!((story.phase(), story.written.len()), (ReviewRequired, 2), "{action}");
-        assert_eq!(story.item("enable-psi-metrics").operation.as_str(), "Delete");
-        assert_eq!(is_marked(&story), action == Action::Apply, "a review is forced where none is due anyway");
-        story.act(Action::DryRun).act(Action::Apply);
-        assert_eq!((story.phase(), story.written.len()), (InProgress, 3), "{action}");
+        let mut fixture = Fixture::completed(LOAD_AWARE);
+        let there = fixture.cluster.clone();
+        fixture.cluster = without_psi(there.clone());
+        fixture.options(json!({"loadAware": {"enablePSIMetrics": false}})).act(action);
+        assert_eq!(fixture.phase(), Completed, "nothing to remove");
+        fixture.cluster = there;
+        fixture.pass(300).settle();
+        assert_eq!((fixture.phase(), fixture.written.len()), (ReviewRequired, 2), "{action}");
+        assert_eq!(fixture.item("enable-psi-metrics").operation.as_str(), "Delete");
+        assert_eq!(is_marked(&fixture), action == Action::Apply, "a review is forced where none is due anyway");
+        fixture.act(Action::DryRun).act(Action::Apply);
+        assert_eq!((fixture.phase(), fixture.written.len()), (InProgress, 3), "{action}");
     }
 }
 
 /// D3: an approved removal whose target is gone is made if that is said once, and done if it is said twice.
 #[test]
 fn an_approved_removal_is_not_given_up_for_one_old_answer() {
-    let mut story = Story::completed(LOAD_AWARE);
-    story.options(json!({"loadAware": {"enablePSIMetrics": false}})).act(Action::DryRun);
-    assert_eq!((story.phase(), story.written.len()), (ReviewRequired, 2));
-    let there = story.cluster.clone();
-    story.cluster = without_psi(there.clone());
-    story.edit(|spec| spec.action = Action::Apply);
-    let mut gone = story.clone();
+    let mut fixture = Fixture::completed(LOAD_AWARE);
+    fixture.options(json!({"loadAware": {"enablePSIMetrics": false}})).act(Action::DryRun);
+    assert_eq!((fixture.phase(), fixture.written.len()), (ReviewRequired, 2));
+    let there = fixture.cluster.clone();
+    fixture.cluster = without_psi(there.clone());
+    fixture.edit(|spec| spec.action = Action::Apply);
+    let mut gone = fixture.clone();
 
-    let mut last = story.step(LastResult::None);
-    story.cluster = there;
+    let mut last = fixture.step(LastResult::None);
+    fixture.cluster = there;
     while let Some(result) = last {
-        last = story.step(result);
+        last = fixture.step(result);
     }
-    assert_eq!((story.phase(), story.written.len()), (InProgress, 3), "said once");
+    assert_eq!((fixture.phase(), fixture.written.len()), (InProgress, 3), "said once");
 
     gone.settle().roll_out(&[]).settle();
     assert_eq!((gone.phase(), gone.written.len()), (Completed, 2), "said twice");

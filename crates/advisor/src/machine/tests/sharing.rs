@@ -1,4 +1,4 @@
-//! Two profiles on one object: each has its own fields, and neither takes anything from the other.
+//! Two profiles on one object: each has its own fields, and neither takes fields of the other.
 
 use api::{
     names::FIELD_MANAGER,
@@ -6,7 +6,7 @@ use api::{
 };
 use serde_json::{Value, json};
 
-use super::Story;
+use super::Fixture;
 use crate::{
     kind::CONFIG_MAP,
     test_cluster::{
@@ -15,28 +15,28 @@ use crate::{
     },
 };
 
-/// The two, on one cluster. Whoever has something to do does it, until neither has.
+/// Both profiles on one cluster. They run in turns until neither has anything to do.
 struct Pair {
-    left: Story,
-    right: Story,
+    left: Fixture,
+    right: Fixture,
 }
 
 impl Pair {
     fn new() -> Pair {
-        let (mut left, mut right) = (Story::of(&Left, Action::Ignore), Story::of(&Right, Action::Ignore));
+        let (mut left, mut right) = (Fixture::of(&Left, Action::Ignore), Fixture::of(&Right, Action::Ignore));
         left.cluster = TestCluster::empty();
         right.cluster = TestCluster::empty();
         Pair { left, right }
     }
 
-    /// On an object that is there already.
+    /// With an object that exists already.
     fn on(object: Value) -> Pair {
         let mut pair = Pair::new();
         pair.left.cluster.put(object);
         pair
     }
 
-    /// As often as it takes; more often than a few times is a fight.
+    /// Runs both until they settle. More than a few rounds mean that they overwrite each other.
     fn settle(&mut self) -> &mut Self {
         for _ in 0..4 {
             self.left.settle();
@@ -93,9 +93,9 @@ impl Pair {
 
 const BOTH_COMPLETED: (Phase, Phase) = (Phase::Completed, Phase::Completed);
 
-/// What the one who came second reads.
-fn conflict(story: &Story) -> &str {
-    let told = story.condition(story.phase().as_str()).unwrap();
+/// The message of the second profile.
+fn conflict(fixture: &Fixture) -> &str {
+    let told = fixture.condition(fixture.phase().as_str()).unwrap();
     assert_eq!(told.reason, "ProfileConflict", "{told:?}");
     &told.message
 }
@@ -166,7 +166,7 @@ fn the_second_to_want_another_value_is_refused_in_words_and_goes_on_when_they_ag
     pair.right(Action::Apply, json!({"ksmConfiguration": {}}));
     assert_eq!((pair.phases(), pair.written()), ((Phase::Completed, Phase::Failed), (1, 0)));
 
-    // Nobody tells the one that waits; it looks again.
+    // The waiting profile gets no event; it checks again.
     pair.left(Action::Apply, json!({}));
     assert_eq!(pair.data(), json!({"left": "60", "right": "150", "shared": "150"}));
     assert_eq!((pair.phases(), pair.written()), (BOTH_COMPLETED, (2, 1)));
@@ -180,7 +180,7 @@ fn one_value_may_be_of_both_and_stays_when_one_gives_it_up() {
     assert_eq!(pair.data(), json!({"left": "60", "right": "100", "shared": "100"}));
     assert_eq!(pair.phases(), BOTH_COMPLETED);
 
-    // Nothing is to be seen of it, but it has to be written: otherwise the other one could never change it.
+    // The write changes no value, but it is necessary: otherwise the other profile could never change the field.
     pair.left(Action::DryRun, json!({}));
     assert_eq!(pair.phases(), (Phase::ReviewRequired, Phase::Completed));
     let item = pair.left.item("share");
@@ -195,7 +195,7 @@ fn one_value_may_be_of_both_and_stays_when_one_gives_it_up() {
     assert_eq!((pair.phases(), pair.written()), (BOTH_COMPLETED, (2, 2)));
 }
 
-/// Otherwise it would go with the first one.
+/// Otherwise the field would be removed together with the first profile.
 #[test]
 fn what_another_profile_has_set_as_wanted_is_applied_all_the_same() {
     let mut pair = Pair::new();
@@ -221,8 +221,7 @@ fn two_that_may_write_over_anything_do_not_fight() {
         assert_eq!((pair.phases(), pair.written()), ((Phase::Completed, Phase::Failed), (1, 0)));
         conflict(&pair.right);
 
-        // Somebody takes the field from the first: then it is for the faster one to apply, and the other says so and keeps
-        // still.
+        // Somebody takes the field from the first profile. Then the faster profile applies it, and the other one reports a conflict.
         pair.edit("kubectl-edit", "shared", "7");
         if !left_is_faster {
             pair.settle_right();
@@ -271,7 +270,7 @@ fn a_plan_in_review_is_refused_when_the_other_one_was_faster() {
     }
 }
 
-/// An object as the version before applied it, when all profiles shared one name.
+/// An object as an earlier version applied it, when all profiles shared one field manager.
 fn left_by_the_version_before() -> Pair {
     let object = set_by(FIELD_MANAGER, "Apply", config_map(json!({"left": "60", "extra": "2"})));
     let mut pair = Pair::on(object);
@@ -295,7 +294,7 @@ fn what_was_applied_under_the_shared_name_goes_on_under_it() {
     assert_eq!((pair.phases(), pair.written()), (BOTH_COMPLETED, (1, 1)));
     assert_eq!(pair.left.item("share").field_manager.as_deref(), Some(FIELD_MANAGER));
 
-    // When nothing is left of it, the profile goes on under its own.
+    // When no field is left under the former manager, the profile uses its own.
     pair.edit("kubectl-edit", "left", "90").settle();
     assert_eq!(pair.phases(), (Phase::Drifted, Phase::Completed));
     pair.left(Action::Apply, json!({"deschedulingIntervalSeconds": 120}));

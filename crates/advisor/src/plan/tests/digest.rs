@@ -1,8 +1,8 @@
-//! The digest: what an approval is bound to, and what not.
+//! What the digest of a plan covers, and what not.
 
 use super::*;
 
-/// Everything of a plan that a test may vary.
+/// The parts of a plan that a test may vary.
 #[derive(Clone)]
 struct Reviewed {
     about: &'static About,
@@ -128,7 +128,7 @@ fn the_digest_changes_with_whatever_a_reviewer_has_read() {
 
 #[test]
 fn the_digest_changes_with_severity_and_reboot_alone() {
-    // The same change, whose weight is judged differently.
+    // The same change with another impact.
     let digest = |weight: Weight| {
         let mut reviewed = Reviewed::new();
         reviewed.intent.weight = weight;

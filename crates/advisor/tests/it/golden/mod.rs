@@ -1,7 +1,7 @@
 //! The plans of the workflow guide, for the clusters behind its sections 6, 8 and 10 and its appendix.
 //!
-//! The files beside this one hold the guide's YAML word for word. Where we differ we mean to, and [`differences`] says
-//! why; each difference is applied to the guide's text, and anything else that differs fails.
+//! The files in this folder have the guide's YAML, word for word. [`differences`] lists all intended differences with their reasons;
+//! any other difference is a failure.
 
 use advisor::{
     Plan, PlannedItem,
@@ -42,11 +42,11 @@ impl Section {
     }
 }
 
-/// How we differ from the guide, in one item.
+/// One intended difference from the guide.
 struct Difference {
     section: Section,
     item: &'static str,
-    /// Where in the item, as a JSON pointer.
+    /// The place in the item, as a JSON pointer.
     at: &'static str,
     edit: Edit,
     because: &'static str,
@@ -57,9 +57,9 @@ enum Edit {
     Add(Value),
     /// The guide has another value there.
     Replace { theirs: Value, ours: Value },
-    /// A part of a text, which occurs once, reads differently.
+    /// A part of a text, which occurs once, is different.
     Reword { theirs: &'static str, ours: String },
-    /// It is there, but not as part of the plan.
+    /// The guide has it, but it is not part of the plan.
     Ignore,
 }
 
@@ -97,7 +97,7 @@ fn differences() -> Vec<Difference> {
         difference(Review, PRESSURE, "/diff", reword("@@ -0,0 +1,10 @@", "@@ -0,0 +1,9 @@"), count),
         difference(Review, PRESSURE, "/impactDetail", detail(), told),
         difference(Review, DESCHEDULER, "/desiredState/spec/managementState", Add(json!("Managed")), managed),
-        // Their 20 lines are 19 and one that is not there; ours are 20.
+        // The guide says 20 lines but shows 19; the plan has 20.
         difference(
             Review,
             DESCHEDULER,
@@ -177,7 +177,7 @@ fn differences() -> Vec<Difference> {
     ]
 }
 
-/// The script as the plan carries it.
+/// The script in the plan.
 fn script() -> String {
     let text = include_bytes!("../../../src/profiles/higher_density/payload/find-swap-partition");
     format!("data:text/plain;charset=utf-8;base64,{}", BASE64_STANDARD.encode(text))
@@ -194,13 +194,13 @@ fn hunk_of_swap() -> &'static str {
     include_str!("swap.diff").lines().nth(2).unwrap()
 }
 
-/// The stored diff of the swap item after what the guide shows of it.
+/// The part of the stored diff of the swap item that the guide does not show.
 fn rest_of_swap() -> &'static str {
     let diff = include_str!("swap.diff");
     &diff[diff.find("+kind: MachineConfig\n").unwrap() + "+kind: MachineConfig".len()..]
 }
 
-/// The guide's items with our differences applied.
+/// The guide's items with the intended differences applied.
 fn expected(section: Section) -> Vec<Value> {
     let mut items = section.status()["items"].as_array().unwrap().clone();
     for Difference { item, at, edit, because, .. } in differences().into_iter().filter(|it| it.section == section) {
@@ -232,7 +232,7 @@ fn expected(section: Section) -> Vec<Value> {
     items
 }
 
-/// The items as the guide could know them: it does not say from which values they start.
+/// The items without what the guide cannot know: the values before the plan.
 fn items(plan: &Plan) -> Vec<Value> {
     let item = |planned: &PlannedItem| {
         let mut item = serde_json::to_value(&planned.item).unwrap();
@@ -243,7 +243,7 @@ fn items(plan: &Plan) -> Vec<Value> {
     plan.items.iter().map(item).collect()
 }
 
-/// Compares item by item and field by field, so that a failure shows what it is about.
+/// Compares item by item and field by field, for short failure messages.
 fn assert_same(found: &[Value], expected: &[Value]) {
     assert_eq!(found.len(), expected.len());
     for (found, expected) in found.iter().zip(expected) {
@@ -286,7 +286,7 @@ fn section_8_a_descheduler_that_was_there_before() {
     cluster.apply(LOAD_AWARE, Value::Null);
     let again = cluster.plan(LOAD_AWARE, Value::Null);
 
-    // The guide shows the plan while it takes effect: its impact as it was drafted, its diffs as they are now.
+    // The guide shows the plan while it takes effect: with the impact of the plan and the current diffs.
     let mut found = items(&plan);
     for (item, now) in found.iter_mut().zip(&again.items) {
         item["diff"] = now.item.diff.clone().into();
@@ -299,7 +299,7 @@ fn section_8_a_descheduler_that_was_there_before() {
 
 #[test]
 fn section_10_hyper_converged_changed_and_the_descheduler_was_edited() {
-    // As the advisor left it, but for two fields that somebody edited.
+    // As the operator applied it, except for two fields that somebody edited.
     let definition = definition("kubedescheduler-5.1");
     let mut descheduler = stored(&definition, sample("kubedescheduler-edited"));
     let manager = field_manager(LOAD_AWARE);
@@ -344,7 +344,7 @@ fn section_10_hyper_converged_changed_and_the_descheduler_was_edited() {
 fn appendix_higher_density() {
     let plan = cluster().plan(HIGHER_DENSITY, Value::Null);
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
-        // After a change of the units. Read the difference before you commit it.
+        // Updates the files. Read the difference before you commit it.
         let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/golden");
         std::fs::write(folder.join("swap.diff"), plan.items[0].item.diff.as_ref().unwrap()).unwrap();
         std::fs::write(folder.join("swap-readable.diff"), &plan.items[0].readable_diff).unwrap();

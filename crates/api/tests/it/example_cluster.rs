@@ -1,5 +1,5 @@
-//! A cluster of our own with a few objects of both kinds on show, every field filled in once. Tests look at them and
-//! send dry runs; only `example-profile`'s plan may be written.
+//! A cluster with a few objects of both kinds, in which every field is set once. Tests read them and send dry runs; only the plan of
+//! `example-profile` may be written.
 
 use std::fmt::Debug;
 
@@ -16,13 +16,13 @@ use virt_advisor_api::{VirtPlatformConfig, VirtualMachine, crd};
 use crate::{server::Server, table::from_yaml};
 
 pub(crate) const CONFIGS: [&str; 3] = [
-    include_str!("exhibits/load-aware-rebalancing.yaml"),
-    include_str!("exhibits/virt-higher-density.yaml"),
-    include_str!("exhibits/example-profile.yaml"),
+    include_str!("examples/load-aware-rebalancing.yaml"),
+    include_str!("examples/virt-higher-density.yaml"),
+    include_str!("examples/example-profile.yaml"),
 ];
-pub(crate) const MACHINES: [&str; 2] = [include_str!("exhibits/busy-vm.yaml"), include_str!("exhibits/new-vm.yaml")];
+pub(crate) const MACHINES: [&str; 2] = [include_str!("examples/busy-vm.yaml"), include_str!("examples/new-vm.yaml")];
 
-/// The cluster with everything on show.
+/// The cluster with all examples.
 pub(crate) async fn open() -> &'static Access {
     static CLUSTER: OnceCell<Cluster> = OnceCell::const_new();
     CLUSTER.get_or_init(set_up).await.access()
@@ -45,7 +45,7 @@ async fn set_up() -> Cluster {
     cluster
 }
 
-/// Creates the object and then writes its status, through the types all the way.
+/// Creates the object and then writes its status, both through the types.
 async fn put_on_show<K>(api: &Api<K>, yaml: &str)
 where
     K: Resource<DynamicType = ()> + Clone + Debug + Serialize + DeserializeOwned,
