@@ -28,7 +28,7 @@ pub(crate) enum Violation {
     WrittenAfterEdit,
     /// 2: a plan that was made again because an input changed was written without a new generation.
     NotReviewedAgain,
-    /// 3: a change that was made after the plan was overwritten.
+    /// 3: a write over a change that was made after the plan.
     Overwritten,
     /// A write although the approval names another plan.
     OtherPlanApproved,
