@@ -259,8 +259,8 @@ impl ModelCluster {
             (ForeignEdit::Change, live) => {
                 let mut object = live.unwrap_or_else(|| part.object(""));
                 let (pointer, value) = match part {
-                    Part::Nodes => ("/spec/kernelArguments".to_owned(), json!(["foreign"])),
-                    part => (format!("/{}/value", part.section()), json!("foreign")),
+                    Part::Nodes => ("/spec/kernelArguments".to_owned(), json!(["meddled"])),
+                    part => (format!("/{}/value", part.section()), json!("meddled")),
                 };
                 *object.pointer_mut(&pointer).unwrap() = value;
                 server_side_apply::disown(&mut object, &pointer);
