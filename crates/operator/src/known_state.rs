@@ -1,13 +1,14 @@
 //! What a reconciler knows of its configuration and of the cluster. Observations of the watches are merged into it.
 
 use std::{
+    cmp::Ordering,
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
     time::Duration,
 };
 
 use advisor::{Facts, Query};
-use api::VirtPlatformConfig;
+use api::{VirtPlatformConfig, resource_version};
 use kube::ResourceExt;
 use tokio::time::Instant;
 
@@ -60,13 +61,10 @@ impl KnownState {
     /// The watch also delivers the reconciler's own writes, which are known already.
     fn is_newer(&self, config: &VirtPlatformConfig) -> bool {
         let Some(known) = &self.config else { return true };
-        let version =
-            |config: &VirtPlatformConfig| config.resource_version().and_then(|version| version.parse::<u64>().ok());
-        known.uid() != config.uid()
-            || match (version(known), version(config)) {
-                (Some(known), Some(new)) => new > known,
-                _ => known.resource_version() != config.resource_version(),
-            }
+        let version = |config: &VirtPlatformConfig| config.resource_version().unwrap_or_default();
+        let (old, new) = (version(known), version(config));
+        let is_newer = || resource_version::compare(&new, &old).map_or(new != old, |order| order == Ordering::Greater);
+        known.uid() != config.uid() || is_newer()
     }
 
     /// The queries that need a watch.
