@@ -1,13 +1,24 @@
 //! VirtPlatformConfig objects: how a test edits them, reads their status and waits for them.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
 
+use futures::StreamExt;
+use kube::{
+    Api,
+    api::{ApiResource, DynamicObject, GroupVersionKind, WatchEvent, WatchParams},
+};
 use serde_json::{Value, json};
 
 use crate::platform::Platform;
 
 const LIMIT: Duration = Duration::from_secs(30);
-const INTERVAL: Duration = Duration::from_millis(5);
+/// The pause between watches that cannot be opened.
+const INTERVAL: Duration = Duration::from_millis(20);
+/// Shorter than the time limit: a watch may end without a word when the API server is restarted.
+const WATCH_SECONDS: u32 = 5;
 
 /// A configuration named after its profile.
 pub fn config(profile: &str, spec: Value) -> Value {
@@ -61,23 +72,51 @@ impl Platform {
     pub async fn config(&self, profile: &str) -> Value {
         let path = format!("/apis/advisor.kubevirt.io/v1alpha1/virtplatformconfigs/{profile}");
         let request = http::Request::get(path).body(Vec::new()).unwrap();
-        let mut config: Value = self.client.request(request).await.unwrap_or_default();
-        // Managed fields are long and no test reads them.
-        config.pointer_mut("/metadata/managedFields").map(Value::take);
-        config
+        without_managed_fields(self.client.request(request).await.unwrap_or_default())
     }
 
-    /// Waits until a configuration fulfills a condition.
+    /// Waits until a configuration fulfills a condition. A missing one is null.
     pub async fn until(&self, profile: &str, what: &str, holds: impl Fn(&Value) -> bool) -> Value {
-        let start = Instant::now();
-        loop {
-            let config = self.config(profile).await;
-            if holds(&config) {
-                return config;
+        let last = Mutex::new(Value::Null);
+        let wait = async {
+            loop {
+                let config = self.config(profile).await;
+                if holds(&config) {
+                    return config;
+                }
+                let version = config.pointer("/metadata/resourceVersion").and_then(Value::as_str).unwrap_or_default();
+                let changed = self.watch(profile, version, &holds).await;
+                *last.lock().unwrap_or_else(PoisonError::into_inner) = config;
+                if let Some(config) = changed {
+                    return config;
+                }
+                tokio::time::sleep(INTERVAL).await;
             }
-            assert!(start.elapsed() < LIMIT, "{profile} never was {what}: {config:#}");
-            tokio::time::sleep(INTERVAL).await;
+        };
+        let found = tokio::time::timeout(LIMIT, wait).await;
+        found.unwrap_or_else(|_| {
+            panic!("{profile} never was {what}: {:#}", last.lock().unwrap_or_else(PoisonError::into_inner))
+        })
+    }
+
+    /// Watches a configuration from a version on. Returns none when the watch ends before the condition is fulfilled.
+    async fn watch(&self, profile: &str, version: &str, holds: impl Fn(&Value) -> bool) -> Option<Value> {
+        let kind = GroupVersionKind::gvk("advisor.kubevirt.io", "v1alpha1", "VirtPlatformConfig");
+        let configs: Api<DynamicObject> = Api::all_with(self.client.clone(), &ApiResource::from_gvk(&kind));
+        let params = WatchParams::default().fields(&format!("metadata.name={profile}")).timeout(WATCH_SECONDS);
+        let mut events = std::pin::pin!(configs.watch(&params, version).await.ok()?);
+        while let Some(Ok(event)) = events.next().await {
+            let config = match event {
+                WatchEvent::Added(config) | WatchEvent::Modified(config) => without_managed_fields(json!(config)),
+                WatchEvent::Deleted(_) => Value::Null,
+                WatchEvent::Bookmark(_) => continue,
+                WatchEvent::Error(_) => return None,
+            };
+            if holds(&config) {
+                return Some(config);
+            }
         }
+        None
     }
 
     /// Waits until the status is about the newest spec and has a phase.
@@ -99,6 +138,12 @@ impl Platform {
         }
         self.until_phase(profile, "Completed").await
     }
+}
+
+/// Managed fields are long and no test reads them.
+fn without_managed_fields(mut config: Value) -> Value {
+    config.pointer_mut("/metadata/managedFields").map(Value::take);
+    config
 }
 
 /// Whether all items are written and the pool has not begun to roll out.
