@@ -181,7 +181,7 @@ bench-plan: ## Measure what a plan costs, as a ratio to the API calls it cannot 
 
 .PHONY: bench-lab
 bench-lab: ## Measure the lab's parts: VM controller, exporter, rules in Prometheus (optimized build)
-	@$(CARGO) bench --locked --package lab
+	@$(CARGO) bench --locked --package lab-parts
 
 .PHONY: bench-sim
 bench-sim: ## Measure classification and simulation: wall time, and instructions as the gate (optimized build)

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use lab::exporter::{self, Settings};
+use lab_parts::exporter::{self, Settings};
 use process::Shutdown;
 
 use crate::part::Common;

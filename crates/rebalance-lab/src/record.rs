@@ -7,7 +7,8 @@ use kube::{
     Client, Config,
     config::{KubeConfigOptions, Kubeconfig},
 };
-use lab::{connect, survey::Sources, up::Part};
+use lab::{survey::Sources, up::Part};
+use lab_parts::{connect};
 use process::ProcessIdentity;
 use serde::{Deserialize, Serialize};
 

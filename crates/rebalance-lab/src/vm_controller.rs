@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use lab::vm::{self, Settings};
+use lab_parts::vm::{self, Settings};
 use process::Shutdown;
 use sim::{
     scenario::Migration,

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use lab::webhook::{self, COLLECTORS, Certificates, Reach, Settings};
+use lab_parts::webhook::{self, COLLECTORS, Certificates, Reach, Settings};
 use process::Shutdown;
 use sim::units::Span;
 

@@ -18,7 +18,7 @@ use kube::{
     Api, Client, Resource, ResourceExt,
     api::{ListParams, WatchEvent, WatchParams},
 };
-use lab::{launcher, vm::Settings};
+use lab_parts::{launcher, vm::Settings};
 use serde::de::DeserializeOwned;
 use tokio::{
     sync::{

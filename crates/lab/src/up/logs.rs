@@ -10,9 +10,9 @@ use std::{
 
 /// Parts by the modules that they are.
 const MODULES: [(&str, &str); 6] = [
-    ("lab::vm", "vm-controller"),
-    ("lab::webhook", "eviction-webhook"),
-    ("lab::exporter", "metrics-exporter"),
+    ("lab_parts::vm", "vm-controller"),
+    ("lab_parts::webhook", "eviction-webhook"),
+    ("lab_parts::exporter", "metrics-exporter"),
     ("lab::soft_tainter", "soft-tainter"),
     ("standins::descheduler", "descheduler-operator"),
     ("standins::machine_config", "machine-config-operator"),
@@ -59,8 +59,8 @@ mod tests {
     #[test]
     fn a_module_belongs_to_a_part() {
         for (module, part) in [
-            (Some("lab::vm::controller"), "vm-controller"),
-            (Some("lab::vmm"), "lab"),
+            (Some("lab_parts::vm::controller"), "vm-controller"),
+            (Some("lab_parts::vmm"), "lab"),
             (Some("lab::soft_tainter::controller"), "soft-tainter"),
             (Some("standins::descheduler::controller"), "descheduler-operator"),
             (Some("kube::client"), "lab"),
@@ -74,9 +74,9 @@ mod tests {
     fn each_part_has_a_file_of_its_own() {
         let folder = tempfile::tempdir().unwrap();
         let logs = PartLogs::default();
-        logs.write(Some("lab::vm"), b"too early\n").unwrap();
+        logs.write(Some("lab_parts::vm"), b"too early\n").unwrap();
         logs.open(folder.path()).unwrap();
-        logs.write(Some("lab::vm::handle"), b"here\n").unwrap();
+        logs.write(Some("lab_parts::vm::handle"), b"here\n").unwrap();
         assert_eq!(std::fs::read_to_string(path(folder.path(), "vm-controller")).unwrap(), "here\n");
         assert_eq!(std::fs::read_to_string(path(folder.path(), "soft-tainter")).unwrap(), "");
     }

@@ -7,7 +7,8 @@ use std::{
 
 use api::VirtualMachine;
 use kube::ResourceExt;
-use lab::{up::Lab, vm::Settings, webhook};
+use lab::up::Lab;
+use lab_parts::{vm::Settings, webhook};
 use testkit::replay::{self, History, Moment, Seen, node, status};
 
 const NODES: usize = 5;

@@ -1,10 +1,7 @@
-//! The parts of the lab on a real API server.
+//! The stand-ins and the lab as a whole on a real API server.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod exporter;
 mod manifests;
 mod platform;
 mod seed_commands;
-mod vms;
-mod webhook;

@@ -12,7 +12,8 @@ use kube::{
     Api, Client, ResourceExt,
     api::{ApiResource, DynamicObject, EvictParams, GroupVersionKind, ListParams, PostParams},
 };
-use lab::{kwok, launcher, prometheus, vm};
+use lab::kwok;
+use lab_parts::{launcher, prometheus, vm};
 use serde_json::json;
 use standins::descheduler::names;
 use tempfile::TempDir;

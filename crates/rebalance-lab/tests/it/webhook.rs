@@ -9,7 +9,7 @@ use kube::{
     Api, ResourceExt,
     api::{EvictParams, Patch, PatchParams, PostParams},
 };
-use lab::launcher;
+use lab_parts::launcher;
 use serde_json::json;
 use testkit::eventually;
 

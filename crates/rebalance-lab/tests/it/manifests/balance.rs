@@ -16,7 +16,8 @@ use kube::{
     Api, ResourceExt,
     api::{DeleteParams, ListParams},
 };
-use lab::{kwok, prometheus};
+use lab::{kwok};
+use lab_parts::{prometheus};
 use serde_json::{Value, json};
 use testkit::eventually;
 

@@ -25,9 +25,9 @@ use kube::{
     api::{ApiResource, DynamicObject, GroupVersionKind, ObjectMeta, Patch, PatchParams, PostParams},
 };
 use lab::{
-    prometheus,
     soft_tainter::{SoftTainter, SoftTainterSettings},
 };
+use lab_parts::prometheus;
 use serde_json::{Value, json};
 use standins::descheduler::{DeschedulerSettings, StandIn, StandInState, names};
 use tempfile::TempDir;

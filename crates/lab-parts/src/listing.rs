@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use kube::{ResourceExt, runtime::watcher::Event};
 
-pub(crate) enum Change<K> {
+pub enum Change<K> {
     Is(Box<K>),
     /// Namespace and name.
     Gone((String, String)),
@@ -12,14 +12,14 @@ pub(crate) enum Change<K> {
 
 /// The names of a kind, to find out after a list what is gone.
 #[derive(Debug, Default)]
-pub(crate) struct Listing {
+pub struct Listing {
     known: HashSet<(String, String)>,
     incoming: HashSet<(String, String)>,
 }
 
 impl Listing {
     /// Returns whether a list is complete with this.
-    pub(crate) fn hear<K: ResourceExt>(&mut self, event: Event<K>, mut tell: impl FnMut(Change<K>)) -> bool {
+    pub fn hear<K: ResourceExt>(&mut self, event: Event<K>, mut tell: impl FnMut(Change<K>)) -> bool {
         let name = |object: &K| (object.namespace().unwrap_or_default(), object.name_any());
         match event {
             Event::Init => self.incoming.clear(),

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 use api::VirtualMachine;
 use futures::{StreamExt, future::join_all, stream};
 use kube::{ResourceExt, api::ListParams};
-use lab::{vm::Settings, webhook::Certificates};
+use lab_parts::{vm::Settings, webhook::Certificates};
 
 use super::{EVICTIONS, Lab, cause, cluster_with_nodes, in_progress, triggered};
 use testkit::replay::{Moment, Observer, Seen, node, status};

@@ -1,4 +1,4 @@
-//! What the real Prometheus needs for the lab's rules: `cargo bench -p lab --bench rules [-- 500 5000]`.
+//! What the real Prometheus needs for the lab's rules: `cargo bench -p lab-parts --bench rules [-- 500 5000]`.
 //!
 //! For each number of nodes: an exporter without a cluster, a Prometheus with the lab's configuration, and what it says about
 //! itself after some rounds by the clock.
@@ -20,7 +20,7 @@ use devcluster::{
     tools::{self, Program},
 };
 use kube::{Client, Config};
-use lab::{exporter::Renderer, prometheus::Settings};
+use lab_parts::{exporter::Renderer, prometheus::Settings};
 use serde_json::Value;
 use testkit::within;
 use tokio::net::TcpListener;

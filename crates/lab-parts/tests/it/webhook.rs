@@ -18,11 +18,8 @@ use kube::{
     Api, Client, ResourceExt,
     api::{DeleteParams, EvictParams, ListParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams},
 };
-use lab::{
-    kwok, launcher,
-    vm::{self, VmController},
-    webhook::{COLLECTORS, Certificates, EVICTION_REQUESTED, EVICTION_SOURCE, NAME, Reach, Settings, Webhook},
-};
+use lab::{kwok};
+use lab_parts::{launcher, vm::{self, VmController}, webhook::{COLLECTORS, Certificates, EVICTION_REQUESTED, EVICTION_SOURCE, NAME, Reach, Settings, Webhook}};
 use serde_json::{Value, json};
 use testkit::eventually;
 use tokio::{

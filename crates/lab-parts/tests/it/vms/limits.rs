@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use futures::future::join_all;
 use kube::api::ListParams;
-use lab::vm::Settings;
+use lab_parts::vm::Settings;
 
 use super::{Lab, Observer, USER, fast, moments, node};
 use testkit::eventually;
@@ -56,7 +56,7 @@ async fn hundreds_of_vms_that_rest_cost_no_request() {
         (vms.items.len() == VMS && vms.items.iter().all(is_settled)).then_some(())
     };
     eventually(format!("{VMS} VMs run"), all_run).await;
-    assert_eq!(*controller.state().borrow(), lab::vm::State { is_ready: true, vms: VMS, migrations: 0 });
+    assert_eq!(*controller.state().borrow(), lab_parts::vm::State { is_ready: true, vms: VMS, migrations: 0 });
 
     assert_eq!(lab.requests_at_rest().await, Vec::<String>::new());
 

@@ -1,4 +1,4 @@
-//! What the VM controller costs on a real API server: `cargo bench -p lab --bench vm_controller [-- 100 1000 5000]`.
+//! What the VM controller costs on a real API server: `cargo bench -p lab-parts --bench vm_controller [-- 100 1000 5000]`.
 //!
 //! For each number of VMs: how long it takes until all run; then, with a controller that is a process of its own, how long
 //! it takes to start, what it asks for, what it asks for at rest, and its memory; then how fast VMs move.
@@ -18,10 +18,8 @@ use kube::{
     Api, Client, Config,
     api::{ListParams, Patch, PatchParams, PostParams},
 };
-use lab::{
-    kwok,
-    vm::{self, Settings, VmController},
-};
+use lab::{kwok};
+use lab_parts::{vm::{self, Settings, VmController}};
 use serde_json::json;
 use testkit::within;
 
@@ -59,7 +57,7 @@ async fn counted(vms: &Api<VirtualMachine>, is: impl Fn(&VirtualMachine) -> bool
 fn runs(vm: &VirtualMachine) -> bool {
     let status = vm.status.as_ref();
     let node = status.and_then(|status| status.node_name.as_ref());
-    let label = vm.metadata.labels.as_ref().and_then(|labels| labels.get(lab::launcher::NODE_NAME));
+    let label = vm.metadata.labels.as_ref().and_then(|labels| labels.get(lab_parts::launcher::NODE_NAME));
     status.and_then(|status| status.phase) == Some(Phase::Running) && label == node
 }
 

@@ -23,12 +23,12 @@ const FIRST: Duration = Duration::from_millis(50);
 const LONGEST: Duration = Duration::from_secs(5);
 
 /// A delay that doubles with each try.
-pub(crate) fn delay(tries: u32) -> Duration {
+pub fn delay(tries: u32) -> Duration {
     FIRST.saturating_mul(1 << tries.min(16)).min(LONGEST)
 }
 
 /// Sends news until nobody listens.
-pub(crate) async fn watch<K, N>(
+pub async fn watch<K, N>(
     api: Api<K>,
     config: Config,
     trim: fn(&mut K),

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, path::Path, time::Duration};
 use futures::future::join_all;
 use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use kube::{Api, ResourceExt, api::DeleteParams};
-use lab::webhook::{Certificates, NAME};
+use lab_parts::webhook::{Certificates, NAME};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 
 use super::{EVICTIONS, Lab, triggered};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lab::vm::VmController;
+use lab_parts::vm::VmController;
 use tokio::time::timeout;
 
 use super::{

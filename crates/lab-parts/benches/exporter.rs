@@ -1,14 +1,11 @@
-//! How long a scrape takes, from the index to the text: `cargo bench -p lab --bench exporter`.
+//! How long a scrape takes, from the index to the text: `cargo bench -p lab-parts --bench exporter`.
 
 mod synthetic;
 
 use std::{hint::black_box, time::Duration};
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use lab::{
-    exporter::{PodSeen, Renderer, Stage},
-    launcher::Load,
-};
+use lab_parts::{exporter::{PodSeen, Renderer, Stage}, launcher::Load};
 use synthetic::{VMS_PER_NODE, index};
 
 fn scrape(criterion: &mut Criterion) {

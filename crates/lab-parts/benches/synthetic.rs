@@ -3,10 +3,7 @@
 use std::time::Duration;
 
 use balance::{Capacity, PressureModel};
-use lab::{
-    exporter::{Index, NodeSeen, PodSeen, Stage, VmSeen},
-    launcher::Load,
-};
+use lab_parts::{exporter::{Index, NodeSeen, PodSeen, Stage, VmSeen}, launcher::Load};
 
 pub(crate) const VMS_PER_NODE: u32 = 50;
 

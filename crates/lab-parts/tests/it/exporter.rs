@@ -13,10 +13,7 @@ use kube::{
     Api, Client,
     api::{Patch, PatchParams, PostParams},
 };
-use lab::{
-    exporter::{Exporter, Settings},
-    launcher,
-};
+use lab_parts::{exporter::{Exporter, Settings}, launcher};
 use serde_json::{Value, json};
 use testkit::eventually;
 

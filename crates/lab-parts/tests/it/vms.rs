@@ -16,10 +16,8 @@ use kube::{
     Api, Client, ResourceExt,
     api::{ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams, WatchParams},
 };
-use lab::{
-    kwok, launcher,
-    vm::{Settings, VmController},
-};
+use lab::{kwok};
+use lab_parts::{launcher, vm::{Settings, VmController}};
 use serde_json::{Value, json};
 use sim::units::Rate;
 use testkit::{

@@ -2,7 +2,7 @@
 
 use devcluster::Component;
 use kube::ResourceExt;
-use lab::{launcher, vm::Settings};
+use lab_parts::{launcher, vm::Settings};
 use serde_json::json;
 
 use super::{Lab, Moment, Observer, fast, moments, node, node_of, reason, slow, status};

@@ -5,7 +5,7 @@ use kube::{
     ResourceExt,
     api::{DeleteParams, ListParams},
 };
-use lab::{launcher, vm::VmController};
+use lab_parts::{launcher, vm::VmController};
 use serde_json::json;
 
 use super::{Lab, Observer, USER, fast, gate, node, reason, slow, status};
