@@ -5,7 +5,7 @@ mod synthetic;
 use std::{hint::black_box, time::Duration};
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use lab_parts::{exporter::{PodSeen, Renderer, Stage}, launcher::Load};
+use lab_parts::{exporter::{ObservedPod, Renderer, PodPhase}, launcher::Load};
 use synthetic::{VMS_PER_NODE, index};
 
 fn scrape(criterion: &mut Criterion) {
@@ -33,7 +33,7 @@ fn change(criterion: &mut Criterion) {
             let load = Some(Load { cpu_cores: f64::from(turn % 2), memory_bytes: 1e9 });
             let (namespace, name) = ("default".to_owned(), format!("virt-launcher-{vm}-abcde"));
             let node = Some("kwok-node-42".to_owned());
-            let pod = PodSeen { namespace, name, vm, node, stage: Stage::Running, load };
+            let pod = ObservedPod { namespace, name, vm, node, phase: PodPhase::Running, load };
             index.apply_pod(&pod, Duration::from_millis(turn.into()));
         });
     });

@@ -20,7 +20,7 @@ use devcluster::{
     tools::{self, Program},
 };
 use kube::{Client, Config};
-use lab_parts::{exporter::Renderer, prometheus::Settings};
+use lab_parts::{exporter::Renderer, prometheus::PrometheusSettings};
 use serde_json::Value;
 use testkit::within;
 use tokio::net::TcpListener;
@@ -51,7 +51,7 @@ struct Prometheus {
 }
 
 impl Prometheus {
-    async fn start(settings: &Settings) -> Prometheus {
+    async fn start(settings: &PrometheusSettings) -> Prometheus {
         let program = tokio::task::spawn_blocking(|| tools::ensure(Program::Prometheus)).await.unwrap().unwrap();
         let (folder, port) = (tempfile::tempdir().unwrap(), Port::reserve().unwrap());
         let (name, rules) = settings.rule_file();
@@ -99,7 +99,7 @@ impl Prometheus {
 }
 
 async fn measure(nodes: u32) {
-    let settings = Settings::new(exporter(nodes).await.to_string());
+    let settings = PrometheusSettings::new(exporter(nodes).await.to_string());
     let prometheus = Prometheus::start(&settings).await;
     let rounds = async || {
         // Who asks too often is measured, too.

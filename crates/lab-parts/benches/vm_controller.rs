@@ -19,7 +19,7 @@ use kube::{
     api::{ListParams, Patch, PatchParams, PostParams},
 };
 use lab::{kwok};
-use lab_parts::{vm::{self, Settings, VmController}};
+use lab_parts::{vm::{self, VmControllerSettings, VmController}};
 use serde_json::json;
 use testkit::within;
 
@@ -33,9 +33,9 @@ const MOVES: usize = 50;
 const PATIENCE: Duration = Duration::from_secs(1800);
 const BREATHER: Duration = Duration::from_millis(200);
 
-fn settings() -> Settings {
+fn settings() -> VmControllerSettings {
     // Copying takes next to no time: what is measured is the controller.
-    Settings { time_scale: 1000.0, ..Settings::default() }
+    VmControllerSettings { time_scale: 1000.0, ..VmControllerSettings::default() }
 }
 
 async fn create_vm(vms: &Api<VirtualMachine>, number: usize) {

@@ -1,14 +1,14 @@
-//! The pod that plays a virtual machine, as its makers and its readers agree on it: names, labels and annotations.
+//! Names, labels and annotations of virt-launcher pods, the pods that run VMs, and of the VMs themselves.
 
 use std::collections::BTreeMap;
 
-/// Label: the VM that the pod plays.
+/// Label: the VM that the pod runs.
 pub const DOMAIN: &str = "kubevirt.io/domain";
-/// Label: the same, under its other name.
+/// Label with the same value as [`DOMAIN`].
 pub const VM_NAME: &str = "vm.kubevirt.io/name";
-/// Label and its value: what all these pods have in common.
+/// Label and value that all these pods have.
 pub const APP: (&str, &str) = ("app", "virt-launcher");
-/// What the names of these pods begin with.
+/// The prefix of the names of these pods.
 pub const PREFIX: &str = "virt-launcher-";
 
 pub const CPU_CORES: &str = "simulation.node-classifier.io/vm-cpu-cores";
@@ -16,23 +16,23 @@ pub const MEMORY_BYTES: &str = "simulation.node-classifier.io/vm-memory-bytes";
 pub const CPU_UTILIZATION: &str = "simulation.node-classifier.io/vm-cpu-utilization";
 pub const MEMORY_UTILIZATION: &str = "simulation.node-classifier.io/vm-memory-utilization";
 
-/// Annotation of a VM: at what rate it writes to its memory, in megabits per second, if not at the usual one.
+/// Annotation of a VM: the rate at which it writes to its memory, in megabits per second, if it has its own.
 pub const DIRTY_RATE: &str = "simulation.node-classifier.io/vm-dirty-rate-mbps";
 
-/// What keeps such a pod from vanishing before the VM controller lets it go.
+/// The finalizer that protects the pod until the VM controller removes it.
 pub const FINALIZER: &str = "kubevirt.io/migration-protection";
-/// Annotation: evictions of this pod are requests, which somebody else fulfils.
+/// Annotation: an eviction of this pod is a request for a migration.
 pub const REQUEST_EVICT_ONLY: &str = "descheduler.alpha.kubernetes.io/request-evict-only";
-/// Annotation: such a request is being fulfilled.
+/// Annotation: the migration runs.
 pub const EVICTION_IN_PROGRESS: &str = "descheduler.alpha.kubernetes.io/eviction-in-progress";
-/// Annotation of a migration's target: the pod that it takes over from.
+/// Annotation of the target of a migration: the source pod.
 pub const SOURCE: &str = "simulation.node-classifier.io/migration-source";
 /// Label of a VM: the node that it runs on.
 pub const NODE_NAME: &str = "kubevirt.io/nodeName";
-/// Condition of a VM that is to move. It is written together with the mark; its reason and message tell the cause.
+/// Condition of a VM on which an eviction is requested. Its reason and message are the cause.
 pub const EVICTION_REQUESTED: &str = "EvictionRequested";
 
-/// What a guest puts on its node.
+/// The load of a VM on its node.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Load {
     pub cpu_cores: f64,
@@ -40,7 +40,7 @@ pub struct Load {
 }
 
 impl Load {
-    /// The load that a pod's annotations tell of; none if one of the four is missing or not a sensible number.
+    /// The load in a pod's annotations. None if one of the four is missing or invalid.
     pub fn of(annotations: &BTreeMap<String, String>) -> Option<Load> {
         let number = |name: &str, most: f64| {
             let number: f64 = annotations.get(name)?.trim().parse().ok()?;
@@ -62,13 +62,13 @@ mod tests {
     }
 
     #[test]
-    fn load_is_size_times_utilisation() {
+    fn load_is_size_times_utilization() {
         let load = Load::of(&annotations(["4", "1000", "0.25", "0.5"])).unwrap();
         assert_eq!(load, Load { cpu_cores: 1.0, memory_bytes: 500.0 });
     }
 
     #[test]
-    fn annotations_that_make_no_sense_are_no_load() {
+    fn invalid_annotations_are_no_load() {
         for values in [
             ["", "1", "1", "1"],
             ["NaN", "1", "1", "1"],

@@ -1,7 +1,7 @@
 //! The Prometheus of the lab: what it scrapes, the rules it evaluates, and how soon it forgets.
 //!
 //! The descheduler acts on whatever a query returns, however old, so old values must not be returned. Three limits see to
-//! that, and together they stay below [`LATEST`]. A signal is recorded only while the exporter was scraped within
+//! that, and together they stay below [`OLDEST`]. A signal is recorded only while the exporter was scraped within
 //! [`FRESH`], however long the window of the averages is; everything else is computed from signals and goes with them.
 //! And Prometheus looks back for [`LOOK_BACK`] instead of five minutes, so that what was recorded before it stopped or
 //! stalled is not found later. A node without a value then makes the descheduler abandon its cycle. Last, an answer that
@@ -16,7 +16,7 @@ use balance::{
 use standins::descheduler::prometheus_timeout;
 
 /// No eviction is based on a scrape older than this.
-pub const LATEST: Duration = Duration::from_secs(90);
+pub const OLDEST: Duration = Duration::from_secs(90);
 /// For how long after a scrape signals are recorded. Two scrapes in a row may fail.
 pub const FRESH: Duration = Duration::from_secs(45);
 /// For how long a recorded value is found.
@@ -34,7 +34,7 @@ const COMBINED: &str = "descheduler:combined_utilization_and_pressure:avg1m";
 const RULE_FILE: &str = "descheduler-rules.yml";
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct Settings {
+pub struct PrometheusSettings {
     /// Where the exporter listens, as `host:port`.
     pub exporter: String,
     /// Where the descheduler's metrics are served on plain HTTP, as `host:port`.
@@ -46,9 +46,9 @@ pub struct Settings {
     pub time_scale: f64,
 }
 
-impl Settings {
+impl PrometheusSettings {
     pub fn new(exporter: impl Into<String>) -> Self {
-        Settings {
+        PrometheusSettings {
             exporter: exporter.into(),
             descheduler: None,
             signals: Source::default(),
@@ -74,7 +74,7 @@ impl Settings {
     }
 
     /// The age by clock at which a scrape leads to no eviction any more. With time scales beyond 20 it is longer than
-    /// [`LATEST`] divided by the scale: see the shortest intervals.
+    /// [`OLDEST`] divided by the scale: see the shortest intervals.
     pub fn oldest(&self) -> Duration {
         self.fresh() + self.look_back() + prometheus_timeout(self.time_scale)
     }
@@ -130,7 +130,7 @@ impl Settings {
         format!("last_over_time({series}[{}])", milliseconds(self.fresh()))
     }
 
-    /// The rule file that [`Settings::configuration`] names: its name and its text.
+    /// The rule file that [`PrometheusSettings::configuration`] names: its name and its text.
     pub fn rule_file(&self) -> (String, String) {
         let mut text =
             format!("groups:\n- name: descheduler.rules\n  interval: {}\n  rules:\n", milliseconds(self.interval()));
@@ -164,13 +164,13 @@ fn milliseconds(time: Duration) -> String {
 mod tests {
     use super::*;
 
-    fn scaled(time_scale: f64) -> Settings {
-        Settings { time_scale, ..Settings::new("127.0.0.1:8000") }
+    fn scaled(time_scale: f64) -> PrometheusSettings {
+        PrometheusSettings { time_scale, ..PrometheusSettings::new("127.0.0.1:8000") }
     }
 
     #[test]
     fn the_exporter_is_scraped_and_its_labels_are_kept() {
-        let settings = Settings { descheduler: Some("127.0.0.1:8443".into()), ..scaled(1.0) };
+        let settings = PrometheusSettings { descheduler: Some("127.0.0.1:8443".into()), ..scaled(1.0) };
         let expected = "\
 global:
   scrape_interval: 15000ms
@@ -198,8 +198,8 @@ scrape_configs:
     fn no_scrape_counts_for_longer_than_90_seconds_whatever_the_window_and_the_scale() {
         for scale in [1.0, 2.0, 7.0, 10.0, 20.0] {
             for window in [15, 60, 600] {
-                let settings = Settings { window: Duration::from_secs(window), ..scaled(scale) };
-                assert!(settings.oldest() < LATEST.div_f64(scale), "{scale}: {:?}", settings.oldest());
+                let settings = PrometheusSettings { window: Duration::from_secs(window), ..scaled(scale) };
+                assert!(settings.oldest() < OLDEST.div_f64(scale), "{scale}: {:?}", settings.oldest());
                 assert!(settings.look_back() > settings.interval(), "between evaluations there is a value, too");
             }
         }
@@ -213,7 +213,7 @@ scrape_configs:
             (Source::NodeExporter, "node_memory_MemAvailable_bytes"),
             (Source::OpenShift, "node_memory_MemAvailable_bytes"),
         ] {
-            let rules = Settings { signals, ..scaled(10.0) }.rules();
+            let rules = PrometheusSettings { signals, ..scaled(10.0) }.rules();
             let guard = format!(") and on (instance) last_over_time({series}[4500ms])");
             let guarded: Vec<_> =
                 rules.iter().filter(|rule| rule.expr.ends_with(&guard)).map(|rule| &rule.record).collect();

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use lab_parts::exporter::{self, Settings};
+use lab_parts::exporter::{self, ExporterSettings};
 use process::Shutdown;
 
 use crate::part::Common;
@@ -24,7 +24,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let address = SocketAddr::new(args.host, args.port);
-    let settings = Settings { address, node_selector: args.nodes.clone(), ..Settings::default() };
+    let settings = ExporterSettings { address, node_selector: args.nodes.clone(), ..ExporterSettings::default() };
     args.common.run("exporter", "metrics-exporter", |client, shutdown: Shutdown| {
         exporter::run(client, settings, shutdown.requested())
     })

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use lab_parts::vm::{self, Settings};
+use lab_parts::vm::{self, VmControllerSettings};
 use process::Shutdown;
 use sim::{
     scenario::Migration,
@@ -42,9 +42,9 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    fn settings(&self) -> Settings {
-        let defaults = Settings::default();
-        Settings {
+    fn settings(&self) -> VmControllerSettings {
+        let defaults = VmControllerSettings::default();
+        VmControllerSettings {
             migration: Migration {
                 bandwidth: self.bandwidth,
                 per_node: self.migrations_per_node,
@@ -69,13 +69,13 @@ mod tests {
     use super::*;
     use crate::part::parse;
 
-    fn settings(line: &str) -> Settings {
+    fn settings(line: &str) -> VmControllerSettings {
         parse::<Args>(line).unwrap_or_else(|error| panic!("{error}")).settings()
     }
 
     #[test]
     fn without_options_the_settings_are_the_librarys() {
-        assert_eq!(settings(""), Settings::default());
+        assert_eq!(settings(""), VmControllerSettings::default());
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use lab_parts::webhook::{self, COLLECTORS, Certificates, Reach, Settings};
+use lab_parts::webhook::{self, GARBAGE_COLLECTORS, Certificates, Reach, WebhookSettings};
 use process::Shutdown;
 use sim::units::Span;
 
@@ -62,19 +62,19 @@ fn service(text: &str) -> Result<Reach, String> {
 }
 
 impl Args {
-    fn settings(&self) -> Settings {
+    fn settings(&self) -> WebhookSettings {
         let certificates = match (self.cert.clone(), self.key.clone()) {
             (Some(certificate), Some(key)) => {
                 Certificates::Files { certificate, key, authority: self.ca.clone(), interval: INTERVAL }
             }
             _ => Certificates::Own { lifetime: Duration::from_secs(self.certificate_lifetime.0) },
         };
-        Settings {
+        WebhookSettings {
             address: SocketAddr::new(self.host, self.port),
             reach: self.reach.clone().map_or_else(|| self.service.clone(), Reach::Host),
             certificates,
             is_registered: !self.no_registration,
-            passes: COLLECTORS.map(str::to_owned).into_iter().chain(self.vm_controller.iter().cloned()).collect(),
+            exempt_users: GARBAGE_COLLECTORS.map(str::to_owned).into_iter().chain(self.vm_controller.iter().cloned()).collect(),
         }
     }
 }
@@ -90,20 +90,20 @@ mod tests {
     use super::*;
     use crate::part::parse;
 
-    fn settings(line: &str) -> Settings {
+    fn settings(line: &str) -> WebhookSettings {
         parse::<Args>(line).unwrap_or_else(|error| panic!("{error}")).settings()
     }
 
     #[test]
     fn without_options_the_settings_are_the_librarys() {
-        assert_eq!(settings(""), Settings::default());
+        assert_eq!(settings(""), WebhookSettings::default());
     }
 
     #[test]
     fn options_become_settings() {
         let here = settings("--host 127.0.0.1 --port 0 --reach 127.0.0.1 --vm-controller jane --no-registration");
         assert_eq!((here.address, here.reach), (([127, 0, 0, 1], 0).into(), Reach::Host("127.0.0.1".into())));
-        assert_eq!(here.passes.last().map(String::as_str), Some("jane"));
+        assert_eq!(here.exempt_users.last().map(String::as_str), Some("jane"));
         assert!(!here.is_registered);
         let files = settings("--cert c --key k --ca a").certificates;
         let expected = Certificates::Files {

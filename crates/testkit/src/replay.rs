@@ -18,7 +18,7 @@ use kube::{
     Api, Client, Resource, ResourceExt,
     api::{ListParams, WatchEvent, WatchParams},
 };
-use lab_parts::{launcher, vm::Settings};
+use lab_parts::{launcher, vm::VmControllerSettings};
 use serde::de::DeserializeOwned;
 use tokio::{
     sync::{
@@ -283,7 +283,7 @@ impl Step<'_> {
         }
     }
 
-    fn check_limits(&self, settings: &Settings) {
+    fn check_limits(&self, settings: &VmControllerSettings) {
         let migrations = self.now.migrations();
         assert!(migrations.len() <= settings.migration.cluster as usize, "{migrations:?}");
         for node in &migrations {
@@ -353,7 +353,7 @@ impl History {
 
     /// What holds whatever happens: a VM changes its place in one write; no target is made without a mark; the limits are
     /// kept.
-    pub fn check(&self, settings: &Settings) {
+    pub fn check(&self, settings: &VmControllerSettings) {
         self.each(|step| {
             step.check_limits(settings);
             step.check_move();

@@ -1,5 +1,5 @@
-//! Tells the index what the watches bring. A list that is repeated after an interruption changes what differs, no more:
-//! no counter starts anew, and nobody scrapes a half-empty cluster.
+//! Applies what the watches deliver to the index. A repeated list changes only what differs: no counter starts over, and no
+//! scrape shows half of the cluster.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -18,8 +18,8 @@ use tokio::{sync::mpsc, task::JoinSet};
 use tracing::warn;
 
 use super::{
-    Index, Settings,
-    sight::{NodeSeen, PodSeen, VmSeen},
+    Index, ExporterSettings,
+    observed::{ObservedNode, ObservedPod, ObservedVm},
 };
 use crate::{
     launcher,
@@ -30,80 +30,80 @@ use crate::{
 const BACKLOG: usize = 1024;
 
 #[derive(Debug)]
-enum News {
+enum Input {
     Node(Box<Event<Node>>),
     Pod(Box<Event<Pod>>),
     Vm(Box<Event<DynamicObject>>),
 }
 
-/// What is known, and whether everything has been listed once.
+/// The index, and which kinds have been listed.
 #[derive(Debug)]
-pub(super) struct Known {
+pub(super) struct SyncedIndex {
     pub(super) index: Index,
     listed: [bool; 3],
 }
 
-impl Known {
+impl SyncedIndex {
     pub(super) fn is_complete(&self) -> bool {
         self.listed == [true; 3]
     }
 }
 
-/// What a scrape and the watches share. Each holds it for a moment only.
+/// The index, shared by scrapes and watches. Each locks it only for a moment.
 #[derive(Debug)]
-pub(super) struct Shared {
-    known: Mutex<Known>,
+pub(super) struct SharedIndex {
+    synced: Mutex<SyncedIndex>,
     start: Instant,
 }
 
-impl Shared {
-    pub(super) fn new(index: Index) -> Shared {
-        Shared { known: Mutex::new(Known { index, listed: [false; 3] }), start: Instant::now() }
+impl SharedIndex {
+    pub(super) fn new(index: Index) -> SharedIndex {
+        SharedIndex { synced: Mutex::new(SyncedIndex { index, listed: [false; 3] }), start: Instant::now() }
     }
 
-    pub(super) fn with<T>(&self, look: impl FnOnce(&mut Known, std::time::Duration) -> T) -> T {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        look(&mut known, self.start.elapsed())
+    pub(super) fn with<T>(&self, look: impl FnOnce(&mut SyncedIndex, std::time::Duration) -> T) -> T {
+        let mut synced = self.synced.lock().unwrap_or_else(PoisonError::into_inner);
+        look(&mut synced, self.start.elapsed())
     }
 }
 
 /// Runs until dropped.
-pub(super) async fn feed(client: Client, settings: Settings, shared: Arc<Shared>) {
-    let (send, mut news) = mpsc::channel(BACKLOG);
+pub(super) async fn feed(client: Client, settings: ExporterSettings, shared: Arc<SharedIndex>) {
+    let (send, mut inputs) = mpsc::channel(BACKLOG);
     let mut watches = JoinSet::new();
     let nodes = Config::default().labels(&settings.node_selector);
-    watches.spawn(watch(Api::all(client.clone()), nodes, trim_node, News::Node, send.clone()));
+    watches.spawn(watch(Api::all(client.clone()), nodes, trim_node, Input::Node, send.clone()));
     let pods = Config::default().labels(&format!("{}={}", launcher::APP.0, launcher::APP.1));
-    watches.spawn(watch(Api::all(client.clone()), pods, trim_pod, News::Pod, send.clone()));
+    watches.spawn(watch(Api::all(client.clone()), pods, trim_pod, Input::Pod, send.clone()));
     let vms = Api::all_with(client, &ApiResource::erase::<VirtualMachine>(&()));
-    watches.spawn(watch(vms, Config::default(), trim_vm, News::Vm, send));
+    watches.spawn(watch(vms, Config::default(), trim_vm, Input::Vm, send));
 
     let (mut nodes, mut pods, mut vms) = (Listing::default(), Listing::default(), Listing::default());
-    while let Some(news) = news.recv().await {
-        shared.with(|known, now| {
-            let Known { index, listed } = known;
-            match news {
-                News::Node(event) => {
+    while let Some(input) = inputs.recv().await {
+        shared.with(|synced, now| {
+            let SyncedIndex { index, listed } = synced;
+            match input {
+                Input::Node(event) => {
                     listed[0] |= nodes.hear(*event, |change| match change {
-                        Change::Is(node) => index.apply_node(&NodeSeen::of(&node), now),
+                        Change::Is(node) => index.apply_node(&ObservedNode::of(&node), now),
                         Change::Gone((_, name)) => index.remove_node(&name, now),
                     });
                 }
-                News::Pod(event) => {
+                Input::Pod(event) => {
                     listed[1] |= pods.hear(*event, |change| match change {
-                        Change::Is(pod) => match PodSeen::of(&pod) {
-                            Some(seen) => {
-                                complain(&seen);
-                                index.apply_pod(&seen, now);
+                        Change::Is(pod) => match ObservedPod::of(&pod) {
+                            Some(observed) => {
+                                warn_about_load(&observed);
+                                index.apply_pod(&observed, now);
                             }
                             None => index.remove_pod(&pod.namespace().unwrap_or_default(), &pod.name_any(), now),
                         },
                         Change::Gone((namespace, name)) => index.remove_pod(&namespace, &name, now),
                     });
                 }
-                News::Vm(event) => {
+                Input::Vm(event) => {
                     listed[2] |= vms.hear(*event, |change| match change {
-                        Change::Is(vm) => index.apply_vm(&VmSeen::of(&vm), now),
+                        Change::Is(vm) => index.apply_vm(&ObservedVm::of(&vm), now),
                         Change::Gone((namespace, name)) => index.remove_vm(&namespace, &name, now),
                     });
                 }
@@ -112,9 +112,9 @@ pub(super) async fn feed(client: Client, settings: Settings, shared: Arc<Shared>
     }
 }
 
-fn complain(pod: &PodSeen) {
+fn warn_about_load(pod: &ObservedPod) {
     if pod.load.is_none() {
-        let PodSeen { namespace, name, .. } = pod;
+        let ObservedPod { namespace, name, .. } = pod;
         warn!(target: "lab", "exporter: the load of pod {namespace}/{name} cannot be read; it counts as an idle VM");
     }
 }

@@ -1,11 +1,11 @@
-//! Which guest counts on which node, and what that makes of the node's signals.
+//! Which VM counts on which node, and the signals of the node that result.
 //!
-//! A VM counts where the pod runs that its status names, and nowhere else: during a migration that is the source until
-//! the hand-over, and the target from then on. Pods and VMs come by different watches, one of which may be ahead: until the
-//! pod that is named has been seen running, the one that counted before goes on counting, if it still runs.
+//! A VM counts only on the node of the pod that its status names: during a migration, the source until the hand-over and
+//! the target after it. Pods and VMs come from different watches, and one may be ahead: until the named pod is observed
+//! running, the pod that counted before still counts, if it runs.
 //!
-//! Sums are made anew over the guests of a node, in the order of their names, whenever one of them changes. So they
-//! depend on what is there now and not on how it came about.
+//! The sum of a node is computed anew, in the order of names, whenever one of its VMs changes. So it depends only on the
+//! current VMs, not on their history.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -17,7 +17,7 @@ use balance::{Capacity, PressureModel};
 
 use super::{
     meter::{Counters, Meter},
-    sight::{NodeSeen, PodSeen, Stage, VmSeen},
+    observed::{ObservedNode, ObservedPod, PodPhase, ObservedVm},
 };
 use crate::launcher::Load;
 
@@ -29,62 +29,62 @@ fn key(namespace: &str, name: &str) -> Key {
 }
 
 #[derive(Debug)]
-struct Pod {
+struct TrackedPod {
     name: Box<str>,
     node: Option<Arc<str>>,
-    stage: Stage,
+    phase: PodPhase,
     load: Option<Load>,
 }
 
-impl Pod {
+impl TrackedPod {
     fn counts(&self) -> bool {
-        self.stage == Stage::Running && self.node.is_some()
+        self.phase == PodPhase::Running && self.node.is_some()
     }
 }
 
-/// A VM and the pods that play it, either of which may be known before the other.
+/// A VM and its pods. Either may be observed before the other.
 #[derive(Debug, Default)]
-struct Guest {
+struct TrackedVm {
     named: Option<Box<str>>,
-    pods: Vec<Pod>,
-    /// The pod that counts, and the node that it counts on.
+    pods: Vec<TrackedPod>,
+    /// The pod that counts, and its node.
     counted: Option<(Box<str>, Arc<str>)>,
 }
 
-impl Guest {
-    fn pod(&self, name: &str) -> Option<&Pod> {
+impl TrackedVm {
+    fn pod(&self, name: &str) -> Option<&TrackedPod> {
         self.pods.iter().find(|pod| &*pod.name == name)
     }
 
-    /// The pod that counts from now on.
-    fn choose(&self) -> Option<&Pod> {
+    /// The pod that is to count.
+    fn choose(&self) -> Option<&TrackedPod> {
         let named = self.named.as_deref()?;
         let before = || self.pod(&self.counted.as_ref()?.0).filter(|pod| pod.counts());
         match self.pod(named) {
             Some(pod) if pod.counts() => Some(pod),
-            Some(pod) if pod.stage == Stage::Finished => None,
+            Some(pod) if pod.phase == PodPhase::Finished => None,
             Some(_) => before(),
-            // The watch of pods is behind, or ahead and the source is gone already.
+            // The watch of pods is behind; or it is ahead, and the source is gone already.
             None => before().or_else(|| self.pods.iter().find(|pod| pod.counts())),
         }
     }
 }
 
 #[derive(Debug)]
-struct Place {
+struct TrackedNode {
     capacity: Option<Capacity>,
-    is_node: bool,
-    guests: BTreeMap<Key, Option<Load>>,
+    exists: bool,
+    loads: BTreeMap<Key, Option<Load>>,
     meter: Meter,
 }
 
-impl Place {
-    fn new(now: Duration) -> Place {
-        Place { capacity: None, is_node: false, guests: BTreeMap::new(), meter: Meter::new(now) }
+impl TrackedNode {
+    fn new(now: Duration) -> TrackedNode {
+        TrackedNode { capacity: None, exists: false, loads: BTreeMap::new(), meter: Meter::new(now) }
     }
 
     fn refresh(&mut self, model: PressureModel, now: Duration) {
-        let load = self.guests.values().flatten().fold(Load::default(), |sum, load| Load {
+        let load = self.loads.values().flatten().fold(Load::default(), |sum, load| Load {
             cpu_cores: sum.cpu_cores + load.cpu_cores,
             memory_bytes: sum.memory_bytes + load.memory_bytes,
         });
@@ -99,17 +99,15 @@ impl Place {
     }
 }
 
-/// What the exporter knows.
 #[derive(Debug, Default)]
 pub struct Index {
     model: PressureModel,
-    places: BTreeMap<Arc<str>, Place>,
-    guests: HashMap<Key, Guest>,
-    /// The VM that each pod plays.
-    plays: HashMap<Key, Key>,
+    nodes: BTreeMap<Arc<str>, TrackedNode>,
+    vms: HashMap<Key, TrackedVm>,
+    /// The VM that each pod runs.
+    vm_of_pod: HashMap<Key, Key>,
 }
 
-/// A node at the time of a scrape.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
     pub node: Arc<str>,
@@ -120,7 +118,7 @@ pub struct Row {
     pub counters: Counters,
 }
 
-/// All nodes whose size is known, in the order of their names.
+/// All nodes whose size is known, by name, at the time of a scrape.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Snapshot {
     pub rows: Vec<Row>,
@@ -131,123 +129,124 @@ impl Index {
         Index { model, ..Index::default() }
     }
 
-    pub fn apply_node(&mut self, node: &NodeSeen, now: Duration) {
+    pub fn apply_node(&mut self, node: &ObservedNode, now: Duration) {
         let model = self.model;
-        let place = self.place(&node.name, now);
-        if !place.is_node {
-            // Guests may have been known before their node; the node's time starts here.
-            (place.is_node, place.meter) = (true, Meter::new(now));
-        } else if place.capacity == node.capacity {
+        let tracked = self.track(&node.name, now);
+        if !tracked.exists {
+            // VMs may have been observed before their node. The counters of the node start now.
+            (tracked.exists, tracked.meter) = (true, Meter::new(now));
+        } else if tracked.capacity == node.capacity {
             return;
         }
-        place.capacity = node.capacity;
-        place.refresh(model, now);
+        tracked.capacity = node.capacity;
+        tracked.refresh(model, now);
     }
 
     pub fn remove_node(&mut self, name: &str, now: Duration) {
-        if let Some(place) = self.places.get_mut(name) {
-            (place.is_node, place.capacity) = (false, None);
-            place.refresh(self.model, now);
+        if let Some(tracked) = self.nodes.get_mut(name) {
+            (tracked.exists, tracked.capacity) = (false, None);
+            tracked.refresh(self.model, now);
             self.tidy(name);
         }
     }
 
-    pub fn apply_pod(&mut self, pod: &PodSeen, now: Duration) {
+    pub fn apply_pod(&mut self, pod: &ObservedPod, now: Duration) {
         let (name, vm) = (key(&pod.namespace, &pod.name), key(&pod.namespace, &pod.vm));
-        if self.plays.get(&name).is_some_and(|before| *before != vm) {
+        if self.vm_of_pod.get(&name).is_some_and(|before| *before != vm) {
             self.remove_pod(&pod.namespace, &pod.name, now);
         }
-        let node = pod.node.as_ref().map(|node| match self.places.get_key_value(&**node) {
+        let node = pod.node.as_ref().map(|node| match self.nodes.get_key_value(&**node) {
             Some((known, _)) => known.clone(),
             None => Arc::from(&**node),
         });
-        self.plays.insert(name, vm.clone());
-        let guest = self.guests.entry(vm.clone()).or_default();
-        guest.pods.retain(|known| *known.name != *pod.name);
-        guest.pods.push(Pod { name: pod.name.as_str().into(), node, stage: pod.stage, load: pod.load });
+        self.vm_of_pod.insert(name, vm.clone());
+        let tracked = self.vms.entry(vm.clone()).or_default();
+        tracked.pods.retain(|known| *known.name != *pod.name);
+        tracked.pods.push(TrackedPod { name: pod.name.as_str().into(), node, phase: pod.phase, load: pod.load });
         self.settle(&vm, now);
     }
 
     pub fn remove_pod(&mut self, namespace: &str, name: &str, now: Duration) {
-        let Some(vm) = self.plays.remove(&key(namespace, name)) else { return };
-        if let Some(guest) = self.guests.get_mut(&vm) {
-            guest.pods.retain(|pod| *pod.name != *name);
+        let Some(vm) = self.vm_of_pod.remove(&key(namespace, name)) else { return };
+        if let Some(tracked) = self.vms.get_mut(&vm) {
+            tracked.pods.retain(|pod| *pod.name != *name);
         }
         self.settle(&vm, now);
     }
 
-    pub fn apply_vm(&mut self, vm: &VmSeen, now: Duration) {
+    pub fn apply_vm(&mut self, vm: &ObservedVm, now: Duration) {
         let name = key(&vm.namespace, &vm.name);
         let named = vm.pod.as_deref().map(Into::into);
-        let guest = self.guests.entry(name.clone()).or_default();
-        if guest.named != named {
-            guest.named = named;
+        let tracked = self.vms.entry(name.clone()).or_default();
+        if tracked.named != named {
+            tracked.named = named;
             self.settle(&name, now);
-        } else if guest.named.is_none() && guest.pods.is_empty() {
-            self.guests.remove(&name);
+        } else if tracked.named.is_none() && tracked.pods.is_empty() {
+            self.vms.remove(&name);
         }
     }
 
     pub fn remove_vm(&mut self, namespace: &str, name: &str, now: Duration) {
-        let gone = VmSeen { namespace: namespace.to_owned(), name: name.to_owned(), pod: None };
+        let gone = ObservedVm { namespace: namespace.to_owned(), name: name.to_owned(), pod: None };
         self.apply_vm(&gone, now);
     }
 
-    /// The guests that count somewhere.
+    /// How many VMs count on a node.
     pub fn counted(&self) -> usize {
-        self.places.values().map(|place| place.guests.len()).sum()
+        self.nodes.values().map(|tracked| tracked.loads.len()).sum()
     }
 
-    /// Where a VM counts.
+    /// The node on which a VM counts.
     pub fn node_of(&self, namespace: &str, name: &str) -> Option<&str> {
-        self.guests.get(&key(namespace, name))?.counted.as_ref().map(|(_, node)| &**node)
+        self.vms.get(&key(namespace, name))?.counted.as_ref().map(|(_, node)| &**node)
     }
 
     pub fn snapshot(&self, now: Duration) -> Snapshot {
-        let row = |(node, place): (&Arc<str>, &Place)| {
-            let (signals, counters) = (place.meter.signals(), place.meter.read(now));
-            let (node, vms) = (node.clone(), place.guests.len());
-            place.capacity.map(|capacity| Row { node, capacity, signals, vms, counters })
+        let row = |(node, tracked): (&Arc<str>, &TrackedNode)| {
+            let (signals, counters) = (tracked.meter.signals(), tracked.meter.read(now));
+            let (node, vms) = (node.clone(), tracked.loads.len());
+            tracked.capacity.map(|capacity| Row { node, capacity, signals, vms, counters })
         };
-        Snapshot { rows: self.places.iter().filter_map(row).collect() }
+        Snapshot { rows: self.nodes.iter().filter_map(row).collect() }
     }
 
-    fn place(&mut self, node: &str, now: Duration) -> &mut Place {
-        self.places.entry(node.into()).or_insert_with(|| Place::new(now))
+    fn track(&mut self, node: &str, now: Duration) -> &mut TrackedNode {
+        self.nodes.entry(node.into()).or_insert_with(|| TrackedNode::new(now))
     }
 
-    /// Makes a guest count where it now has to, and forgets it if nothing is known of it.
+    /// Makes a VM count on the right node. Removes the VM if it has neither a named pod nor pods.
     fn settle(&mut self, vm: &Key, now: Duration) {
-        let Some(guest) = self.guests.get_mut(vm) else { return };
-        let before = guest.counted.clone();
-        let found = guest.choose().and_then(|pod| Some(((pod.name.clone(), pod.node.clone()?), pod.load)));
-        if guest.named.is_none() && guest.pods.is_empty() {
-            self.guests.remove(vm);
+        let Some(tracked) = self.vms.get_mut(vm) else { return };
+        let before = tracked.counted.clone();
+        let found = tracked.choose().and_then(|pod| Some(((pod.name.clone(), pod.node.clone()?), pod.load)));
+        if tracked.named.is_none() && tracked.pods.is_empty() {
+            self.vms.remove(vm);
         } else {
-            guest.counted = found.as_ref().map(|(counted, _)| counted.clone());
+            tracked.counted = found.as_ref().map(|(counted, _)| counted.clone());
         }
         let model = self.model;
         if let Some((_, node)) = &before
             && found.as_ref().is_none_or(|((_, now_on), _)| now_on != node)
         {
-            if let Some(place) = self.places.get_mut(node) {
-                place.guests.remove(vm);
-                place.refresh(model, now);
+            if let Some(tracked) = self.nodes.get_mut(node) {
+                tracked.loads.remove(vm);
+                tracked.refresh(model, now);
             }
             self.tidy(node);
         }
         if let Some(((_, node), load)) = found {
-            let place = self.place(&node, now);
-            if place.guests.get(vm) != Some(&load) {
-                place.guests.insert(vm.clone(), load);
-                place.refresh(model, now);
+            let tracked = self.track(&node, now);
+            if tracked.loads.get(vm) != Some(&load) {
+                tracked.loads.insert(vm.clone(), load);
+                tracked.refresh(model, now);
             }
         }
     }
 
+    /// Removes a node that neither exists nor has VMs.
     fn tidy(&mut self, node: &str) {
-        if self.places.get(node).is_some_and(|place| !place.is_node && place.guests.is_empty()) {
-            self.places.remove(node);
+        if self.nodes.get(node).is_some_and(|tracked| !tracked.exists && tracked.loads.is_empty()) {
+            self.nodes.remove(node);
         }
     }
 }

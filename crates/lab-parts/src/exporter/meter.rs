@@ -1,14 +1,14 @@
 //! Counters of a node: its signals, integrated over time.
 //!
-//! A signal counts for exactly as long as it lasted, whenever anybody asks: neither the number of scrapes nor their times
-//! change a counter, and since nothing is ever subtracted, none falls.
+//! A signal counts for exactly as long as it lasted: neither the number of scrapes nor their times change a counter. Nothing
+//! is subtracted, so no counter decreases.
 
 use std::time::Duration;
 
 /// The share of busy time that counts as `user`; the rest is `system`.
 const USER: f64 = 0.6;
 
-/// What has come together, in seconds.
+/// In seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Counters {
     pub busy: f64,
@@ -43,14 +43,14 @@ impl Meter {
         self.signals
     }
 
-    /// From now on the signals are these.
+    /// Sets the signals from `now` on.
     pub(super) fn set(&mut self, signals: [f64; 4], now: Duration) {
         self.counters = self.read(now);
         self.since = self.since.max(now);
         self.signals = signals;
     }
 
-    /// The counters at this time. A time in the past counts as the time of the last change.
+    /// The counters at this time. A time before the last change counts as the time of that change.
     pub(super) fn read(&self, now: Duration) -> Counters {
         let passed = now.saturating_sub(self.since).as_secs_f64();
         let [cpu_usage, cpu_pressure, _, memory_pressure] = self.signals;

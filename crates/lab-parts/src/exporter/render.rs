@@ -1,6 +1,6 @@
-//! A snapshot as the text that Prometheus reads.
+//! A snapshot in the text format of Prometheus.
 //!
-//! Both families carry `instance` = node name: scrape with `honor_labels`.
+//! Every metric has the label `instance` with the name of the node: scrape with `honor_labels`.
 
 use std::fmt::Write;
 
@@ -8,7 +8,7 @@ use balance::{Algorithm, Scores, Signals, promql::PARETO_GAUGE};
 
 use super::index::{Row, Snapshot};
 
-/// Renders snapshots; keeps its buffers.
+/// Renders snapshots, and reuses its buffers.
 #[derive(Debug, Default)]
 pub struct Renderer {
     signals: Signals,
@@ -16,11 +16,11 @@ pub struct Renderer {
     labels: Vec<Labels>,
 }
 
-/// The labels of a node, ready to be written.
+/// The labels of a node, as text.
 #[derive(Debug)]
 struct Labels {
     instance: Box<str>,
-    /// As the lab's own gauges have them.
+    /// `node` and `instance`, for the lab's own gauges.
     both: Box<str>,
 }
 
@@ -33,7 +33,7 @@ impl Labels {
 }
 
 impl Renderer {
-    /// The exposition of all metrics, in the format `text/plain; version=0.0.4`.
+    /// All metrics, in the format `text/plain; version=0.0.4`.
     pub fn render(&mut self, snapshot: &Snapshot) -> String {
         let rows = &snapshot.rows;
         self.signals.clear();

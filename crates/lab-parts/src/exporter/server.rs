@@ -1,4 +1,4 @@
-//! The two pages, `/metrics` and `/health`, and the handle of a running exporter.
+//! The HTTP server with `/metrics` and `/health`, and the handle of a running exporter.
 
 use std::{
     future::Future,
@@ -22,22 +22,22 @@ use tracing::{error, info};
 
 use super::{
     Index, Renderer,
-    feed::{Shared, feed},
+    feed::{SharedIndex, feed},
 };
 
 const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 #[derive(Debug, Clone)]
-pub struct Settings {
+pub struct ExporterSettings {
     pub address: SocketAddr,
-    /// Which nodes are shown, as a label selector.
+    /// The nodes to export, as a label selector.
     pub node_selector: String,
     pub pressure: PressureModel,
 }
 
-impl Default for Settings {
+impl Default for ExporterSettings {
     fn default() -> Self {
-        Settings {
+        ExporterSettings {
             address: ([0, 0, 0, 0], 8000).into(),
             node_selector: "type=kwok".to_owned(),
             pressure: PressureModel::default(),
@@ -53,19 +53,19 @@ pub struct Exporter {
 }
 
 #[derive(Debug)]
-struct Site {
-    shared: Arc<Shared>,
+struct Pages {
+    shared: Arc<SharedIndex>,
     renderer: Mutex<Renderer>,
 }
 
 impl Exporter {
-    /// Starts watching and listening. Needs a runtime.
-    pub async fn start(client: Client, settings: Settings) -> io::Result<Exporter> {
+    /// Starts watching and listening. Needs a Tokio runtime.
+    pub async fn start(client: Client, settings: ExporterSettings) -> io::Result<Exporter> {
         let listener = TcpListener::bind(settings.address).await?;
         let address = listener.local_addr()?;
-        let shared = Arc::new(Shared::new(Index::new(settings.pressure)));
-        let site = Arc::new(Site { shared: shared.clone(), renderer: Mutex::default() });
-        let router = Router::new().route("/metrics", get(metrics)).route("/health", get(health)).with_state(site);
+        let shared = Arc::new(SharedIndex::new(Index::new(settings.pressure)));
+        let pages = Arc::new(Pages { shared: shared.clone(), renderer: Mutex::default() });
+        let router = Router::new().route("/metrics", get(metrics)).route("/health", get(health)).with_state(pages);
         let mut tasks = JoinSet::new();
         tasks.spawn(feed(client, settings, shared));
         tasks.spawn(async move {
@@ -77,14 +77,13 @@ impl Exporter {
         Ok(Exporter { address, tasks })
     }
 
-    /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 }
 
-/// Runs an exporter until told to stop.
-pub async fn run(client: Client, settings: Settings, shutdown: impl Future<Output = ()> + Send) -> io::Result<()> {
+/// Runs an exporter until `shutdown`.
+pub async fn run(client: Client, settings: ExporterSettings, shutdown: impl Future<Output = ()> + Send) -> io::Result<()> {
     let mut exporter = Exporter::start(client, settings).await?;
     tokio::select! {
         () = shutdown => Ok(()),
@@ -92,14 +91,14 @@ pub async fn run(client: Client, settings: Settings, shutdown: impl Future<Outpu
     }
 }
 
-/// Nothing is shown before everything is known: half a cluster looks like an idle one.
-async fn metrics(State(site): State<Arc<Site>>) -> Response {
-    let snapshot = site.shared.with(|known, now| known.is_complete().then(|| known.index.snapshot(now)));
+/// Responds with 503 until everything is listed: half of a cluster looks like an idle one.
+async fn metrics(State(pages): State<Arc<Pages>>) -> Response {
+    let snapshot = pages.shared.with(|synced, now| synced.is_complete().then(|| synced.index.snapshot(now)));
     let Some(snapshot) = snapshot else {
         return (StatusCode::SERVICE_UNAVAILABLE, "the cluster has not been listed yet\n").into_response();
     };
     let text = tokio::task::spawn_blocking(move || {
-        site.renderer.lock().unwrap_or_else(PoisonError::into_inner).render(&snapshot)
+        pages.renderer.lock().unwrap_or_else(PoisonError::into_inner).render(&snapshot)
     });
     match text.await {
         Ok(text) => ([(CONTENT_TYPE, TEXT)], text).into_response(),
@@ -107,10 +106,10 @@ async fn metrics(State(site): State<Arc<Site>>) -> Response {
     }
 }
 
-async fn health(State(site): State<Arc<Site>>) -> Response {
-    let (is_complete, nodes, vms) = site.shared.with(|known, now| {
-        let nodes = known.index.snapshot(now).rows.len();
-        (known.is_complete(), nodes, known.index.counted())
+async fn health(State(pages): State<Arc<Pages>>) -> Response {
+    let (is_complete, nodes, vms) = pages.shared.with(|synced, now| {
+        let nodes = synced.index.snapshot(now).rows.len();
+        (synced.is_complete(), nodes, synced.index.counted())
     });
     let (code, status) = match is_complete {
         true => (StatusCode::OK, "healthy"),

@@ -1,11 +1,11 @@
-//! The loop: hear what is new, decide about the VMs that it concerns, do it, wait.
+//! The loop: take what the watches deliver, decide about the VMs that it affects, send requests, wait.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     time::Duration,
 };
 
-use api::VirtualMachine;
+use api::{VirtualMachine, virtual_machine::Phase};
 use futures::{StreamExt, future::BoxFuture, stream::FuturesUnordered};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, Pod};
@@ -22,11 +22,11 @@ use tokio::{
 use tracing::{debug, info, warn};
 
 use super::{
-    Action, Launcher, Machine, Scene, Settings, State,
+    Facts, LauncherPod, Vm, Request, VmControllerSettings, State, Step, Wait,
     copies::Copies,
     decide,
-    request::{Answer, Refusal, perform},
-    world::{Key, World},
+    request::{Response, SendError, send},
+    cache::{Key, Cache},
 };
 use crate::{
     launcher,
@@ -35,47 +35,47 @@ use crate::{
 };
 
 const BACKLOG: usize = 1024;
-/// How many requests may be under way at a time.
+/// How many requests may be in flight.
 const REQUESTS: usize = 16;
 const DEADLINE: Duration = Duration::from_secs(10);
-/// How long the loop sleeps when nothing is planned. Whatever happens wakes it.
+/// How long the loop sleeps when nothing is due. Every input wakes it.
 const IDLE: Duration = Duration::from_secs(24 * 60 * 60);
 
 #[derive(Debug)]
-enum News {
+enum Input {
     Vm(Box<Event<DynamicObject>>),
     Pod(Box<Event<Pod>>),
     Node(Box<Event<PartialObjectMeta<Node>>>),
 }
 
-type Flight = BoxFuture<'static, (Key, Action, Result<Answer, Refusal>)>;
+type InFlight = BoxFuture<'static, (Key, Request, Result<Response, SendError>)>;
 
-/// How long to leave a VM alone.
+/// How long a VM waits before its next request.
 #[derive(Debug, Default)]
 struct Patience {
     tries: u32,
     until: Option<Timestamp>,
-    /// Whether this is about everything, because a request failed, and not just about making pods.
+    /// Whether every request waits, because one failed, or only the creation of pods.
     has_failed: bool,
 }
 
 pub(super) struct Controller {
     client: Client,
-    settings: Settings,
-    news: mpsc::Receiver<News>,
+    settings: VmControllerSettings,
+    inputs: mpsc::Receiver<Input>,
     _watches: JoinSet<()>,
-    world: World,
+    cache: Cache,
     copies: Copies,
     listings: (Listing, Listing, Listing),
     listed: [bool; 3],
-    flights: FuturesUnordered<Flight>,
-    /// VMs with a request under way.
+    in_flight: FuturesUnordered<InFlight>,
+    /// VMs with a request in flight.
     busy: BTreeSet<Key>,
     /// VMs to decide about.
     dirty: BTreeSet<Key>,
     /// VMs that wait for another migration to end.
     queued: BTreeSet<Key>,
-    /// Migrations under way, and the node that each leaves.
+    /// The VMs that migrate, and the node that each leaves.
     active: BTreeMap<Key, String>,
     wakes: BTreeMap<Key, Timestamp>,
     patience: BTreeMap<Key, Patience>,
@@ -83,24 +83,24 @@ pub(super) struct Controller {
 }
 
 impl Controller {
-    pub(super) fn new(client: Client, settings: Settings, state: Sender<State>) -> Controller {
-        let (send, news) = mpsc::channel(BACKLOG);
+    pub(super) fn new(client: Client, settings: VmControllerSettings, state: Sender<State>) -> Controller {
+        let (send, inputs) = mpsc::channel(BACKLOG);
         let mut watches = JoinSet::new();
         let vms = Api::all_with(client.clone(), &ApiResource::erase::<VirtualMachine>(&()));
-        watches.spawn(watch(vms, Config::default(), |_| {}, News::Vm, send.clone()));
+        watches.spawn(watch(vms, Config::default(), |_| {}, Input::Vm, send.clone()));
         let pods = Config::default().labels(&format!("{}={}", launcher::APP.0, launcher::APP.1));
-        watches.spawn(watch(Api::all(client.clone()), pods, |_| {}, News::Pod, send.clone()));
-        watches.spawn(watch(Api::all(client.clone()), Config::default(), |_| {}, News::Node, send));
+        watches.spawn(watch(Api::all(client.clone()), pods, |_| {}, Input::Pod, send.clone()));
+        watches.spawn(watch(Api::all(client.clone()), Config::default(), |_| {}, Input::Node, send));
         Controller {
             client,
             settings,
-            news,
+            inputs,
             _watches: watches,
-            world: World::default(),
+            cache: Cache::default(),
             copies: Copies::new(Timestamp::now()),
             listings: Default::default(),
             listed: [false; 3],
-            flights: FuturesUnordered::new(),
+            in_flight: FuturesUnordered::new(),
             busy: BTreeSet::new(),
             dirty: BTreeSet::new(),
             queued: BTreeSet::new(),
@@ -116,90 +116,90 @@ impl Controller {
         let mut pause = IDLE;
         loop {
             tokio::select! {
-                news = self.news.recv() => match news {
-                    Some(news) => self.hear(news),
+                input = self.inputs.recv() => match input {
+                    Some(input) => self.take(input),
                     None => break,
                 },
-                Some((key, action, answer)) = self.flights.next() => self.land(key, &action, answer),
+                Some((key, request, result)) = self.in_flight.next() => self.finish(key, &request, result),
                 () = sleep(pause) => {}
             }
-            while let Ok(news) = self.news.try_recv() {
-                self.hear(news);
+            while let Ok(input) = self.inputs.try_recv() {
+                self.take(input);
             }
             if self.listed == [true; 3] {
                 pause = self.round();
-                self.tell();
+                self.publish_state();
             }
         }
     }
 
-    fn tell(&self) {
-        let state = State { is_ready: true, vms: self.world.vms.len(), migrations: self.active.len() };
+    fn publish_state(&self) {
+        let state = State { is_ready: true, vms: self.cache.vms.len(), migrations: self.active.len() };
         self.state.send_if_modified(|known| std::mem::replace(known, state) != state);
     }
 
-    fn hear(&mut self, news: News) {
+    fn take(&mut self, input: Input) {
         let was_complete = self.listed == [true; 3];
-        let mut concerned = Vec::new();
-        let world = &mut self.world;
-        match news {
-            News::Vm(event) => {
+        let mut affected = Vec::new();
+        let cache = &mut self.cache;
+        match input {
+            Input::Vm(event) => {
                 self.listed[0] |= self.listings.0.hear(*event, |change| match change {
-                    Change::Is(vm) => concerned.push(world.put_vm(Machine::of(&vm))),
+                    Change::Is(vm) => affected.push(cache.put_vm(Vm::of(&vm))),
                     Change::Gone(key) => {
-                        world.remove_vm(&key);
-                        concerned.push(key);
+                        cache.remove_vm(&key);
+                        affected.push(key);
                     }
                 });
             }
-            News::Pod(event) => {
+            Input::Pod(event) => {
                 self.listed[1] |= self.listings.1.hear(*event, |change| match change {
                     Change::Is(pod) => {
                         let namespace = pod.namespace().unwrap_or_default();
                         match pod.labels().get(launcher::DOMAIN) {
-                            Some(vm) => concerned.extend(world.put_pod(&namespace, vm, Launcher::of(&pod))),
-                            None => concerned.extend(world.remove_pod(&(namespace, pod.name_any()))),
+                            Some(vm) => affected.extend(cache.put_pod(&namespace, vm, LauncherPod::of(&pod))),
+                            None => affected.extend(cache.remove_pod(&(namespace, pod.name_any()))),
                         }
                     }
                     Change::Gone(name) => {
-                        concerned.extend(world.remove_pod(&name));
+                        affected.extend(cache.remove_pod(&name));
                         if !self.busy.is_empty() {
-                            world.note_end(name);
+                            cache.note_deleted_pod(name);
                         }
                     }
                 });
             }
-            News::Node(event) => {
+            Input::Node(event) => {
                 self.listed[2] |= self.listings.2.hear(*event, |change| match change {
-                    Change::Is(node) => world.put_node(node.name_any()),
-                    Change::Gone((_, node)) => concerned.extend(world.remove_node(&node)),
+                    Change::Is(node) => cache.put_node(node.name_any()),
+                    Change::Gone((_, node)) => affected.extend(cache.remove_node(&node)),
                 });
             }
         }
-        concerned.into_iter().for_each(|key| self.touch(key));
+        affected.into_iter().for_each(|key| self.touch(key));
         if !was_complete && self.listed == [true; 3] {
-            self.world.note_missing_nodes();
-            let everybody: Vec<Key> = self.world.everybody().cloned().collect();
-            everybody.into_iter().for_each(|key| self.touch(key));
+            self.cache.note_missing_nodes();
+            let all: Vec<Key> = self.cache.keys().cloned().collect();
+            all.into_iter().for_each(|key| self.touch(key));
         }
     }
 
-    /// Something about a VM has changed.
+    /// Something about the VM has changed.
     fn touch(&mut self, key: Key) {
-        let is_marked =
-            self.world.vms.get(&key).is_some_and(|vm| vm.status.evacuation_node_name.is_some() && !vm.is_deleted);
-        if !is_marked {
+        let is_evacuated =
+            self.cache.vms.get(&key).is_some_and(|vm| vm.status.evacuation_node_name.is_some() && !vm.is_deleted);
+        if !is_evacuated {
             self.copies.forget(&key);
         }
         if !self.busy.contains(&key) {
-            match self.world.migrates_from(&key).map(str::to_owned) {
+            match self.cache.migrates_from(&key).map(str::to_owned) {
                 Some(node) => {
                     self.active.insert(key.clone(), node);
                 }
                 None => {
                     let had_target = self.active.remove(&key).is_some();
-                    if had_target && is_marked {
-                        self.copies.lose(&key);
+                    if had_target && is_evacuated {
+                        self.copies.lose_target(&key);
                     }
                 }
             }
@@ -207,40 +207,40 @@ impl Controller {
         self.dirty.insert(key);
     }
 
-    fn land(&mut self, key: Key, action: &Action, answer: Result<Answer, Refusal>) {
+    fn finish(&mut self, key: Key, request: &Request, result: Result<Response, SendError>) {
         self.busy.remove(&key);
         let now = Timestamp::now();
-        if answer.is_err() && matches!(action, Action::Create { away: Some(_) }) {
-            // No target was made, so none is lost.
+        if result.is_err() && matches!(request, Request::CreatePod { source: Some(_) }) {
+            // No target was created, so none is lost.
             self.active.remove(&key);
         }
-        match answer {
-            Ok(answer) => {
-                match answer {
-                    Answer::Vm(vm) => self.world.put_answered_vm(*vm),
-                    Answer::Pod(pod) => self.world.put_answered_pod(&key, *pod),
-                    Answer::Removed { pod, uid } => self.world.let_go(&key, &pod, &uid),
+        match result {
+            Ok(response) => {
+                match response {
+                    Response::Vm(vm) => self.cache.put_vm_response(*vm),
+                    Response::Pod(pod) => self.cache.put_pod_response(&key, *pod),
+                    Response::PodRemoved { pod, uid } => self.cache.mark_removed(&key, &pod, &uid),
                 }
-                match action {
-                    // Pods that have to be made again and again are made less and less often.
-                    Action::Create { away: None } => self.hold(&key, now, false),
-                    Action::Create { .. } => {
+                match request {
+                    // A pod that does not last is created again after longer and longer waits.
+                    Request::CreatePod { source: None } => self.hold(&key, now, false),
+                    Request::CreatePod { .. } => {
                         info!(target: "lab", "VM controller: migration of {}/{} begins", key.0, key.1)
                     }
                     _ => {}
                 }
             }
-            Err(Refusal::Outdated) => {
+            Err(SendError::Conflict) => {
                 debug!(target: "lab", "VM controller: VM {}/{}: somebody else was faster; once more", key.0, key.1);
                 self.hold(&key, now, true);
             }
-            Err(Refusal::Failed(problem)) => {
+            Err(SendError::Failed(problem)) => {
                 warn!(target: "lab", "VM controller: VM {}/{}: {problem}", key.0, key.1);
                 self.hold(&key, now, true);
             }
         }
         if self.busy.is_empty() {
-            self.world.forget_ends();
+            self.cache.forget_deleted_pods();
         }
         self.touch(key);
     }
@@ -252,7 +252,7 @@ impl Controller {
         patience.has_failed = has_failed;
     }
 
-    /// Decides about everything that may have changed. Returns how long nothing will be to do, unless something happens.
+    /// Decides about every VM that may have changed. Returns how long to sleep if no input comes.
     fn round(&mut self) -> Duration {
         let now = Timestamp::now();
         let ended = self.copies.advance(now, &self.settings);
@@ -263,7 +263,7 @@ impl Controller {
             self.dirty.insert(key);
         }
         let mut later = Vec::new();
-        while self.flights.len() < REQUESTS
+        while self.in_flight.len() < REQUESTS
             && let Some(key) = self.dirty.pop_first()
         {
             if self.busy.contains(&key) {
@@ -273,87 +273,87 @@ impl Controller {
             }
         }
         self.dirty.extend(later);
-        while self.flights.len() < REQUESTS
+        while self.in_flight.len() < REQUESTS
             && let Some(key) = self.queued.iter().find(|key| self.may_migrate(key)).cloned()
         {
             self.consider(key, now);
         }
         let wake = self.wakes.values().min().map(|wake| wake.duration_since(Timestamp::now()).as_secs_f64());
         let next = wake.into_iter().chain(self.copies.next_end(&self.settings)).min_by(f64::total_cmp);
-        // A little later than exactly, so that what is due is due.
+        // A little later, so that what is due has become due.
         next.map_or(IDLE, |seconds| Duration::from_secs_f64(seconds.clamp(0.0, 86_400.0)) + Duration::from_millis(1))
     }
 
-    /// Whether the limits leave room for a migration of this VM.
+    /// Whether the limits allow a migration of the VM.
     fn may_migrate(&self, key: &Key) -> bool {
         let limits = &self.settings.migration;
         if self.active.len() >= limits.cluster as usize {
             return false;
         }
-        let mark = self.world.vms.get(key).and_then(|vm| vm.status.evacuation_node_name.as_ref());
-        self.active.values().filter(|node| Some(*node) == mark).count() < limits.per_node as usize
+        let evacuated = self.cache.vms.get(key).and_then(|vm| vm.status.evacuation_node_name.as_ref());
+        self.active.values().filter(|node| Some(*node) == evacuated).count() < limits.per_node as usize
     }
 
     fn consider(&mut self, key: Key, now: Timestamp) {
-        let vm = self.world.vms.get(&key);
-        if vm.is_none() && self.world.pods(&key).next().is_none() {
+        let vm = self.cache.vms.get(&key);
+        if vm.is_none() && self.cache.pods(&key).next().is_none() {
             self.patience.remove(&key);
             self.wakes.remove(&key);
             self.queued.remove(&key);
             return;
         }
-        let decision = decide(&Scene {
+        let step = decide(&Facts {
             vm,
-            pods: self.world.pods(&key).collect(),
+            pods: self.cache.pods(&key).collect(),
             progress: self.copies.progress(&key),
             may_migrate: self.may_migrate(&key),
-            is_gone: &|node| self.world.is_gone(node),
+            is_gone: &|node| self.cache.is_gone(node),
             now,
             settings: &self.settings,
         });
         self.queued.remove(&key);
-        if decision.is_queued {
-            self.queued.insert(key.clone());
-        }
         self.wakes.remove(&key);
-        if let Some(wake) = decision.wake {
-            self.wakes.insert(key.clone(), wake);
-        }
-        let Some(action) = decision.action else {
-            if vm.is_some_and(|vm| vm.status.phase == Some(api::virtual_machine::Phase::Running)) {
-                self.patience.remove(&key);
+        match step {
+            Step::Wait(Wait { until, for_migration_slot }) => {
+                if vm.is_some_and(|vm| vm.status.phase == Some(Phase::Running)) {
+                    self.patience.remove(&key);
+                }
+                if for_migration_slot {
+                    self.queued.insert(key.clone());
+                }
+                if let Some(until) = until {
+                    self.wakes.insert(key, until);
+                }
             }
-            return;
-        };
-        if let Action::Copy { from, to } = &action {
-            if let Some(Ok(wanted)) = self.world.vms.get(&key).map(|vm| vm.wanted.clone()) {
-                self.copies.start(key.clone(), from, to, &wanted, &self.settings);
-                self.dirty.insert(key);
+            Step::StartCopy { from, to } => {
+                if let Some(Ok(spec)) = self.cache.vms.get(&key).map(|vm| vm.spec.clone()) {
+                    self.copies.start(key.clone(), &from, &to, &spec, &self.settings);
+                    self.dirty.insert(key);
+                }
             }
-            return;
+            Step::Send(request) => self.send_when_due(key, request, now),
         }
-        let makes_pod = matches!(action, Action::Create { .. });
-        let held = self.patience.get(&key).filter(|patience| makes_pod || patience.has_failed);
+    }
+
+    fn send_when_due(&mut self, key: Key, request: Request, now: Timestamp) {
+        let creates_pod = matches!(request, Request::CreatePod { .. });
+        let held = self.patience.get(&key).filter(|patience| creates_pod || patience.has_failed);
         if let Some(until) = held.and_then(|patience| patience.until).filter(|until| *until > now) {
             self.wakes.insert(key, until);
             return;
         }
-        if let Action::Create { away: Some((node, _)) } = &action {
-            // Its place is taken from now on.
-            self.active.insert(key.clone(), node.clone());
+        if let Request::CreatePod { source: Some(source) } = &request {
+            // The migration counts from now on.
+            self.active.insert(key.clone(), source.node.clone());
         }
-        self.launch(key, action);
-    }
-
-    fn launch(&mut self, key: Key, action: Action) {
-        let request = perform(self.client.clone(), self.world.vms.get(&key).cloned(), key.clone(), action.clone());
+        let sent = send(self.client.clone(), self.cache.vms.get(&key).cloned(), key.clone(), request.clone());
         self.busy.insert(key.clone());
-        self.flights.push(Box::pin(async move {
-            let answer = match timeout(DEADLINE, request).await {
-                Ok(answer) => answer,
-                Err(_) => Err(Refusal::Failed(format!("no answer within {} s", DEADLINE.as_secs()))),
+        self.in_flight.push(Box::pin(async move {
+            let result = match timeout(DEADLINE, sent).await {
+                Ok(result) => result,
+                Err(_) => Err(SendError::Failed(format!("no answer within {} s", DEADLINE.as_secs()))),
             };
-            (key, action, answer)
+            (key, request, result)
         }));
     }
 }

@@ -1,4 +1,4 @@
-//! The handle of a running VM controller, and what it says about itself.
+//! The handle of a running VM controller, and its health page.
 
 use std::{future::Future, io, net::SocketAddr};
 
@@ -13,19 +13,18 @@ use serde_json::json;
 use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
 use tracing::info;
 
-use super::{Settings, controller::Controller};
+use super::{VmControllerSettings, controller::Controller};
 
-/// What a VM controller says about itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct State {
-    /// Whether it has seen the whole cluster, so that it acts.
+    /// Whether the controller has listed the whole cluster. It acts only then.
     pub is_ready: bool,
     pub vms: usize,
-    /// Migrations under way.
+    /// Migrations that run.
     pub migrations: usize,
 }
 
-/// A running VM controller. It stops when dropped, in the middle of whatever it does; another one goes on from there.
+/// A running VM controller. It stops at once when dropped; another one continues from there.
 #[derive(Debug)]
 pub struct VmController {
     task: JoinHandle<()>,
@@ -33,13 +32,13 @@ pub struct VmController {
 }
 
 impl VmController {
-    /// Starts it. Needs a runtime. The client should not retry by itself (`Config::default_retry = false`).
-    pub fn start(client: Client, settings: Settings) -> VmController {
-        let (tell, state) = watch::channel(State::default());
-        VmController { task: tokio::spawn(Controller::new(client, settings, tell).run()), state }
+    /// Needs a Tokio runtime. The client should not retry by itself (`Config::default_retry = false`).
+    pub fn start(client: Client, settings: VmControllerSettings) -> VmController {
+        let (sender, state) = watch::channel(State::default());
+        VmController { task: tokio::spawn(Controller::new(client, settings, sender).run()), state }
     }
 
-    /// What it says about itself, now and whenever it changes. The channel closes when the controller has ended.
+    /// The state, now and whenever it changes. The channel closes when the controller has ended.
     pub fn state(&self) -> watch::Receiver<State> {
         self.state.clone()
     }
@@ -51,10 +50,11 @@ impl Drop for VmController {
     }
 }
 
-/// Runs a VM controller until told to stop. `GET /health` at `health` answers 503 until the controller acts, and 200 then.
+/// Runs a VM controller until `shutdown`. `GET /health` at `health` responds with 503 until the controller is ready, then
+/// with 200.
 pub async fn run(
     client: Client,
-    settings: Settings,
+    settings: VmControllerSettings,
     health: SocketAddr,
     shutdown: impl Future<Output = ()> + Send,
 ) -> io::Result<()> {

@@ -1,36 +1,26 @@
-//! The VM controller: keeps a pod for every [`VirtualMachine`](api::VirtualMachine) that shall run, and moves it when asked.
+//! The VM controller: keeps a pod for every [`VirtualMachine`](api::VirtualMachine) that is to run, and migrates a VM when
+//! an eviction is requested on it.
 //!
-//! What to do about a VM is a function of the VM, its pods and how far its migration has come: [`decide()`]. The rest
-//! watches VMs, pods and nodes, and makes one request at a time about each VM. All state but the progress of copying is in the
-//! cluster, so a restarted controller goes on where the last one stopped. When nothing is to be done, it sends nothing.
-//! Run one at a time.
+//! [`decide()`] is a pure function of a VM, its pods and the progress of its migration. The controller watches VMs, pods and
+//! nodes, and sends one request at a time about each VM. All state except the progress of a copy is in the cluster, so a
+//! restarted controller continues where the last one stopped. Only one controller may run at a time.
 
+mod cache;
 mod controller;
 mod copies;
 mod decide;
 mod handle;
+mod observed;
 mod pod;
 mod request;
 mod settings;
-mod sight;
 mod status;
 #[cfg(test)]
 mod tests;
-mod world;
 
-pub use decide::{Action, Decision, Scene, decide};
+pub use copies::CopyProgress;
+pub use decide::{Facts, MigrationSource, Request, Step, Wait, decide};
 pub use handle::{State, VmController, run};
-pub use settings::Settings;
-pub use sight::{Launcher, Machine, Wanted};
-pub use status::{Failure, Outcome};
-
-/// How far the copying of a VM's memory has come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Progress {
-    NotStarted,
-    Copying,
-    Copied,
-    GivenUp,
-    /// The target is gone, and with it what was copied.
-    Lost,
-}
+pub use observed::{LauncherPod, Vm, VmSpec};
+pub use settings::VmControllerSettings;
+pub use status::{MigrationFailure, MigrationOutcome};

@@ -1,20 +1,19 @@
-//! The pod that plays a VM.
+//! The pod that runs a VM.
 
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::json;
 
-use super::{Machine, Wanted};
+use super::{MigrationSource, Vm, VmSpec};
 use crate::launcher;
 
 const MEBIBYTE: u64 = 1 << 20;
-/// A name must leave room for what its label adds.
 const LONGEST_NAME: usize = 63;
 
-/// The pod, with the name that ends in `suffix`. `away` is a node to avoid, and the pod there that this one takes over from.
+/// The pod with a name that ends in `suffix`. The target of a migration avoids the node of its source.
 pub(super) fn pod(
-    vm: &Machine,
-    wanted: &Wanted,
-    away: Option<&(String, String)>,
+    vm: &Vm,
+    spec: &VmSpec,
+    source: Option<&MigrationSource>,
     suffix: &str,
 ) -> serde_json::Result<Pod> {
     let stem: String = vm.name.chars().take(LONGEST_NAME - launcher::PREFIX.len() - suffix.len() - 1).collect();
@@ -33,10 +32,10 @@ pub(super) fn pod(
             "annotations": {
                 launcher::DOMAIN: vm.name,
                 launcher::REQUEST_EVICT_ONLY: "true",
-                launcher::CPU_CORES: wanted.cores.to_string(),
-                launcher::MEMORY_BYTES: wanted.bytes.to_string(),
-                launcher::CPU_UTILIZATION: wanted.cpu_utilization,
-                launcher::MEMORY_UTILIZATION: wanted.memory_utilization,
+                launcher::CPU_CORES: spec.cores.to_string(),
+                launcher::MEMORY_BYTES: spec.bytes.to_string(),
+                launcher::CPU_UTILIZATION: spec.cpu_utilization,
+                launcher::MEMORY_UTILIZATION: spec.memory_utilization,
             },
             "finalizers": [launcher::FINALIZER],
             "ownerReferences": [{
@@ -53,8 +52,8 @@ pub(super) fn pod(
                 "name": "compute",
                 "image": "quay.io/kubevirt/virt-launcher:latest",
                 "resources": {"requests": {
-                    "cpu": format!("{}m", (wanted.cores * 100.0).ceil()),
-                    "memory": format!("{}Mi", (wanted.bytes / MEBIBYTE).max(1)),
+                    "cpu": format!("{}m", (spec.cores * 100.0).ceil()),
+                    "memory": format!("{}Mi", (spec.bytes / MEBIBYTE).max(1)),
                 }},
             }],
             "nodeSelector": {"type": "kwok"},
@@ -63,8 +62,8 @@ pub(super) fn pod(
             }],
         },
     });
-    if let Some((node, source)) = away {
-        pod["metadata"]["annotations"][launcher::SOURCE] = json!(source);
+    if let Some(MigrationSource { node, pod: source_pod }) = source {
+        pod["metadata"]["annotations"][launcher::SOURCE] = json!(source_pod);
         let expression = json!({"key": "kubernetes.io/hostname", "operator": "NotIn", "values": [node]});
         let terms = json!({"nodeSelectorTerms": [{"matchExpressions": [expression]}]});
         pod["spec"]["affinity"] = json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}});

@@ -1,4 +1,4 @@
-//! The request, or the few requests, that an action means.
+//! Sends the request of a step, which may take a few calls.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
@@ -11,91 +11,89 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-use super::{Action, Launcher, Machine, pod, world::Key};
+use super::{LauncherPod, Request, Vm, cache::Key, pod};
 use crate::launcher;
 
 const FIELD_MANAGER: &str = "vm-controller";
 
-/// What a request was answered with.
+/// What the API server has stored.
 #[derive(Debug)]
-pub(super) enum Answer {
-    Vm(Box<Machine>),
-    Pod(Box<Launcher>),
-    Removed { pod: String, uid: String },
+pub(super) enum Response {
+    Vm(Box<Vm>),
+    Pod(Box<LauncherPod>),
+    PodRemoved { pod: String, uid: String },
 }
 
-/// Why nothing came of a request.
 #[derive(Debug)]
-pub(super) enum Refusal {
-    /// It was decided on old news.
-    Outdated,
+pub(super) enum SendError {
+    /// The object is not the version that the step was decided on.
+    Conflict,
     Failed(String),
 }
 
-impl From<String> for Refusal {
-    fn from(problem: String) -> Refusal {
-        Refusal::Failed(problem)
+impl From<String> for SendError {
+    fn from(problem: String) -> SendError {
+        SendError::Failed(problem)
     }
 }
 
-pub(super) async fn perform(client: Client, vm: Option<Machine>, key: Key, action: Action) -> Result<Answer, Refusal> {
+pub(super) async fn send(client: Client, vm: Option<Vm>, key: Key, request: Request) -> Result<Response, SendError> {
     let pods: Api<Pod> = Api::namespaced(client.clone(), &key.0);
     let vms: Api<DynamicObject> = Api::namespaced_with(client, &key.0, &ApiResource::erase::<VirtualMachine>(&()));
     let params = PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() };
-    let words = |doing: String| {
+    let failed = |doing: String| {
         move |error: kube::Error| match error {
-            kube::Error::Api(status) if status.code == 409 => Refusal::Outdated,
-            error => Refusal::Failed(format!("{doing}: {error}")),
+            kube::Error::Api(status) if status.code == 409 => SendError::Conflict,
+            error => SendError::Failed(format!("{doing}: {error}")),
         }
     };
     let missing = || "the VM is gone".to_owned();
-    match action {
-        Action::Create { away } => {
+    match request {
+        Request::CreatePod { source } => {
             let vm = vm.ok_or_else(missing)?;
-            let pod = pod::pod(&vm, vm.wanted.as_ref().map_err(Clone::clone)?, away.as_ref(), &suffix());
+            let pod = pod::pod(&vm, vm.spec.as_ref().map_err(Clone::clone)?, source.as_ref(), &suffix());
             let pod = pod.map_err(|error| format!("making a pod: {error}"))?;
             let params = PostParams { field_manager: Some(FIELD_MANAGER.into()), ..PostParams::default() };
-            let made = pods.create(&params, &pod).await.map_err(words(format!("creating pod {}", pod.name_any())))?;
-            Ok(Answer::Pod(Box::new(Launcher::of(&made))))
+            let made = pods.create(&params, &pod).await.map_err(failed(format!("creating pod {}", pod.name_any())))?;
+            Ok(Response::Pod(Box::new(LauncherPod::of(&made))))
         }
-        Action::Remove { pod, uid } => {
-            // The finalizer first: a pod that has it is protected, and this one shall not be.
-            match pods.get_opt(&pod).await.map_err(words(format!("reading pod {pod}")))? {
+        Request::RemovePod { pod, uid } => {
+            // The finalizer first: the webhook protects a pod that has it.
+            match pods.get_opt(&pod).await.map_err(failed(format!("reading pod {pod}")))? {
                 Some(found) if found.uid().as_deref() == Some(&*uid) => {
                     let kept: Vec<_> = found.finalizers().iter().filter(|name| *name != launcher::FINALIZER).collect();
                     if kept.len() < found.finalizers().len() {
                         let version = found.resource_version();
                         let patch = json!({"metadata": {"finalizers": kept, "resourceVersion": version}});
                         let answer = pods.patch(&pod, &params, &Patch::Merge(patch)).await;
-                        ignore_missing(answer).map_err(words(format!("letting pod {pod} go")))?;
+                        ignore_missing(answer).map_err(failed(format!("letting pod {pod} go")))?;
                     }
                     let preconditions = Preconditions { uid: Some(uid.clone()), resource_version: None };
                     let delete = DeleteParams::default().grace_period(0).preconditions(preconditions);
-                    ignore_missing(pods.delete(&pod, &delete).await).map_err(words(format!("deleting pod {pod}")))?;
+                    ignore_missing(pods.delete(&pod, &delete).await).map_err(failed(format!("deleting pod {pod}")))?;
                 }
                 _ => {}
             }
-            Ok(Answer::Removed { pod, uid })
+            Ok(Response::PodRemoved { pod, uid })
         }
-        Action::Annotate { pod, annotations } => {
+        Request::AnnotatePod { pod, annotations } => {
             let patch = Patch::Merge(json!({"metadata": {"annotations": annotations}}));
-            let answer = pods.patch(&pod, &params, &patch).await.map_err(words(format!("annotating pod {pod}")))?;
-            Ok(Answer::Pod(Box::new(Launcher::of(&answer))))
+            let answer = pods.patch(&pod, &params, &patch).await.map_err(failed(format!("annotating pod {pod}")))?;
+            Ok(Response::Pod(Box::new(LauncherPod::of(&answer))))
         }
-        Action::Report(status) => {
+        Request::WriteStatus(status) => {
             let vm = vm.ok_or_else(missing)?;
             let encode = |status| serde_json::to_value(status).map_err(|error| format!("writing the status: {error}"));
-            let before = vm.unreadable.clone().map_or_else(|| encode(&vm.status), Ok)?;
+            let before = vm.unreadable_status.clone().map_or_else(|| encode(&vm.status), Ok)?;
             let patch = versioned(&vm, json!({"status": difference(&before, &encode(&status)?)}));
             let answer = vms.patch_status(&key.1, &params, &Patch::Merge(patch)).await;
-            Ok(Answer::Vm(Box::new(Machine::of(&answer.map_err(words("writing the status".into()))?))))
+            Ok(Response::Vm(Box::new(Vm::of(&answer.map_err(failed("writing the status".into()))?))))
         }
-        Action::Label(node) => {
+        Request::LabelVm(node) => {
             let patch = json!({"metadata": {"labels": {launcher::NODE_NAME: node}}});
             let answer = vms.patch(&key.1, &params, &Patch::Merge(patch)).await;
-            Ok(Answer::Vm(Box::new(Machine::of(&answer.map_err(words("labelling the VM".into()))?))))
+            Ok(Response::Vm(Box::new(Vm::of(&answer.map_err(failed("labelling the VM".into()))?))))
         }
-        Action::Copy { .. } => Err(Refusal::Failed("copying is no request".into())),
     }
 }
 
@@ -106,8 +104,8 @@ fn ignore_missing<T>(answer: kube::Result<T>) -> kube::Result<()> {
     }
 }
 
-/// With the version that it was decided on: who writes on old news is refused.
-fn versioned(vm: &Machine, mut patch: Value) -> Value {
+/// Adds the version that the step was decided on: the API server rejects the patch if the VM has changed since.
+fn versioned(vm: &Vm, mut patch: Value) -> Value {
     patch["metadata"] = json!({"resourceVersion": vm.version.to_string(), "uid": vm.uid});
     patch
 }
@@ -115,12 +113,12 @@ fn versioned(vm: &Machine, mut patch: Value) -> Value {
 /// The merge patch that turns one object into another, one level deep.
 fn difference(from: &Value, to: &Value) -> Value {
     let (from, to) = (from.as_object().cloned().unwrap_or_default(), to.as_object().cloned().unwrap_or_default());
-    let gone = from.keys().filter(|name| !to.contains_key(*name)).map(|name| (name.clone(), Value::Null));
+    let removed = from.keys().filter(|name| !to.contains_key(*name)).map(|name| (name.clone(), Value::Null));
     let changed = to.iter().filter(|(name, value)| from.get(*name) != Some(*value));
-    gone.chain(changed.map(|(name, value)| (name.clone(), value.clone()))).collect()
+    removed.chain(changed.map(|(name, value)| (name.clone(), value.clone()))).collect()
 }
 
-/// Five characters that no other pod has.
+/// Five random characters that make the name of a pod unique.
 fn suffix() -> String {
     const LETTERS: &[u8; 36] = b"abcdefghijklmnopqrstuvwxyz0123456789";
     let mut number = RandomState::new().build_hasher().finish();

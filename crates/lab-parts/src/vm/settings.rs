@@ -1,5 +1,3 @@
-//! What can be set.
-
 use std::time::Duration;
 
 use sim::{
@@ -7,24 +5,24 @@ use sim::{
     units::Rate,
 };
 
-/// The scheduler and KWOK take their time, however fast everything else goes.
-const LEAST_START_TIMEOUT: Duration = Duration::from_secs(5);
+/// The scheduler and KWOK need their time whatever the time scale is.
+const SHORTEST_START_TIMEOUT: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct Settings {
-    /// How long migrations take, and how many may run. The same as the simulator's.
+pub struct VmControllerSettings {
+    /// How long migrations take, and how many may run. The simulator has the same.
     pub migration: Migration,
-    /// At what rate guests write to their memory.
+    /// The rate at which VMs write to their memory, unless a VM has its own.
     pub dirty_rate: Rate,
-    /// A migration whose target has not started after this time is given up.
+    /// A migration fails if its target has not started after this time.
     pub start_timeout: Duration,
-    /// How many times faster than the clock all this goes.
+    /// How many times faster than the clock migrations run.
     pub time_scale: f64,
 }
 
-impl Default for Settings {
+impl Default for VmControllerSettings {
     fn default() -> Self {
-        Settings {
+        VmControllerSettings {
             migration: Migration { model: MigrationModel::PreCopy, ..Migration::default() },
             dirty_rate: Rate(800_000_000),
             start_timeout: Duration::from_secs(30),
@@ -33,9 +31,9 @@ impl Default for Settings {
     }
 }
 
-impl Settings {
+impl VmControllerSettings {
     /// By the clock.
     pub(super) fn start_timeout(&self) -> Duration {
-        self.start_timeout.div_f64(self.time_scale).max(LEAST_START_TIMEOUT)
+        self.start_timeout.div_f64(self.time_scale).max(SHORTEST_START_TIMEOUT)
     }
 }

@@ -1,18 +1,18 @@
-//! What is said on a VM: phase, place, and at most three conditions.
+//! The status of a VM: phase, node, and at most three conditions.
 
 use api::{VirtualMachineStatus, virtual_machine::Phase};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
-use super::{Launcher, Machine};
+use super::{LauncherPod, Vm};
 use crate::launcher::EVICTION_REQUESTED;
 
 const READY: &str = "Ready";
 const MIGRATED: &str = "Migrated";
 
-/// Why a migration came to nothing.
+/// Why a migration failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Failure {
+pub enum MigrationFailure {
     TargetUnschedulable,
     TargetNotStarted,
     TargetLost,
@@ -21,54 +21,54 @@ pub enum Failure {
     InvalidSpec,
 }
 
-impl Failure {
-    /// The reason on the VM.
+impl MigrationFailure {
+    /// The reason in the VM's condition.
     pub const fn reason(self) -> &'static str {
         match self {
-            Failure::TargetUnschedulable => "TargetUnschedulable",
-            Failure::TargetNotStarted => "TargetNotStarted",
-            Failure::TargetLost => "TargetLost",
-            Failure::NotConverging => "NotConverging",
-            Failure::SourceLost => "SourceLost",
-            Failure::InvalidSpec => "InvalidSpec",
+            MigrationFailure::TargetUnschedulable => "TargetUnschedulable",
+            MigrationFailure::TargetNotStarted => "TargetNotStarted",
+            MigrationFailure::TargetLost => "TargetLost",
+            MigrationFailure::NotConverging => "NotConverging",
+            MigrationFailure::SourceLost => "SourceLost",
+            MigrationFailure::InvalidSpec => "InvalidSpec",
         }
     }
 
     const fn message(self) -> &'static str {
         match self {
-            Failure::TargetUnschedulable => "no other node could take the target pod in time; the VM stays where it is",
-            Failure::TargetNotStarted => "the target pod did not start in time; the VM stays where it is",
-            Failure::TargetLost => "the target pod was lost; the VM stays where it is",
-            Failure::NotConverging => "the VM writes to its memory faster than it can be copied; it stays where it is",
-            Failure::SourceLost => "the source pod was lost before its memory was copied; the VM starts anew",
-            Failure::InvalidSpec => "the spec cannot be read, so no target pod can be made",
+            MigrationFailure::TargetUnschedulable => "no other node could take the target pod in time; the VM stays where it is",
+            MigrationFailure::TargetNotStarted => "the target pod did not start in time; the VM stays where it is",
+            MigrationFailure::TargetLost => "the target pod was lost; the VM stays where it is",
+            MigrationFailure::NotConverging => "the VM writes to its memory faster than it can be copied; it stays where it is",
+            MigrationFailure::SourceLost => "the source pod was lost before its memory was copied; the VM starts anew",
+            MigrationFailure::InvalidSpec => "the spec cannot be read, so no target pod can be made",
         }
     }
 }
 
 /// How a migration ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
+pub enum MigrationOutcome {
     Succeeded {
         from: String,
         to: String,
     },
-    Failed(Failure),
-    /// The VM was not on the node that it was to leave.
+    Failed(MigrationFailure),
+    /// The VM was not on the node that it was to leave, or is to stop.
     NotNeeded,
 }
 
-/// What shall be said, given the pod that counts, and how a migration ended if one did.
+/// The status for the pod that counts as the VM, and for a migration that has ended.
 pub(super) fn status(
-    vm: &Machine,
-    current: Option<&Launcher>,
-    outcome: Option<&Outcome>,
+    vm: &Vm,
+    current: Option<&LauncherPod>,
+    outcome: Option<&MigrationOutcome>,
     now: Timestamp,
 ) -> VirtualMachineStatus {
     let mut status = vm.status.clone();
-    let (phase, reason, message) = match (&vm.wanted, current) {
+    let (phase, reason, message) = match (&vm.spec, current) {
         (Err(problem), _) => (Phase::Failed, "InvalidSpec", problem.as_str()),
-        (Ok(wanted), None) if !wanted.running => (Phase::Stopped, "Stopped", "spec.running is false"),
+        (Ok(spec), None) if !spec.running => (Phase::Stopped, "Stopped", "spec.running is false"),
         (Ok(_), None) => (Phase::Pending, "Pending", "the VM has no pod yet"),
         (Ok(_), Some(pod)) if pod.is_running => (Phase::Running, "Running", ""),
         (Ok(_), Some(pod)) if pod.node.is_some() => (Phase::Scheduled, "Scheduled", "the pod starts"),
@@ -78,14 +78,14 @@ pub(super) fn status(
     status.phase = Some(phase);
     status.pod_name = current.map(|pod| pod.name.clone());
     status.node_name = current.and_then(|pod| pod.node.clone());
-    if let Ok(wanted) = &vm.wanted {
-        // A pod keeps the size that it was made with.
-        if current.is_some_and(|pod| pod.has_size_of(wanted)) {
-            status.allocated_cpu = Some(wanted.cpu.clone());
-            status.allocated_memory = Some(wanted.memory.clone());
+    if let Ok(spec) = &vm.spec {
+        // A pod keeps the size that it was created with.
+        if current.is_some_and(|pod| pod.has_size_of(spec)) {
+            status.allocated_cpu = Some(spec.cpu.clone());
+            status.allocated_memory = Some(spec.memory.clone());
         }
-        status.cpu_utilization = Some(wanted.cpu_utilization.clone());
-        status.memory_utilization = Some(wanted.memory_utilization.clone());
+        status.cpu_utilization = Some(spec.cpu_utilization.clone());
+        status.memory_utilization = Some(spec.memory_utilization.clone());
     }
     if status.created_at.is_none() {
         status.created_at = current.and_then(|pod| pod.created).map(Time);
@@ -101,12 +101,12 @@ pub(super) fn status(
     };
     set(READY, is_ready, reason, &message.chars().take(512).collect::<String>());
     match outcome {
-        Some(Outcome::Succeeded { from, to }) => set(MIGRATED, true, "Succeeded", &format!("from {from} to {to}")),
-        Some(Outcome::Failed(failure)) => set(MIGRATED, false, failure.reason(), failure.message()),
-        Some(Outcome::NotNeeded) | None => {}
+        Some(MigrationOutcome::Succeeded { from, to }) => set(MIGRATED, true, "Succeeded", &format!("from {from} to {to}")),
+        Some(MigrationOutcome::Failed(failure)) => set(MIGRATED, false, failure.reason(), failure.message()),
+        Some(MigrationOutcome::NotNeeded) | None => {}
     }
     match &status.evacuation_node_name {
-        // Who marked the VM has told the cause. A mark by hand comes without one.
+        // The webhook sets the condition itself. A request by hand comes without one.
         Some(node) if !is_true(&status.conditions, EVICTION_REQUESTED) => {
             let message = format!("the VM is to leave {node}");
             let conditions = &mut status.conditions;
@@ -136,7 +136,7 @@ fn set_condition(
         status: if is { "True" } else { "False" }.to_owned(),
         reason: reason.to_owned(),
         message: message.to_owned(),
-        // Whole seconds: that is what the server keeps.
+        // The API server stores whole seconds.
         last_transition_time: Time(Timestamp::from_second(now.as_second()).unwrap_or(now)),
         observed_generation: generation,
     };

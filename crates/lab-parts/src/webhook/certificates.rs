@@ -1,4 +1,4 @@
-//! Certificates: made here, or read from files.
+//! Certificates: created here, or read from files.
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,19 +15,19 @@ use rustls::{
 
 use super::Error;
 
-/// Clocks differ.
+/// How much the clocks of two machines may differ.
 const SKEW: Duration = Duration::from_secs(300);
 
-/// A certificate that vouches for the webhook, in use or to be used, and the CA that signed it and nothing else.
+/// A server certificate and its own CA, which signs nothing else.
 #[derive(Debug, Clone)]
-pub(super) struct Pair {
+pub(super) struct CertificatePair {
     /// As PEM.
     pub(super) authority: String,
     pub(super) server: Arc<ServerConfig>,
 }
 
-impl Pair {
-    pub(super) fn make(names: &[String], now: Timestamp, lifetime: Duration) -> Result<Pair, Error> {
+impl CertificatePair {
+    pub(super) fn make(names: &[String], now: Timestamp, lifetime: Duration) -> Result<CertificatePair, Error> {
         let now =
             rcgen::date_time_ymd(1970, 1, 1) + Duration::from_secs(now.as_second().try_into().unwrap_or_default());
         let valid = |mut params: CertificateParams| {
@@ -41,7 +41,7 @@ impl Pair {
         let authority = CertifiedIssuer::self_signed(params, KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?)?;
 
         let mut params = valid(CertificateParams::new(names)?);
-        // The name is for people; programs read the alternative names.
+        // The common name is for people; clients check the alternative names.
         let name = names.get(names.len() / 2).map_or("eviction-webhook", String::as_str);
         params.distinguished_name.push(DnType::CommonName, name);
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
@@ -50,32 +50,32 @@ impl Pair {
         let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?;
         let certificate = params.signed_by(&key, &authority)?;
         let key = PrivateKeyDer::try_from(key.serialize_der()).map_err(|error| Error::Unusable(error.to_owned()))?;
-        Ok(Pair { authority: authority.pem(), server: server(vec![certificate.der().clone()], key)? })
+        Ok(CertificatePair { authority: authority.pem(), server: server(vec![certificate.der().clone()], key)? })
     }
 }
 
-/// The pair in use, and the one that follows. The API server trusts the second for a whole turn before it is used.
+/// The pair in use and the next one. The API server trusts the next one for a whole period before it is used.
 #[derive(Debug)]
 pub(super) struct Rotation {
     names: Vec<String>,
     lifetime: Duration,
-    current: Pair,
-    next: Pair,
+    current: CertificatePair,
+    next: CertificatePair,
 }
 
 impl Rotation {
     pub(super) fn start(names: Vec<String>, now: Timestamp, lifetime: Duration) -> Result<Rotation, Error> {
-        let (current, next) = (Pair::make(&names, now, lifetime)?, Pair::make(&names, now, lifetime)?);
+        let (current, next) = (CertificatePair::make(&names, now, lifetime)?, CertificatePair::make(&names, now, lifetime)?);
         Ok(Rotation { names, lifetime, current, next })
     }
 
-    /// How long a pair is used. It is made one turn before, and good for one more.
-    pub(super) fn turn_length(&self) -> Duration {
+    /// How long a pair is used. It is created one period before that, and stays valid for one period after it.
+    pub(super) fn period(&self) -> Duration {
         self.lifetime / 3
     }
 
-    pub(super) fn turn(&mut self, now: Timestamp) -> Result<(), Error> {
-        let fresh = Pair::make(&self.names, now, self.lifetime)?;
+    pub(super) fn rotate(&mut self, now: Timestamp) -> Result<(), Error> {
+        let fresh = CertificatePair::make(&self.names, now, self.lifetime)?;
         self.current = std::mem::replace(&mut self.next, fresh);
         Ok(())
     }
@@ -84,13 +84,13 @@ impl Rotation {
         self.current.server.clone()
     }
 
-    /// Whom the API server is to trust, as PEM.
+    /// The CAs that the API server is to trust, as PEM.
     pub(super) fn authorities(&self) -> String {
         format!("{}{}", self.current.authority, self.next.authority)
     }
 }
 
-/// From PEM.
+/// Reads a certificate chain and its key from PEM.
 pub(super) fn read(certificates: &[u8], key: &[u8]) -> Result<Arc<ServerConfig>, Error> {
     let unusable = |error: rustls::pki_types::pem::Error| Error::Unusable(error.to_string());
     let certificates: Vec<_> =

@@ -1,8 +1,8 @@
-//! What the API server is told: what to ask the webhook, and what to do when it does not answer.
+//! The ValidatingWebhookConfiguration: which requests the API server sends to the webhook, and what it does without an answer.
 //!
-//! Only pods whose names begin like a virt-launcher's are asked about, and the API server itself lets pass what the
-//! VM controller has let go and what is collected. So when the webhook is away, VMs cannot be moved or lost, but they
-//! can be deleted, and so can namespaces, and nobody else's pods are held up.
+//! The API server sends only requests about pods whose names begin with `virt-launcher-`, and itself allows deletions of
+//! unprotected pods and by garbage collectors. So while the webhook is down, VMs cannot be migrated or lost, but VMs and
+//! namespaces can be deleted, and other pods are not affected.
 
 use k8s_openapi::{
     ByteString,
@@ -20,18 +20,17 @@ use crate::launcher;
 pub const NAME: &str = "eviction-webhook";
 const EVICTIONS: &str = "virt-launcher-eviction-interceptor.kubevirt.io";
 const DELETIONS: &str = "virt-launcher-deletion-interceptor.kubevirt.io";
-/// In seconds: how long the API server waits for an answer.
+/// How long the API server waits for an answer, in seconds.
 pub(super) const TIMEOUT: u8 = 10;
 pub(super) const PATH: &str = "/validate";
 const SYSTEM_NAMESPACES: [&str; 3] = ["kube-node-lease", "kube-public", "kube-system"];
 
-/// The object to apply. `port` counts when the webhook is reached by the name of its host. Deletions by `passes` are not
-/// asked about.
+/// The object to apply. `port` is used with [`Reach::Host`]. Deletions by `exempt_users` are not sent to the webhook.
 pub fn configuration(
     reach: &Reach,
     port: u16,
     authorities: Option<&str>,
-    passes: &[String],
+    exempt_users: &[String],
 ) -> ValidatingWebhookConfiguration {
     let webhook = |name: &str, operation: &str, resource: &str, conditions: Vec<(&str, String)>| ValidatingWebhook {
         name: name.to_owned(),
@@ -57,12 +56,12 @@ pub fn configuration(
         side_effects: "NoneOnDryRun".to_owned(),
         timeout_seconds: Some(TIMEOUT.into()),
     };
-    let mut deletions = webhook(DELETIONS, "DELETE", "pods", deletion_conditions(passes));
+    let mut deletions = webhook(DELETIONS, "DELETE", "pods", deletion_conditions(exempt_users));
     deletions.object_selector = Some(LabelSelector {
         match_labels: Some([(launcher::APP.0.to_owned(), launcher::APP.1.to_owned())].into()),
         match_expressions: None,
     });
-    // A selector would look at the Eviction, which has no labels.
+    // An object selector would match the Eviction, which has no labels.
     let is_launcher = format!("object.metadata.name.startsWith('{}')", launcher::PREFIX);
     let evictions = webhook(EVICTIONS, "CREATE", "pods/eviction", vec![("only-vms", is_launcher)]);
     ValidatingWebhookConfiguration {
@@ -75,8 +74,8 @@ pub fn configuration(
     }
 }
 
-fn deletion_conditions(passes: &[String]) -> Vec<(&'static str, String)> {
-    let users: Vec<String> = passes.iter().map(|user| quoted(user)).collect();
+fn deletion_conditions(exempt_users: &[String]) -> Vec<(&'static str, String)> {
+    let users: Vec<String> = exempt_users.iter().map(|user| quoted(user)).collect();
     vec![
         ("only-vms", format!("oldObject.metadata.name.startsWith('{}')", launcher::PREFIX)),
         (
@@ -88,7 +87,7 @@ fn deletion_conditions(passes: &[String]) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// A literal of CEL.
+/// A string literal of CEL.
 fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'").replace('\n', "\\n"))
 }

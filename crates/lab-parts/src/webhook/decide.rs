@@ -1,95 +1,99 @@
-//! What to answer.
+//! The response to an admission request: it is allowed, because no VM is lost by it; it is denied; or it is denied and the
+//! VM migrates instead.
 //!
-//! Three kinds of answers: the request passes, because nothing is lost by it; it is refused; or it is refused and the VM
-//! moves instead. Messages are KubeVirt's. The descheduler counts a refusal as an eviction under way if it contains
-//! `Eviction triggered evacuation`, so nothing else may.
+//! The messages are KubeVirt's. The descheduler counts a denial as an eviction that runs if its message contains
+//! `Eviction triggered evacuation`, so no other message may contain it.
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 
-use super::{Deed, Mark, Request};
+use super::{AdmissionRequest, EvictionRequest, Operation};
 use crate::{
     launcher,
-    vm::{Launcher, Machine},
+    vm::{LauncherPod, Vm},
 };
 
-/// The HTTP code of every refusal: whoever gets it tries again later.
+/// The HTTP code of every denial: clients try again later.
 pub(super) const CODE: u16 = 429;
 
-/// What is known about a request.
+/// What is known about an admission request. An error says why something could not be read.
 #[derive(Debug, Clone)]
-pub struct Scene<'a> {
-    pub request: &'a Request,
-    /// The pod, unless there is none, or why that cannot be told.
+pub struct Facts<'a> {
+    pub request: &'a AdmissionRequest,
     pub pod: Result<Option<&'a Pod>, &'a str>,
-    /// The same about the VM that the pod plays.
-    pub vm: Result<Option<&'a Machine>, &'a str>,
-    /// What that VM's annotation says of who asked for its last migration.
+    /// The VM that the pod runs.
+    pub vm: Result<Option<&'a Vm>, &'a str>,
+    /// The value of the VM's annotation [`EVICTION_SOURCE`](super::EVICTION_SOURCE).
     pub source: Option<&'a str>,
     /// Whether the namespace is being deleted.
     pub is_namespace_ending: Result<bool, &'a str>,
-    /// Users whose deletions pass.
-    pub passes: &'a [String],
+    /// Users whose deletions are allowed.
+    pub exempt_users: &'a [String],
     pub now: Timestamp,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub enum Verdict {
-    Pass(Pass),
-    Refuse(Refusal),
-    /// Mark the VM, then refuse.
-    Evacuate(Mark),
+pub enum Step {
+    /// Record this on the VM, then deny the request with [`Denial::Triggered`].
+    Send(EvictionRequest),
+    Done(Outcome),
 }
 
-/// Why a request passes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    Allowed(AllowReason),
+    Denied(Denial),
+}
+
+/// Why a request is allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Pass {
+pub enum AllowReason {
     /// It is neither an eviction nor a deletion of a pod.
     NotConcerned,
-    /// The VM controller deletes, or somebody who collects what is left over.
-    Authorized,
+    /// The VM controller or a garbage collector deletes.
+    ExemptUser,
     NoSuchPod,
-    NoLauncher,
-    /// The pod has ended by itself.
+    /// The pod runs no VM.
+    NotLauncher,
+    /// The pod has finished by itself.
     Finished,
-    /// It is being deleted already.
-    Leaving,
-    /// The VM controller has let it go.
-    LetGo,
+    /// The pod is being deleted already.
+    BeingDeleted,
+    /// The VM controller has removed its finalizer.
+    Unprotected,
     /// The whole namespace is being deleted.
-    NamespaceEnds,
-    /// The VM is gone, or going.
+    NamespaceEnding,
+    /// The VM does not exist or is being deleted.
     VmGone,
-    /// The VM shall not run.
+    /// The VM is not to run.
     VmStopped,
-    /// The pod has no node, so that there is nothing to move.
+    /// The pod has no node, so there is nothing to migrate.
     Unscheduled,
-    /// The VM runs as another pod, and this one is left over.
+    /// The VM runs as another pod.
     Surplus,
 }
 
-/// Why a request is refused.
+/// Why a request is denied.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Refusal {
-    /// The VM moves because of this request.
+pub enum Denial {
+    /// The VM migrates because of this request.
     Triggered {
         namespace: String,
         vm: String,
     },
-    /// The VM moves because of an earlier one.
+    /// The VM migrates because of an earlier request.
     InProgress {
         namespace: String,
         vm: String,
     },
-    /// The pod is where the VM is moving to.
-    Target,
-    /// The VM cannot be moved.
-    Unmovable {
+    /// The pod is the target of a migration.
+    MigrationTarget,
+    NotMigratable {
         vm: String,
         problem: String,
     },
-    /// The VM does not tell yet which pod it runs as.
+    /// The status of the VM does not name its pod yet.
     Starting {
         namespace: String,
         vm: String,
@@ -97,31 +101,32 @@ pub enum Refusal {
     PodUnknown(String),
     VmUnknown(String),
     NamespaceUnknown(String),
-    NotMarked(String),
+    /// The eviction request could not be recorded on the VM.
+    NotRecorded(String),
 }
 
-impl Refusal {
+impl Denial {
     pub fn message(&self) -> String {
         let triggered = |namespace, vm| format!("Eviction triggered evacuation of VMI \"{namespace}/{vm}\"");
         match self {
-            Refusal::Triggered { namespace, vm } => triggered(namespace, vm),
-            Refusal::InProgress { namespace, vm } => format!("Evacuation in progress: {}", triggered(namespace, vm)),
-            Refusal::Target => "Eviction request for target Pod".into(),
-            Refusal::Unmovable { vm, problem } => {
+            Denial::Triggered { namespace, vm } => triggered(namespace, vm),
+            Denial::InProgress { namespace, vm } => format!("Evacuation in progress: {}", triggered(namespace, vm)),
+            Denial::MigrationTarget => "Eviction request for target Pod".into(),
+            Denial::NotMigratable { vm, problem } => {
                 format!("VMI {vm} is configured with an eviction strategy but is not live-migratable: {problem}")
             }
-            Refusal::Starting { namespace, vm } => {
+            Denial::Starting { namespace, vm } => {
                 format!("VMI \"{namespace}/{vm}\" does not tell yet which pod it runs as; try again later")
             }
-            Refusal::PodUnknown(problem) => format!("kubevirt failed getting the pod: {problem}"),
-            Refusal::VmUnknown(problem) => format!("kubevirt failed getting the vmi: {problem}"),
-            Refusal::NamespaceUnknown(problem) => format!("kubevirt failed getting the namespace: {problem}"),
-            Refusal::NotMarked(problem) => format!("kubevirt failed marking the vmi for eviction: {problem}"),
+            Denial::PodUnknown(problem) => format!("kubevirt failed getting the pod: {problem}"),
+            Denial::VmUnknown(problem) => format!("kubevirt failed getting the vmi: {problem}"),
+            Denial::NamespaceUnknown(problem) => format!("kubevirt failed getting the namespace: {problem}"),
+            Denial::NotRecorded(problem) => format!("kubevirt failed marking the vmi for eviction: {problem}"),
         }
     }
 }
 
-/// The name of the VM that a pod plays, if it plays one.
+/// The name of the VM that a pod runs, if it runs one.
 pub(super) fn vm_of(pod: &Pod) -> Option<&str> {
     let labels = pod.labels();
     let is_launcher = labels.get(launcher::APP.0).is_some_and(|app| app == launcher::APP.1);
@@ -129,65 +134,74 @@ pub(super) fn vm_of(pod: &Pod) -> Option<&str> {
     (!name.is_empty()).then_some(name)
 }
 
-/// What to answer, and what to do before that.
-pub fn decide(scene: &Scene<'_>) -> Verdict {
-    let request = scene.request;
-    match request.deed {
-        Deed::Other => return Verdict::Pass(Pass::NotConcerned),
-        Deed::Deletion if scene.passes.contains(&request.user) => return Verdict::Pass(Pass::Authorized),
-        Deed::Deletion | Deed::Eviction => {}
+fn allow(reason: AllowReason) -> Step {
+    Step::Done(Outcome::Allowed(reason))
+}
+
+fn deny(denial: Denial) -> Step {
+    Step::Done(Outcome::Denied(denial))
+}
+
+pub fn decide(facts: &Facts<'_>) -> Step {
+    let request = facts.request;
+    match request.operation {
+        Operation::Other => return allow(AllowReason::NotConcerned),
+        Operation::Deletion if facts.exempt_users.contains(&request.user) => return allow(AllowReason::ExemptUser),
+        Operation::Deletion | Operation::Eviction => {}
     }
-    let pod = match scene.pod {
-        Err(problem) => return Verdict::Refuse(Refusal::PodUnknown(problem.to_owned())),
-        Ok(None) => return Verdict::Pass(Pass::NoSuchPod),
+    let pod = match facts.pod {
+        Err(problem) => return deny(Denial::PodUnknown(problem.to_owned())),
+        Ok(None) => return allow(AllowReason::NoSuchPod),
         Ok(Some(pod)) => pod,
     };
     if vm_of(pod).is_none() {
-        return Verdict::Pass(Pass::NoLauncher);
+        return allow(AllowReason::NotLauncher);
     }
-    let pod = Launcher::of(pod);
-    let by_itself =
-        [(pod.is_finished, Pass::Finished), (pod.is_deleted, Pass::Leaving), (!pod.is_protected, Pass::LetGo)];
-    if let Some((_, pass)) = by_itself.into_iter().find(|(is, _)| *is) {
-        return Verdict::Pass(pass);
+    let pod = LauncherPod::of(pod);
+    let reasons = [
+        (pod.is_finished, AllowReason::Finished),
+        (pod.is_deleted, AllowReason::BeingDeleted),
+        (!pod.is_protected, AllowReason::Unprotected),
+    ];
+    if let Some((_, reason)) = reasons.into_iter().find(|(is, _)| *is) {
+        return allow(reason);
     }
-    match (scene.is_namespace_ending, scene.vm) {
-        (Ok(true), _) => Verdict::Pass(Pass::NamespaceEnds),
-        (_, Err(problem)) => Verdict::Refuse(Refusal::VmUnknown(problem.to_owned())),
-        (Err(problem), _) => Verdict::Refuse(Refusal::NamespaceUnknown(problem.to_owned())),
+    match (facts.is_namespace_ending, facts.vm) {
+        (Ok(true), _) => allow(AllowReason::NamespaceEnding),
+        (_, Err(problem)) => deny(Denial::VmUnknown(problem.to_owned())),
+        (Err(problem), _) => deny(Denial::NamespaceUnknown(problem.to_owned())),
         (_, Ok(Some(vm))) if !vm.is_deleted && pod.owner.as_ref().is_none_or(|owner| *owner == vm.uid) => {
-            about(scene, &pod, vm)
+            decide_about_vm(facts, &pod, vm)
         }
-        (_, Ok(_)) => Verdict::Pass(Pass::VmGone),
+        (_, Ok(_)) => allow(AllowReason::VmGone),
     }
 }
 
-/// What to answer about a pod of a VM that is there.
-fn about(scene: &Scene<'_>, pod: &Launcher, vm: &Machine) -> Verdict {
+fn decide_about_vm(facts: &Facts<'_>, pod: &LauncherPod, vm: &Vm) -> Step {
     let (namespace, name) = (vm.namespace.clone(), vm.name.clone());
-    match &vm.wanted {
-        Ok(wanted) if !wanted.running => return Verdict::Pass(Pass::VmStopped),
+    match &vm.spec {
+        Ok(spec) if !spec.running => return allow(AllowReason::VmStopped),
         Ok(_) => {}
-        Err(problem) => return Verdict::Refuse(Refusal::Unmovable { vm: name, problem: problem.clone() }),
+        Err(problem) => return deny(Denial::NotMigratable { vm: name, problem: problem.clone() }),
     }
     let named = vm.status.pod_name.as_deref();
     if let Some(named) = named.filter(|named| *named != pod.name) {
-        // KubeVirt asks first whether the VM is marked. But a target is the target of a VM that is, and the descheduler
-        // would count it as leaving for ten minutes, which it is not.
+        // KubeVirt checks first whether an eviction is requested. For a target that is always true, and the descheduler
+        // would count the target as leaving for ten minutes.
         let is_target = pod.annotations.get(launcher::SOURCE).is_some_and(|source| source == named);
-        return if is_target { Verdict::Refuse(Refusal::Target) } else { Verdict::Pass(Pass::Surplus) };
+        return if is_target { deny(Denial::MigrationTarget) } else { allow(AllowReason::Surplus) };
     }
     let Some(node) = &pod.node else {
-        return Verdict::Pass(Pass::Unscheduled);
+        return allow(AllowReason::Unscheduled);
     };
     if named.is_none() {
-        return Verdict::Refuse(Refusal::Starting { namespace, vm: name });
+        return deny(Denial::Starting { namespace, vm: name });
     }
     if vm.status.evacuation_node_name.as_ref() == Some(node) {
-        return Verdict::Refuse(Refusal::InProgress { namespace, vm: name });
+        return deny(Denial::InProgress { namespace, vm: name });
     }
-    match scene.request.is_dry_run {
-        true => Verdict::Refuse(Refusal::Triggered { namespace, vm: name }),
-        false => Verdict::Evacuate(Mark::new(scene.request, vm, scene.source, node, scene.now)),
+    match facts.request.is_dry_run {
+        true => deny(Denial::Triggered { namespace, vm: name }),
+        false => Step::Send(EvictionRequest::new(facts.request, vm, facts.source, node, facts.now)),
     }
 }

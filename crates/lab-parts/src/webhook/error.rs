@@ -1,5 +1,3 @@
-//! Why the webhook cannot start, or no longer runs.
-
 use std::{io, net::SocketAddr, path::PathBuf};
 
 #[derive(Debug, thiserror::Error)]
@@ -12,7 +10,7 @@ pub enum Error {
     Read { path: PathBuf, cause: io::Error },
 
     #[error("making a certificate: {0}")]
-    Make(#[from] rcgen::Error),
+    Create(#[from] rcgen::Error),
 
     #[error("the certificate and its key cannot be used: {0}")]
     Unusable(String),

@@ -1,16 +1,16 @@
 //! The eviction webhook: turns evictions and deletions of virt-launcher pods into migrations.
 //!
-//! What is answered is a function of the request, the pod, its VM and who asks: [`decide()`]. The rest reads those from the
-//! API server, marks the VM for the VM controller, and answers in the words on which KubeVirt and the descheduler agree.
-//! It makes its own certificates and tells the API server about them, or uses those that it finds in files.
+//! [`decide()`] is a pure function of the admission request, the pod, its VM and the user. The rest reads these from the API
+//! server, records the eviction request on the VM, and responds with the messages that KubeVirt and the descheduler agree on.
+//! The webhook creates its own certificates and registers them, or uses certificates from files.
 
 mod certificates;
 mod configuration;
 mod decide;
 mod error;
-mod judge;
-mod keeper;
-mod mark;
+mod eviction_request;
+mod handler;
+mod registration;
 mod review;
 mod server;
 mod settings;
@@ -18,9 +18,9 @@ mod settings;
 mod tests;
 
 pub use configuration::{NAME, configuration};
-pub use decide::{Pass, Refusal, Scene, Verdict, decide};
+pub use decide::{AllowReason, Denial, Facts, Outcome, Step, decide};
 pub use error::Error;
-pub use mark::{EVICTION_REQUESTED, EVICTION_SOURCE, Mark};
-pub use review::{Deed, Request, Unreadable};
+pub use eviction_request::{EVICTION_REQUESTED, EVICTION_SOURCE, EvictionRequest};
+pub use review::{AdmissionRequest, InvalidReview, Operation};
 pub use server::{Webhook, run};
-pub use settings::{COLLECTORS, Certificates, Reach, Settings};
+pub use settings::{Certificates, GARBAGE_COLLECTORS, Reach, WebhookSettings};

@@ -1,4 +1,4 @@
-//! The pages, `/validate` and `/health`, and the handle of a running webhook.
+//! The HTTPS server with `/validate` and `/health`, and the handle of a running webhook.
 
 use std::{future::Future, io, net::SocketAddr, sync::Arc, time::Duration};
 
@@ -25,17 +25,17 @@ use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt;
 use tracing::{debug, info, warn};
 
-use super::{Error, Request, Settings, configuration::PATH, judge::Judge, keeper::Keeper};
+use super::{AdmissionRequest, Error, WebhookSettings, configuration::PATH, handler::Handler, registration::RegistrationTask};
 
-/// The path of the reference, which had one for deletions and one for evictions.
+/// The reference had one path for deletions and one for evictions.
 const OTHER_PATH: &str = "/mutate";
-/// Objects have at most half of this.
-const LARGEST: usize = 4 << 20;
+/// Twice the size of the largest object.
+const LARGEST_BODY: usize = 4 << 20;
 /// Longer than the API server waits.
-const HANDSHAKE: Duration = Duration::from_secs(30);
-const BREATHER: Duration = Duration::from_millis(100);
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(30);
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// A running eviction webhook. It stops when dropped; the API server then refuses what it would ask it.
+/// A running eviction webhook. It stops when dropped; the API server then denies the requests that it would send here.
 #[derive(Debug)]
 pub struct Webhook {
     address: SocketAddr,
@@ -43,36 +43,34 @@ pub struct Webhook {
 }
 
 impl Webhook {
-    /// Listens, then tells the API server. Needs a runtime. The client should not retry by itself.
-    pub async fn start(client: Client, settings: Settings) -> Result<Webhook, Error> {
+    /// Listens, then registers. Needs a Tokio runtime. The client should not retry by itself.
+    pub async fn start(client: Client, settings: WebhookSettings) -> Result<Webhook, Error> {
         let listen = |cause| Error::Listen { address: settings.address, cause };
         let listener = TcpListener::bind(settings.address).await.map_err(listen)?;
         let address = listener.local_addr().map_err(listen)?;
-        let keeper = Keeper::start(client.clone(), &settings, address.port()).await?;
-        let judge = Arc::new(Judge::new(client, settings.passes));
+        let registration = RegistrationTask::start(client.clone(), &settings, address.port()).await?;
+        let handler = Arc::new(Handler::new(client, settings.exempt_users));
         let mut tasks = JoinSet::new();
-        tasks.spawn(serve(listener, keeper.server(), pages(judge)));
-        keeper.announce().await?;
+        tasks.spawn(serve(listener, registration.server(), router(handler)));
+        registration.register().await?;
         info!(target: "lab", "eviction webhook: https://{address}/health");
-        tasks.spawn(keeper.run());
+        tasks.spawn(registration.run());
         Ok(Webhook { address, tasks })
     }
 
-    /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Waits for what should not happen.
+    /// Returns only if a task of the webhook ends.
     pub async fn ended(&mut self) -> Error {
         self.tasks.join_next().await;
         Error::Ended
     }
 }
 
-/// Runs a webhook until `shutdown`, or until it cannot go on. What the API server was told stays: VMs are protected while
-/// the webhook is away.
-pub async fn run(client: Client, settings: Settings, shutdown: impl Future<Output = ()> + Send) -> Result<(), Error> {
+/// Runs a webhook until `shutdown`, or until it fails. The registration stays: VMs are protected while the webhook is down.
+pub async fn run(client: Client, settings: WebhookSettings, shutdown: impl Future<Output = ()> + Send) -> Result<(), Error> {
     let mut webhook = Webhook::start(client, settings).await?;
     tokio::select! {
         () = shutdown => Ok(()),
@@ -80,40 +78,40 @@ pub async fn run(client: Client, settings: Settings, shutdown: impl Future<Outpu
     }
 }
 
-fn pages(judge: Arc<Judge>) -> Router {
+fn router(handler: Arc<Handler>) -> Router {
     Router::new()
         .route(PATH, post(validate))
         .route(OTHER_PATH, post(validate))
         .route("/health", get(async || page(StatusCode::OK, &json!({"status": "healthy"}))))
         .fallback(async |uri: Uri| page(StatusCode::NOT_FOUND, &json!({"error": format!("there is no page {uri}")})))
-        .layer(DefaultBodyLimit::max(LARGEST))
-        .with_state(judge)
+        .layer(DefaultBodyLimit::max(LARGEST_BODY))
+        .with_state(handler)
 }
 
 fn page(code: StatusCode, body: &Value) -> Response {
     (code, [(CONTENT_TYPE, "application/json")], body.to_string()).into_response()
 }
 
-async fn validate(State(judge): State<Arc<Judge>>, body: Bytes) -> Response {
-    match Request::parse(&body) {
-        Ok(request) => page(StatusCode::OK, &request.answer(judge.judge(&request).await.as_deref())),
+async fn validate(State(handler): State<Arc<Handler>>, body: Bytes) -> Response {
+    match AdmissionRequest::parse(&body) {
+        Ok(request) => page(StatusCode::OK, &request.response(handler.handle(&request).await.as_deref())),
         Err(problem) => page(StatusCode::BAD_REQUEST, &json!({"error": problem.to_string()})),
     }
 }
 
-/// Serves every connection with the certificate of the moment. All of them end with this.
-async fn serve(listener: TcpListener, server: watch::Receiver<Arc<ServerConfig>>, pages: Router) {
+/// Serves every connection with the certificate that is current when it begins. Dropping this closes all connections.
+async fn serve(listener: TcpListener, server: watch::Receiver<Arc<ServerConfig>>, router: Router) {
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => {
                     let config = server.borrow().clone();
-                    connections.spawn(converse(stream, config, pages.clone()));
+                    connections.spawn(serve_connection(stream, config, router.clone()));
                 }
                 Err(problem) => {
                     warn!(target: "lab", "eviction webhook: accepting a connection: {problem}");
-                    sleep(BREATHER).await;
+                    sleep(ACCEPT_PAUSE).await;
                 }
             },
             Some(_) = connections.join_next() => {}
@@ -121,11 +119,11 @@ async fn serve(listener: TcpListener, server: watch::Receiver<Arc<ServerConfig>>
     }
 }
 
-async fn converse(stream: TcpStream, config: Arc<ServerConfig>, pages: Router) {
+async fn serve_connection(stream: TcpStream, config: Arc<ServerConfig>, router: Router) {
     let served = async {
-        let stream = timeout(HANDSHAKE, TlsAcceptor::from(config).accept(stream)).await.map_err(io::Error::other)??;
-        let service = service_fn(move |request| pages.clone().oneshot(request));
-        // Without a timer, so that idle connections are closed by the other side: whoever closes first may cut off a request.
+        let stream = timeout(HANDSHAKE_TIMEOUT, TlsAcceptor::from(config).accept(stream)).await.map_err(io::Error::other)??;
+        let service = service_fn(move |request| router.clone().oneshot(request));
+        // No timer: the API server closes idle connections, so that no request is cut off.
         http1::Builder::new().serve_connection(TokioIo::new(stream), service).await.map_err(io::Error::other)
     };
     if let Err(problem) = served.await {

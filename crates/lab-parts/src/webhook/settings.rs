@@ -1,10 +1,8 @@
-//! What can be set.
-
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
-/// Who collects what is left over: the garbage collectors, the namespace controller, and the name that they all share
-/// where controllers have no accounts of their own.
-pub const COLLECTORS: [&str; 4] = [
+/// The users of the garbage collectors and the namespace controller, and the user that they share where controllers have
+/// no accounts of their own.
+pub const GARBAGE_COLLECTORS: [&str; 4] = [
     "system:kube-controller-manager",
     "system:serviceaccount:kube-system:generic-garbage-collector",
     "system:serviceaccount:kube-system:namespace-controller",
@@ -12,25 +10,25 @@ pub const COLLECTORS: [&str; 4] = [
 ];
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Settings {
+pub struct WebhookSettings {
     pub address: SocketAddr,
     /// How the API server reaches the webhook.
     pub reach: Reach,
     pub certificates: Certificates,
-    /// Whether to write the ValidatingWebhookConfiguration, and again whenever the certificates change.
+    /// Whether to write the ValidatingWebhookConfiguration, at the start and whenever the certificates change.
     pub is_registered: bool,
-    /// Users whose deletions pass: the VM controller and [`COLLECTORS`].
-    pub passes: Vec<String>,
+    /// Users whose deletions are allowed: the VM controller and [`GARBAGE_COLLECTORS`].
+    pub exempt_users: Vec<String>,
 }
 
-impl Default for Settings {
+impl Default for WebhookSettings {
     fn default() -> Self {
-        Settings {
+        WebhookSettings {
             address: ([0, 0, 0, 0], 8443).into(),
             reach: Reach::Service { namespace: "monitoring".to_owned(), name: "eviction-webhook".to_owned() },
             certificates: Certificates::default(),
             is_registered: true,
-            passes: COLLECTORS
+            exempt_users: GARBAGE_COLLECTORS
                 .into_iter()
                 .chain(["system:serviceaccount:monitoring:vm-controller"])
                 .map(str::to_owned)
@@ -41,7 +39,7 @@ impl Default for Settings {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reach {
-    /// By this name or address, at the port that the webhook listens on.
+    /// A host name or address, with the port that the webhook listens on.
     Host(String),
     Service {
         namespace: String,
@@ -50,7 +48,7 @@ pub enum Reach {
 }
 
 impl Reach {
-    /// What a certificate must be good for.
+    /// The names that a certificate must have.
     pub(super) fn names(&self) -> Vec<String> {
         match self {
             Reach::Host(host) => vec![host.clone()],
@@ -66,13 +64,13 @@ impl Reach {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Certificates {
-    /// Made by the webhook and kept in memory. Each is used for a third of its life.
+    /// Created by the webhook and kept in memory. Each is used for a third of its lifetime.
     Own { lifetime: Duration },
-    /// Made by somebody else, and read again every now and then.
+    /// Read from files, and again after each interval.
     Files {
         certificate: PathBuf,
         key: PathBuf,
-        /// The CA that the API server is to trust. Without it, the configuration's `caBundle` is left to others.
+        /// The CA that the API server is to trust. Without it, `caBundle` of the configuration is not written.
         authority: Option<PathBuf>,
         interval: Duration,
     },

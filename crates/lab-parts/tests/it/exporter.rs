@@ -13,7 +13,7 @@ use kube::{
     Api, Client,
     api::{Patch, PatchParams, PostParams},
 };
-use lab_parts::{exporter::{Exporter, Settings}, launcher};
+use lab_parts::{exporter::{Exporter, ExporterSettings}, launcher};
 use serde_json::{Value, json};
 use testkit::eventually;
 
@@ -88,7 +88,7 @@ async fn name_pod(client: &Client, vm: &str, pod: Option<&str>) {
 
 async fn start(cluster: &Cluster) -> Exporter {
     let client = cluster.access().client_for(&Identity::user(USER, &["system:masters"])).await.unwrap();
-    let settings = Settings { address: ([127, 0, 0, 1], 0).into(), ..Settings::default() };
+    let settings = ExporterSettings { address: ([127, 0, 0, 1], 0).into(), ..ExporterSettings::default() };
     Exporter::start(client, settings).await.unwrap()
 }
 

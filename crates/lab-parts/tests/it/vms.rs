@@ -17,7 +17,7 @@ use kube::{
     api::{ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams, WatchParams},
 };
 use lab::{kwok};
-use lab_parts::{launcher, vm::{Settings, VmController}};
+use lab_parts::{launcher, vm::{VmControllerSettings, VmController}};
 use serde_json::{Value, json};
 use sim::units::Rate;
 use testkit::{
@@ -106,7 +106,7 @@ impl Lab {
         self.cluster.access().client_for(&who).await.unwrap()
     }
 
-    async fn controller(&self, settings: Settings) -> VmController {
+    async fn controller(&self, settings: VmControllerSettings) -> VmController {
         VmController::start(self.client_of_controller().await, settings)
     }
 
@@ -206,13 +206,13 @@ fn is_settled(vm: &VirtualMachine, pods: &[Pod]) -> bool {
 }
 
 /// Faster than the clock.
-fn fast() -> Settings {
-    Settings { time_scale: 20.0, ..Settings::default() }
+fn fast() -> VmControllerSettings {
+    VmControllerSettings { time_scale: 20.0, ..VmControllerSettings::default() }
 }
 
 /// Copying 1 GiB at 1 Gbit/s, of which the VM takes 0.8: longer than any test waits.
-fn slow() -> Settings {
-    let mut slow = Settings::default();
+fn slow() -> VmControllerSettings {
+    let mut slow = VmControllerSettings::default();
     slow.migration.bandwidth = Rate(1_000_000_000);
     slow
 }

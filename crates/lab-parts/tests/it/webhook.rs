@@ -19,7 +19,7 @@ use kube::{
     api::{DeleteParams, EvictParams, ListParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams},
 };
 use lab::{kwok};
-use lab_parts::{launcher, vm::{self, VmController}, webhook::{COLLECTORS, Certificates, EVICTION_REQUESTED, EVICTION_SOURCE, NAME, Reach, Settings, Webhook}};
+use lab_parts::{launcher, vm::{self, VmController}, webhook::{GARBAGE_COLLECTORS, Certificates, EVICTION_REQUESTED, EVICTION_SOURCE, NAME, Reach, WebhookSettings, Webhook}};
 use serde_json::{Value, json};
 use testkit::eventually;
 use tokio::{
@@ -140,12 +140,12 @@ impl Lab {
 
     async fn webhook(&self, certificates: Certificates) -> Webhook {
         let client = self.cluster.access().client_for(&Identity::user(USER, &[])).await.unwrap();
-        let settings = Settings {
+        let settings = WebhookSettings {
             address: ([127, 0, 0, 1], 0).into(),
             reach: Reach::Host("127.0.0.1".into()),
             certificates,
             is_registered: true,
-            passes: COLLECTORS.into_iter().chain([VM_CONTROLLER]).map(str::to_owned).collect(),
+            exempt_users: GARBAGE_COLLECTORS.into_iter().chain([VM_CONTROLLER]).map(str::to_owned).collect(),
         };
         // Rights take a moment to be known.
         let start = async || Webhook::start(client.clone(), settings.clone()).await.ok();
@@ -164,10 +164,10 @@ impl Lab {
     async fn controller(&self, start_timeout: Duration) -> VmController {
         let time_scale = 20.0;
         let start_timeout = start_timeout.mul_f64(time_scale);
-        self.controller_with(vm::Settings { time_scale, start_timeout, ..vm::Settings::default() }).await
+        self.controller_with(vm::VmControllerSettings { time_scale, start_timeout, ..vm::VmControllerSettings::default() }).await
     }
 
-    async fn controller_with(&self, settings: vm::Settings) -> VmController {
+    async fn controller_with(&self, settings: vm::VmControllerSettings) -> VmController {
         let who = Identity::user(VM_CONTROLLER, &["system:masters"]);
         VmController::start(self.cluster.access().client_for(&who).await.unwrap(), settings)
     }

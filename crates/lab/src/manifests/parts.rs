@@ -9,7 +9,7 @@ use super::{
     platform::{LOGS_IMAGE, METRICS, PROMETHEUS_URL},
     rights,
 };
-use crate::webhook::{COLLECTORS, Reach, configuration};
+use crate::webhook::{GARBAGE_COLLECTORS, Reach, configuration};
 
 const USER: u32 = 65532;
 /// Where the stand-in keeps the descheduler's files.
@@ -72,8 +72,8 @@ pub(super) fn eviction_webhook() -> Vec<Document> {
     let args = ["webhook", "--port=8443", service_arg.as_str(), controller_arg.as_str()];
     let part = part(name, VMS, &args, &Pages { port: 8443, scheme: "HTTPS" });
     let reach = Reach::Service { namespace: VMS.to_owned(), name: name.to_owned() };
-    let passes: Vec<String> = COLLECTORS.map(str::to_owned).into_iter().chain([account]).collect();
-    let configuration = configuration(&reach, 8443, None, &passes);
+    let exempt_users: Vec<String> = GARBAGE_COLLECTORS.map(str::to_owned).into_iter().chain([account]).collect();
+    let configuration = configuration(&reach, 8443, None, &exempt_users);
     let mut documents = documents(
         "The eviction webhook: turns evictions of VMs into migrations. See docs/lab/eviction-webhook.md.",
         [service_account(VMS, name), role, binding, service(VMS, name, (443, 8443), None), part],

@@ -13,7 +13,7 @@ use super::{
     parts::soft_tainter,
     rights,
 };
-use crate::{kwok, prometheus::Settings};
+use crate::{kwok, prometheus::PrometheusSettings};
 
 pub(super) const PROMETHEUS_URL: &str = "http://prometheus.monitoring.svc:9090";
 /// On which port the descheduler's metrics are without TLS.
@@ -53,10 +53,10 @@ fn plain(object: Value) -> Document {
     Document { about: "", object }
 }
 
-fn settings() -> Settings {
-    Settings {
+fn settings() -> PrometheusSettings {
+    PrometheusSettings {
         descheduler: Some(format!("descheduler.{DESCHEDULER}.svc:{METRICS}")),
-        ..Settings::new(format!("metrics-exporter.{MONITORING}.svc:8000"))
+        ..PrometheusSettings::new(format!("metrics-exporter.{MONITORING}.svc:8000"))
     }
 }
 

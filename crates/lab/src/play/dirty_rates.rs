@@ -38,7 +38,7 @@ pub async fn set_dirty_rates(client: &Client, world: &ClusterModel) -> Result<us
 
 /// The annotations to set or remove, given those that the VMs have.
 fn changes(world: &ClusterModel, said: &BTreeMap<String, Option<String>>) -> Vec<(String, Option<String>)> {
-    let usual = vm::Settings::default().dirty_rate;
+    let usual = vm::VmControllerSettings::default().dirty_rate;
     let wanted = |vm: u32| Some(world.dirty_rate(vm)).filter(|rate| *rate != usual).map(megabits);
     let all = (0..world.vm_count() as u32).map(|vm| (world.vm_name(vm), wanted(vm)));
     all.filter(|(name, rate)| said.get(name).is_some_and(|said| said != rate)).collect()

@@ -77,11 +77,11 @@ impl Lab {
     pub async fn start(options: Options, tell: impl Fn(Ready)) -> Result<Lab, Error> {
         let exporter_port = port(options.ports.exporter)?;
         let descheduler_port = port(options.ports.descheduler)?;
-        let prometheus = prometheus::Settings {
+        let prometheus = prometheus::PrometheusSettings {
             descheduler: Some(descheduler_port.address()),
             signals: options.signals,
             time_scale: options.time_scale,
-            ..prometheus::Settings::new(exporter_port.address())
+            ..prometheus::PrometheusSettings::new(exporter_port.address())
         };
         let cluster = Cluster::builder()
             .scheduler()
@@ -160,7 +160,7 @@ impl Lab {
 
     /// Also after [`Lab::stop_controller`], as a pod that comes back.
     pub async fn start_controller(&mut self) -> Result<(), Error> {
-        let settings = vm::Settings { time_scale: self.options.time_scale, ..self.options.migration.clone() };
+        let settings = vm::VmControllerSettings { time_scale: self.options.time_scale, ..self.options.migration.clone() };
         let controller = VmController::start(self.client_of("vm-controller", "vm-controller").await?, settings);
         until("the VM controller has seen the cluster", controller.state(), |state| state.is_ready).await?;
         self.controller = Some(controller);
@@ -173,12 +173,12 @@ impl Lab {
     }
 
     pub async fn start_webhook(&mut self) -> Result<(), Error> {
-        let mut settings = webhook::Settings {
+        let mut settings = webhook::WebhookSettings {
             address: (Ipv4Addr::LOCALHOST, 0).into(),
             reach: webhook::Reach::Host("127.0.0.1".into()),
-            ..webhook::Settings::default()
+            ..webhook::WebhookSettings::default()
         };
-        settings.passes.push("vm-controller".into());
+        settings.exempt_users.push("vm-controller".into());
         self.webhook =
             Some(Webhook::start(self.client_of("eviction-webhook", "eviction-webhook").await?, settings).await?);
         Ok(())
@@ -190,7 +190,7 @@ impl Lab {
 
     pub async fn start_exporter(&mut self) -> Result<(), Error> {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, self.exporter_port.number()));
-        let settings = exporter::Settings { address, ..exporter::Settings::default() };
+        let settings = exporter::ExporterSettings { address, ..exporter::ExporterSettings::default() };
         let started = Exporter::start(self.client_of("metrics-exporter", "metrics-exporter").await?, settings).await;
         self.exporter = Some(started.map_err(|cause| Error::Listen { part: "metrics exporter", cause })?);
         Ok(())

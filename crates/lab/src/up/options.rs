@@ -17,7 +17,7 @@ pub struct Options {
     /// Whether busy nodes are marked for the scheduler, as the descheduler's operator has it done.
     pub soft_tainter: bool,
     pub signals: Source,
-    pub migration: vm::Settings,
+    pub migration: vm::VmControllerSettings,
     /// How many times faster than the clock everything goes that follows the clock.
     pub time_scale: f64,
     pub ports: Ports,
@@ -61,7 +61,7 @@ impl Default for Options {
             descheduler_release: Release::NEWEST,
             soft_tainter: true,
             signals: Source::default(),
-            migration: vm::Settings::default(),
+            migration: vm::VmControllerSettings::default(),
             time_scale: 1.0,
             ports: Ports::default(),
             advisor: false,

@@ -8,7 +8,7 @@ use std::{
 use api::VirtualMachine;
 use kube::ResourceExt;
 use lab::up::Lab;
-use lab_parts::{vm::Settings, webhook};
+use lab_parts::{vm::VmControllerSettings, webhook};
 use testkit::replay::{self, History, Moment, Seen, node, status};
 
 const NODES: usize = 5;
@@ -70,7 +70,7 @@ impl Observer {
     /// It did nothing that it must not, and nothing without a cause.
     pub(crate) async fn verdict(&self) {
         let history = self.0.history().await;
-        history.check(&Settings::default());
+        history.check(&VmControllerSettings::default());
         history.check_counted();
         for moved in moves(&history) {
             assert!(moved.was_evicted, "nobody asked for it: {moved:?}");

@@ -49,7 +49,7 @@ struct Migration {
 impl Site {
     async fn start() -> (Site, Client) {
         let exporter = Port::reserve().unwrap();
-        let rules = prometheus::Settings { time_scale: 20.0, ..prometheus::Settings::new(exporter.address()) };
+        let rules = prometheus::PrometheusSettings { time_scale: 20.0, ..prometheus::PrometheusSettings::new(exporter.address()) };
         let builder = Cluster::builder().scheduler().controllers(&kwok::CONTROLLERS);
         let builder = builder.kwok(Kwok { stages: kwok::stages().to_owned() }).prometheus(rules.component(None));
         let cluster = builder.start().await.unwrap_or_else(|error| panic!("{error}"));
@@ -204,7 +204,7 @@ async fn each_part_is_killed_under_a_migration_and_every_vm_ends_as_one_running_
     site.parts["exporter"].shows("/metrics", "node_vm_count{node=\"n1\"").await;
 
     let history = observer.history().await;
-    history.check(&vm::Settings::default());
+    history.check(&vm::VmControllerSettings::default());
     history.check_counted();
     history.each(|step| {
         if let Seen::Vm(vm) = step.seen

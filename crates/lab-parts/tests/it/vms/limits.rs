@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use futures::future::join_all;
 use kube::api::ListParams;
-use lab_parts::vm::Settings;
+use lab_parts::vm::VmControllerSettings;
 
 use super::{Lab, Observer, USER, fast, moments, node};
 use testkit::eventually;
@@ -42,7 +42,7 @@ async fn migrations_keep_to_the_limits_of_node_and_cluster() {
 async fn hundreds_of_vms_that_rest_cost_no_request() {
     const VMS: usize = 300;
     let lab = Lab::start(&["n1", "n2", "n3", "n4", "n5", "n6"]).await;
-    let controller = lab.controller(Settings::default()).await;
+    let controller = lab.controller(VmControllerSettings::default()).await;
     let names: Vec<String> = (0..VMS).map(|number| format!("vm-{number}")).collect();
     for names in names.chunks(20) {
         join_all(names.iter().map(|name| lab.create(name))).await;
@@ -63,7 +63,7 @@ async fn hundreds_of_vms_that_rest_cost_no_request() {
     // A controller that starts finds out that there is nothing to do from three lists.
     drop(controller);
     let mark = lab.cluster.audit().position(&lab.client).await.unwrap();
-    let controller = lab.controller(Settings::default()).await;
+    let controller = lab.controller(VmControllerSettings::default()).await;
     let mut state = controller.state();
     state.wait_for(|state| state.is_ready).await.unwrap();
     let asked = lab.cluster.audit().since(mark, &lab.client).await.unwrap();

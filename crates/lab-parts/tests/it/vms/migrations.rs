@@ -2,7 +2,7 @@
 
 use devcluster::Component;
 use kube::ResourceExt;
-use lab_parts::{launcher, vm::Settings};
+use lab_parts::{launcher, vm::VmControllerSettings};
 use serde_json::json;
 
 use super::{Lab, Moment, Observer, fast, moments, node, node_of, reason, slow, status};
@@ -53,7 +53,7 @@ async fn a_migration_goes_target_copy_hand_over_source() {
 async fn a_target_that_cannot_be_placed_is_given_up() {
     let lab = Lab::start(&["n1"]).await;
     let observer = Observer::start(&lab.client).await;
-    let _controller = lab.controller(Settings { time_scale: 60.0, ..Settings::default() }).await;
+    let _controller = lab.controller(VmControllerSettings { time_scale: 60.0, ..VmControllerSettings::default() }).await;
     lab.create("a").await;
     lab.settle("a").await;
     let from = lab.evict("a").await;
@@ -67,7 +67,7 @@ async fn a_target_that_cannot_be_placed_is_given_up() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_vm_that_writes_faster_than_the_network_stays_and_the_next_one_moves() {
     let lab = Lab::start(&["n1", "n2"]).await;
-    let _controller = lab.controller(Settings { time_scale: 100.0, ..Settings::default() }).await;
+    let _controller = lab.controller(VmControllerSettings { time_scale: 100.0, ..VmControllerSettings::default() }).await;
     lab.create_with("busy", json!({launcher::DIRTY_RATE: "20000"})).await;
     lab.create("idle").await;
     let (from, other) = (node(&lab.settle("busy").await), node(&lab.settle("idle").await));
@@ -134,7 +134,7 @@ async fn a_vm_without_a_migration_starts_anew_when_its_node_or_its_pod_is_gone()
 async fn an_api_server_that_is_killed_under_a_migration_delays_it() {
     let lab = Lab::start(&["n1", "n2"]).await;
     let observer = Observer::start(&lab.client).await;
-    let _controller = lab.controller(Settings { time_scale: 1.0, ..Settings::default() }).await;
+    let _controller = lab.controller(VmControllerSettings { time_scale: 1.0, ..VmControllerSettings::default() }).await;
     lab.create("a").await;
     lab.settle("a").await;
     let from = lab.evict("a").await;
@@ -144,6 +144,6 @@ async fn an_api_server_that_is_killed_under_a_migration_delays_it() {
     lab.reach("a", "moves", |vm| reason(vm, "Migrated") == "Succeeded").await;
     assert_ne!(node(&lab.settle("a").await), from);
     let history = observer.history().await;
-    history.check(&Settings::default());
+    history.check(&VmControllerSettings::default());
     history.check_counted();
 }

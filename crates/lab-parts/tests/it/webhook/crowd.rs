@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 use api::VirtualMachine;
 use futures::{StreamExt, future::join_all, stream};
 use kube::{ResourceExt, api::ListParams};
-use lab_parts::{vm::Settings, webhook::Certificates};
+use lab_parts::{vm::VmControllerSettings, webhook::Certificates};
 
 use super::{EVICTIONS, Lab, cause, cluster_with_nodes, in_progress, triggered};
 use testkit::replay::{Moment, Observer, Seen, node, status};
@@ -56,7 +56,7 @@ async fn five_hundred_evictions_at_once_move_five_hundred_vms_within_the_limits(
     let lab = Lab::on(cluster_with_nodes(7, 1 << 40).await).await;
     // Targets have half a minute by the clock to start, however busy the machine is.
     let start_timeout = Duration::from_secs(600);
-    let mut settings = Settings { time_scale: 20.0, start_timeout, ..Settings::default() };
+    let mut settings = VmControllerSettings { time_scale: 20.0, start_timeout, ..VmControllerSettings::default() };
     (settings.migration.per_node, settings.migration.cluster) = (4, 16);
     let observer = Observer::start(&lab.client).await;
     let _controller = lab.controller_with(settings.clone()).await;

@@ -53,15 +53,15 @@ struct TestCluster {
     client: Client,
     exporter: FakeExporter,
     folder: TempDir,
-    prometheus: prometheus::Settings,
+    prometheus: prometheus::PrometheusSettings,
 }
 
 impl TestCluster {
     async fn start() -> TestCluster {
         let exporter = FakeExporter::start(USE.map(|(node, share)| (node.to_owned(), [share, 0.0, 0.3, 0.0])));
-        let prometheus = prometheus::Settings {
+        let prometheus = prometheus::PrometheusSettings {
             time_scale: TIME_SCALE,
-            ..prometheus::Settings::new(exporter.address().to_string())
+            ..prometheus::PrometheusSettings::new(exporter.address().to_string())
         };
         let builder = Cluster::builder().kwok(Kwok::default()).prometheus(prometheus.component(None));
         let cluster = builder.start().await.unwrap_or_else(|error| panic!("{error}"));

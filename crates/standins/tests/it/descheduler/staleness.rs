@@ -13,14 +13,14 @@ const DRY_RUN: &str = "\"Evicted pod in dry run mode\"";
 
 /// A Prometheus without a cluster.
 struct StandalonePrometheus {
-    settings: prometheus::Settings,
+    settings: prometheus::PrometheusSettings,
     folder: TempDir,
     port: Port,
     process: Option<RunningProgram>,
 }
 
 impl StandalonePrometheus {
-    fn start(settings: prometheus::Settings, program: &Path) -> StandalonePrometheus {
+    fn start(settings: prometheus::PrometheusSettings, program: &Path) -> StandalonePrometheus {
         let mut standalone = StandalonePrometheus {
             settings,
             folder: tempfile::tempdir().unwrap(),
@@ -80,11 +80,11 @@ fn now() -> f64 {
 async fn scores_end_soon_after_the_last_scrape_whatever_they_are_made_of_and_averaged_over() {
     let program = tokio::task::spawn_blocking(|| tools::ensure(Program::Prometheus)).await.unwrap().unwrap();
     let exporter = FakeExporter::start(USE.map(|(node, share)| (node.to_owned(), [share, 0.0, 0.3, 0.0])));
-    let settings = |signals, window| prometheus::Settings {
+    let settings = |signals, window| prometheus::PrometheusSettings {
         signals,
         window: Duration::from_secs(window),
         time_scale: TIME_SCALE,
-        ..prometheus::Settings::new(exporter.address().to_string())
+        ..prometheus::PrometheusSettings::new(exporter.address().to_string())
     };
     let mut all: Vec<StandalonePrometheus> =
         Source::ALL.map(|signals| StandalonePrometheus::start(settings(signals, 60), &program)).into();
@@ -107,7 +107,7 @@ async fn scores_end_soon_after_the_last_scrape_whatever_they_are_made_of_and_ave
     }
 
     exporter.stop();
-    let late = now() + prometheus::LATEST.div_f64(TIME_SCALE).as_secs_f64();
+    let late = now() + prometheus::OLDEST.div_f64(TIME_SCALE).as_secs_f64();
     eventually("90 s are over", async || (now() > late).then_some(())).await;
     for standalone in &all {
         let found = standalone.ask(SCORE, &format!("&time={late}")).await.unwrap();
@@ -151,7 +151,7 @@ async fn no_eviction_comes_later_than_90_seconds_after_the_last_scrape() {
         eventually("evictions go on", async || (evictions() > before + 3).then_some(())).await;
     };
     let abandons = async |from: Instant| {
-        let is_late = async || (from.elapsed() >= prometheus::LATEST.div_f64(TIME_SCALE)).then_some(());
+        let is_late = async || (from.elapsed() >= prometheus::OLDEST.div_f64(TIME_SCALE)).then_some(());
         eventually("90 s are over", is_late).await;
         let (evicted, abandoned) = (evictions(), cycles());
         eventually("two cycles are abandoned", async || (cycles() >= abandoned + 2).then_some(())).await;
@@ -174,5 +174,5 @@ async fn no_eviction_comes_later_than_90_seconds_after_the_last_scrape() {
     abandons(Instant::now()).await;
     test.cluster.resume(Component::Prometheus).unwrap();
     goes_on().await;
-    assert!(test.prometheus.oldest() < prometheus::LATEST.div_f64(TIME_SCALE));
+    assert!(test.prometheus.oldest() < prometheus::OLDEST.div_f64(TIME_SCALE));
 }

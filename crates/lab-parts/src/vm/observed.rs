@@ -1,4 +1,4 @@
-//! What the controller reads of VMs and pods.
+//! VMs and their pods as the controller observes them.
 
 use std::collections::BTreeMap;
 
@@ -11,45 +11,43 @@ use sim::units::Rate;
 
 use crate::launcher;
 
-/// A label's value, which the VM's name becomes, has at most so many characters.
+/// The VM's name becomes the value of a label, which has at most so many characters.
 const LONGEST_NAME: usize = 63;
 
-/// A VM.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Machine {
+pub struct Vm {
     pub namespace: String,
     pub name: String,
     pub uid: String,
     pub version: u64,
     pub generation: Option<i64>,
     pub is_deleted: bool,
-    /// The value of the label that tells its node.
+    /// The value of the label with the VM's node.
     pub label: Option<String>,
-    /// What is wanted, or why that cannot be read.
-    pub wanted: Result<Wanted, String>,
+    /// The spec, or why it cannot be read.
+    pub spec: Result<VmSpec, String>,
     pub status: VirtualMachineStatus,
-    /// The status as it is stored, if it makes no sense. It is written anew.
-    pub unreadable: Option<Value>,
+    /// The stored status, if it cannot be read. The controller replaces it.
+    pub unreadable_status: Option<Value>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct Wanted {
+pub struct VmSpec {
     pub running: bool,
     pub cores: f64,
     pub bytes: u64,
-    /// As they are written.
+    /// Quantities as the spec has them.
     pub cpu: String,
     pub memory: String,
     pub cpu_utilization: String,
     pub memory_utilization: String,
-    /// Bytes in use.
-    pub in_use: f64,
-    /// At what rate it writes to its memory, if not at the usual one.
+    pub bytes_in_use: f64,
+    /// The rate at which the VM writes to its memory, if it has its own.
     pub dirty_rate: Option<Rate>,
 }
 
-impl Wanted {
-    fn of(vm: &DynamicObject) -> Result<Wanted, String> {
+impl VmSpec {
+    fn of(vm: &DynamicObject) -> Result<VmSpec, String> {
         if vm.name_any().len() > LONGEST_NAME {
             return Err(format!("the name has more than {LONGEST_NAME} characters; give the VM a shorter one"));
         }
@@ -60,7 +58,7 @@ impl Wanted {
         let bytes = resources.memory.bytes().map_err(words)?;
         let cpu_utilization = utilization.cpu.value().map_err(words)?;
         let memory_utilization = utilization.memory.value().map_err(words)?;
-        Ok(Wanted {
+        Ok(VmSpec {
             running: spec.running,
             cores: resources.cpu.cores().map_err(words)?,
             bytes,
@@ -68,7 +66,7 @@ impl Wanted {
             memory: resources.memory.to_string(),
             cpu_utilization: cpu_utilization.to_string(),
             memory_utilization: memory_utilization.to_string(),
-            in_use: bytes as f64 * memory_utilization,
+            bytes_in_use: bytes as f64 * memory_utilization,
             dirty_rate: dirty_rate(vm)?,
         })
     }
@@ -83,15 +81,15 @@ fn dirty_rate(vm: &DynamicObject) -> Result<Option<Rate>, String> {
     Ok(Some(Rate((rate * 1e6).round() as u64)))
 }
 
-impl Machine {
-    /// Reads part by part, so that a VM that makes no sense is a VM that makes no sense, and no reason to stop.
-    pub fn of(vm: &DynamicObject) -> Machine {
+impl Vm {
+    /// Reads each field by itself: a field that cannot be read must not hide the others.
+    pub fn of(vm: &DynamicObject) -> Vm {
         let stored = &vm.data["status"];
-        let (status, unreadable) = match serde_json::from_value::<Option<_>>(stored.clone()) {
+        let (status, unreadable_status) = match serde_json::from_value::<Option<_>>(stored.clone()) {
             Ok(status) => (status.unwrap_or_default(), None),
             Err(_) => (VirtualMachineStatus::default(), Some(stored.clone())),
         };
-        Machine {
+        Vm {
             namespace: vm.namespace().unwrap_or_default(),
             name: vm.name_any(),
             uid: vm.uid().unwrap_or_default(),
@@ -99,36 +97,36 @@ impl Machine {
             generation: vm.metadata.generation,
             is_deleted: vm.metadata.deletion_timestamp.is_some(),
             label: vm.labels().get(launcher::NODE_NAME).cloned(),
-            wanted: Wanted::of(vm),
+            spec: VmSpec::of(vm),
             status,
-            unreadable,
+            unreadable_status,
         }
     }
 }
 
-/// A pod that plays a VM.
+/// A pod that runs a VM.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Launcher {
+pub struct LauncherPod {
     pub name: String,
     pub uid: String,
     pub version: u64,
-    /// The VM that it belongs to.
+    /// The UID of its VM.
     pub owner: Option<String>,
     pub node: Option<String>,
     pub is_running: bool,
     pub is_finished: bool,
     pub is_deleted: bool,
-    /// Whether it has our finalizer.
+    /// Whether the pod has our finalizer.
     pub is_protected: bool,
     pub created: Option<Timestamp>,
     pub annotations: BTreeMap<String, String>,
 }
 
-impl Launcher {
-    pub fn of(pod: &Pod) -> Launcher {
+impl LauncherPod {
+    pub fn of(pod: &Pod) -> LauncherPod {
         let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
         let owner = pod.owner_references().iter().find(|owner| owner.kind == "VirtualMachine");
-        Launcher {
+        LauncherPod {
             name: pod.name_any(),
             uid: pod.uid().unwrap_or_default(),
             version: version(pod),
@@ -143,12 +141,12 @@ impl Launcher {
         }
     }
 
-    pub(super) fn has_size_of(&self, wanted: &Wanted) -> bool {
+    pub(super) fn has_size_of(&self, spec: &VmSpec) -> bool {
         let has = |name: &str, value: String| self.annotations.get(name) == Some(&value);
-        has(launcher::CPU_CORES, wanted.cores.to_string()) && has(launcher::MEMORY_BYTES, wanted.bytes.to_string())
+        has(launcher::CPU_CORES, spec.cores.to_string()) && has(launcher::MEMORY_BYTES, spec.bytes.to_string())
     }
 
-    /// Whether there is anything left to do to be rid of it.
+    /// Whether a removal has anything left to do.
     pub(super) fn is_removable(&self) -> bool {
         self.is_protected || !self.is_deleted
     }

@@ -1,4 +1,4 @@
-//! What the exporter reads of nodes, pods and VMs. Everything else is forgotten at once.
+//! Nodes, pods and VMs as the exporter observes them, reduced to what it needs.
 
 use api::virtual_machine::{Cpu, Memory};
 use balance::Capacity;
@@ -11,14 +11,14 @@ use kube::{ResourceExt, core::DynamicObject};
 use crate::launcher::{self, Load};
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct NodeSeen {
+pub struct ObservedNode {
     pub name: String,
-    /// What pods may use of the node; none if the node does not say, or says nothing sensible.
+    /// What pods may use of the node. None if the node has no valid size.
     pub capacity: Option<Capacity>,
 }
 
-impl NodeSeen {
-    pub fn of(node: &Node) -> NodeSeen {
+impl ObservedNode {
+    pub fn of(node: &Node) -> ObservedNode {
         let status = node.status.as_ref();
         let amount = |resource: &str| -> Option<&Quantity> {
             let allocatable = status.and_then(|status| status.allocatable.as_ref()?.get(resource));
@@ -28,57 +28,56 @@ impl NodeSeen {
         let memory_bytes = amount("memory").and_then(|memory| Memory::from(&*memory.0).bytes().ok());
         let capacity =
             cpu_cores.zip(memory_bytes).map(|(cpu_cores, bytes)| Capacity { cpu_cores, memory_bytes: bytes as f64 });
-        NodeSeen { name: node.name_any(), capacity }
+        ObservedNode { name: node.name_any(), capacity }
     }
 }
 
-/// How far a pod has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stage {
-    Waiting,
+pub enum PodPhase {
+    Pending,
     Running,
     Finished,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct PodSeen {
+pub struct ObservedPod {
     pub namespace: String,
     pub name: String,
-    /// The VM that it plays.
+    /// The VM that the pod runs.
     pub vm: String,
     pub node: Option<String>,
-    pub stage: Stage,
+    pub phase: PodPhase,
     /// None if its annotations cannot be read.
     pub load: Option<Load>,
 }
 
-impl PodSeen {
-    /// None if the pod does not play a VM.
-    pub fn of(pod: &Pod) -> Option<PodSeen> {
+impl ObservedPod {
+    /// None if the pod runs no VM.
+    pub fn of(pod: &Pod) -> Option<ObservedPod> {
         let vm = pod.labels().get(launcher::DOMAIN)?.clone();
-        let stage = match pod.status.as_ref().and_then(|status| status.phase.as_deref()) {
-            Some("Running") => Stage::Running,
-            Some("Succeeded" | "Failed") => Stage::Finished,
-            _ => Stage::Waiting,
+        let phase = match pod.status.as_ref().and_then(|status| status.phase.as_deref()) {
+            Some("Running") => PodPhase::Running,
+            Some("Succeeded" | "Failed") => PodPhase::Finished,
+            _ => PodPhase::Pending,
         };
         let node = pod.spec.as_ref().and_then(|spec| spec.node_name.clone()).filter(|node| !node.is_empty());
         let load = Load::of(pod.annotations());
-        Some(PodSeen { namespace: pod.namespace().unwrap_or_default(), name: pod.name_any(), vm, node, stage, load })
+        Some(ObservedPod { namespace: pod.namespace().unwrap_or_default(), name: pod.name_any(), vm, node, phase, load })
     }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct VmSeen {
+pub struct ObservedVm {
     pub namespace: String,
     pub name: String,
     /// The pod that counts as the VM: `status.podName`.
     pub pod: Option<String>,
 }
 
-impl VmSeen {
-    /// Reads no more than it needs, so that a VM whose spec makes no sense still counts.
-    pub fn of(vm: &DynamicObject) -> VmSeen {
+impl ObservedVm {
+    /// Reads only `status.podName`, so that a VM with an invalid spec counts, too.
+    pub fn of(vm: &DynamicObject) -> ObservedVm {
         let pod = vm.data["status"]["podName"].as_str().filter(|pod| !pod.is_empty()).map(str::to_owned);
-        VmSeen { namespace: vm.namespace().unwrap_or_default(), name: vm.name_any(), pod }
+        ObservedVm { namespace: vm.namespace().unwrap_or_default(), name: vm.name_any(), pod }
     }
 }

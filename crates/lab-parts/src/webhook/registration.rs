@@ -1,6 +1,6 @@
-//! Keeps the certificates fresh, and the API server informed of whom to ask and to trust.
+//! Registers the webhook with the API server, and renews its certificates.
 //!
-//! In this order: whom to trust is written first, and what is to be trusted is used later.
+//! A new CA is registered first. The certificate that it signs is used later.
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
@@ -23,40 +23,39 @@ use tokio::{
 use tracing::{info, warn};
 
 use super::{
-    Certificates, Error, NAME, Reach, Settings,
+    Certificates, Error, NAME, Reach, WebhookSettings,
     certificates::{self, Rotation},
     configuration,
-    mark::FIELD_MANAGER,
+    eviction_request::FIELD_MANAGER,
 };
 use crate::watch::{delay, watch};
 
 const BACKLOG: usize = 16;
 
-/// Where the webhook is announced.
-struct Registry {
+struct Registration {
     client: Client,
     reach: Reach,
     port: u16,
-    passes: Vec<String>,
+    exempt_users: Vec<String>,
     is_registered: bool,
 }
 
-impl Registry {
-    async fn announce(&self, authorities: Option<&str>) -> Result<(), Error> {
+impl Registration {
+    async fn register(&self, authorities: Option<&str>) -> Result<(), Error> {
         if !self.is_registered {
             return Ok(());
         }
-        let object = configuration(&self.reach, self.port, authorities, &self.passes);
+        let object = configuration(&self.reach, self.port, authorities, &self.exempt_users);
         let all: Api<ValidatingWebhookConfiguration> = Api::all(self.client.clone());
         let params = PatchParams::apply(FIELD_MANAGER).force();
         let answer = all.patch(NAME, &params, &Patch::Apply(&object)).await;
         answer.map(|_| ()).map_err(|cause| Error::Register { name: NAME, cause: Box::new(cause) })
     }
 
-    /// Goes on trying until it is written.
-    async fn insist(&self, authorities: Option<&str>) {
+    /// Retries until the configuration is written.
+    async fn register_with_retries(&self, authorities: Option<&str>) {
         let mut tries = 0;
-        while let Err(problem) = self.announce(authorities).await {
+        while let Err(problem) = self.register(authorities).await {
             warn!(target: "lab", "eviction webhook: {problem}; trying again");
             sleep(delay(tries)).await;
             tries += 1;
@@ -65,7 +64,7 @@ impl Registry {
 }
 
 #[derive(Debug)]
-enum Stock {
+enum CertificateSource {
     Own(Rotation),
     Files(Files),
 }
@@ -76,34 +75,33 @@ struct Files {
     key: PathBuf,
     authority: Option<PathBuf>,
     interval: Duration,
-    read: Texts,
+    read: FileContents,
 }
 
-/// What the files hold.
 #[derive(Debug, PartialEq, Eq)]
-struct Texts {
+struct FileContents {
     certificate: Vec<u8>,
     key: Vec<u8>,
     authority: Option<String>,
 }
 
-impl Texts {
-    async fn read(certificate: PathBuf, key: PathBuf, authority: Option<PathBuf>) -> Result<Texts, Error> {
+impl FileContents {
+    async fn read(certificate: PathBuf, key: PathBuf, authority: Option<PathBuf>) -> Result<FileContents, Error> {
         let bytes = |path: &PathBuf| std::fs::read(path).map_err(|cause| Error::Read { path: path.clone(), cause });
         let text =
             |path: &PathBuf| std::fs::read_to_string(path).map_err(|cause| Error::Read { path: path.clone(), cause });
         let read = move || {
             let authority = authority.as_ref().map(text).transpose()?;
-            Ok(Texts { certificate: bytes(&certificate)?, key: bytes(&key)?, authority })
+            Ok(FileContents { certificate: bytes(&certificate)?, key: bytes(&key)?, authority })
         };
         tokio::task::spawn_blocking(read).await.map_err(|_| Error::Ended)?
     }
 }
 
 impl Files {
-    /// What is to be used from now on, if that has changed.
+    /// Returns the new configuration if the files have changed.
     async fn read_again(&mut self) -> Result<Option<Arc<ServerConfig>>, Error> {
-        let found = Texts::read(self.certificate.clone(), self.key.clone(), self.authority.clone()).await?;
+        let found = FileContents::read(self.certificate.clone(), self.key.clone(), self.authority.clone()).await?;
         if found == self.read {
             return Ok(None);
         }
@@ -113,106 +111,106 @@ impl Files {
     }
 }
 
-impl Stock {
-    /// Whom the API server is to trust.
+impl CertificateSource {
+    /// The CAs that the API server is to trust.
     fn authorities(&self) -> Option<String> {
         match self {
-            Stock::Own(rotation) => Some(rotation.authorities()),
-            Stock::Files(files) => files.read.authority.clone(),
+            CertificateSource::Own(rotation) => Some(rotation.authorities()),
+            CertificateSource::Files(files) => files.read.authority.clone(),
         }
     }
 
-    /// How often there may be something new.
+    /// How often to renew or to read the files.
     fn interval(&self) -> Duration {
         match self {
-            Stock::Own(rotation) => rotation.turn_length(),
-            Stock::Files(files) => files.interval,
+            CertificateSource::Own(rotation) => rotation.period(),
+            CertificateSource::Files(files) => files.interval,
         }
     }
 }
 
-pub(super) struct Keeper {
-    registry: Registry,
-    stock: Stock,
+pub(super) struct RegistrationTask {
+    registration: Registration,
+    source: CertificateSource,
     server: Sender<Arc<ServerConfig>>,
 }
 
-impl Keeper {
-    /// Makes or reads the first certificates.
-    pub(super) async fn start(client: Client, settings: &Settings, port: u16) -> Result<Keeper, Error> {
-        let Settings { reach, is_registered, passes, .. } = settings.clone();
-        let (stock, server) = match settings.certificates.clone() {
+impl RegistrationTask {
+    /// Creates or reads the first certificates.
+    pub(super) async fn start(client: Client, settings: &WebhookSettings, port: u16) -> Result<RegistrationTask, Error> {
+        let WebhookSettings { reach, is_registered, exempt_users, .. } = settings.clone();
+        let (source, server) = match settings.certificates.clone() {
             Certificates::Own { lifetime } => {
                 let rotation = Rotation::start(reach.names(), Timestamp::now(), lifetime)?;
                 let server = rotation.server();
-                (Stock::Own(rotation), server)
+                (CertificateSource::Own(rotation), server)
             }
             Certificates::Files { certificate, key, authority, interval } => {
-                let read = Texts::read(certificate.clone(), key.clone(), authority.clone()).await?;
+                let read = FileContents::read(certificate.clone(), key.clone(), authority.clone()).await?;
                 let server = certificates::read(&read.certificate, &read.key)?;
-                (Stock::Files(Files { certificate, key, authority, interval, read }), server)
+                (CertificateSource::Files(Files { certificate, key, authority, interval, read }), server)
             }
         };
-        let registry = Registry { client, reach, port, passes, is_registered };
-        Ok(Keeper { registry, stock, server: Sender::new(server) })
+        let registration = Registration { client, reach, port, exempt_users, is_registered };
+        Ok(RegistrationTask { registration, source, server: Sender::new(server) })
     }
 
     pub(super) fn server(&self) -> Receiver<Arc<ServerConfig>> {
         self.server.subscribe()
     }
 
-    /// Tells the API server for the first time. Once this has succeeded, it asks.
-    pub(super) async fn announce(&self) -> Result<(), Error> {
-        self.registry.announce(self.stock.authorities().as_deref()).await
+    /// Registers for the first time. The API server sends requests from then on.
+    pub(super) async fn register(&self) -> Result<(), Error> {
+        self.registration.register(self.source.authorities().as_deref()).await
     }
 
-    /// Renews certificates when their time has come, and tells the API server again when somebody made it forget.
+    /// Renews certificates when due, and registers again when the configuration was deleted.
     pub(super) async fn run(mut self) {
-        let (send, mut news) = mpsc::channel(BACKLOG);
+        let (send, mut events) = mpsc::channel(BACKLOG);
         let mut watches = JoinSet::new();
-        if self.registry.is_registered {
-            let all: Api<ValidatingWebhookConfiguration> = Api::all(self.registry.client.clone());
+        if self.registration.is_registered {
+            let all: Api<ValidatingWebhookConfiguration> = Api::all(self.registration.client.clone());
             let this = Config::default().fields(&format!("metadata.name={NAME}"));
             watches.spawn(watch(all, this, |_| {}, |event| event, send));
         }
         let mut presence = Presence::default();
-        let mut due = Instant::now() + self.stock.interval();
+        let mut due = Instant::now() + self.source.interval();
         loop {
             tokio::select! {
                 () = sleep_until(due) => {
                     self.renew().await;
-                    due = Instant::now() + self.stock.interval();
+                    due = Instant::now() + self.source.interval();
                 }
-                Some(event) = news.recv() => if presence.is_lost(&event) {
+                Some(event) = events.recv() => if presence.is_lost(&event) {
                     warn!(target: "lab", "eviction webhook: ValidatingWebhookConfiguration {NAME} is gone; writing it again");
-                    self.registry.insist(self.stock.authorities().as_deref()).await;
+                    self.registration.register_with_retries(self.source.authorities().as_deref()).await;
                 },
             }
         }
     }
 
     async fn renew(&mut self) {
-        let renewed = match &mut self.stock {
-            Stock::Own(rotation) => rotation.turn(Timestamp::now()).map(|()| Some(rotation.server())),
-            Stock::Files(files) => files.read_again().await,
+        let renewed = match &mut self.source {
+            CertificateSource::Own(rotation) => rotation.rotate(Timestamp::now()).map(|()| Some(rotation.server())),
+            CertificateSource::Files(files) => files.read_again().await,
         };
         let server = match renewed {
             Ok(Some(server)) => server,
             Ok(None) => return,
-            // Files are not replaced all at once, so what makes no sense now may do so soon.
+            // Files are not replaced at the same moment, so they may fit together soon.
             Err(problem) => {
                 return warn!(target: "lab", "eviction webhook: {problem}; keeping the certificate that it has");
             }
         };
-        let authorities = self.stock.authorities();
-        match &self.stock {
-            // The API server was told a turn ago to trust this one, and is told now to forget the one before.
-            Stock::Own(_) => {
+        let authorities = self.source.authorities();
+        match &self.source {
+            // The API server has trusted the new CA for one period, and forgets the old one now.
+            CertificateSource::Own(_) => {
                 self.server.send_replace(server);
-                self.registry.insist(authorities.as_deref()).await;
+                self.registration.register_with_retries(authorities.as_deref()).await;
             }
-            Stock::Files(_) => {
-                self.registry.insist(authorities.as_deref()).await;
+            CertificateSource::Files(_) => {
+                self.registration.register_with_retries(authorities.as_deref()).await;
                 self.server.send_replace(server);
             }
         }
@@ -220,14 +218,14 @@ impl Keeper {
     }
 }
 
-/// Whether an object is there, by a watch of it.
+/// Whether the watched object exists.
 #[derive(Debug, Default)]
 struct Presence {
     is_listed: bool,
 }
 
 impl Presence {
-    /// Whether this says that the object is gone.
+    /// Returns whether the event shows that the object is gone.
     fn is_lost<K>(&mut self, event: &Event<K>) -> bool {
         match event {
             Event::Init => self.is_listed = false,
