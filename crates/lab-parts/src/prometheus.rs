@@ -1,48 +1,49 @@
-//! The Prometheus of the lab: what it scrapes, the rules it evaluates, and how soon it forgets.
+//! The Prometheus of the lab: what it scrapes, which rules it evaluates, and how long values stay valid.
 //!
-//! The descheduler acts on whatever a query returns, however old, so old values must not be returned. Three limits see to
-//! that, and together they stay below [`OLDEST`]. A signal is recorded only while the exporter was scraped within
-//! [`FRESH`], however long the window of the averages is; everything else is computed from signals and goes with them.
-//! And Prometheus looks back for [`LOOK_BACK`] instead of five minutes, so that what was recorded before it stopped or
-//! stalled is not found later. A node without a value then makes the descheduler abandon its cycle. Last, an answer that
-//! does not come within [`PROMETHEUS_TIMEOUT`](standins::descheduler::PROMETHEUS_TIMEOUT) does not come at all.
+//! The descheduler acts on every value that a query returns, so a query must not return an old one. Three limits, which
+//! together stay below [`OLDEST`], ensure that:
+//! - A signal is recorded only if the exporter was scraped within [`FRESH`]. All other series are computed from signals.
+//! - Prometheus looks back for [`LOOK_BACK`] instead of five minutes. A query does not find older values, and without a
+//!   value for each node the descheduler ends its cycle.
+//! - A query fails if there is no response within [`PROMETHEUS_TIMEOUT`](standins::descheduler::PROMETHEUS_TIMEOUT).
 
-use std::{fmt::Write, time::Duration};
+use std::time::Duration;
 
 use balance::{
     Signal,
     promql::{self, Rule, Source, signal_series},
 };
+use serde::Serialize;
+use serde_saphyr::ser_options;
 use standins::descheduler::prometheus_timeout;
 
 /// No eviction is based on a scrape older than this.
 pub const OLDEST: Duration = Duration::from_secs(90);
-/// For how long after a scrape signals are recorded. Two scrapes in a row may fail.
+/// How long after a scrape signals are recorded. Two scrapes in a row may fail.
 pub const FRESH: Duration = Duration::from_secs(45);
-/// For how long a recorded value is found.
+/// How long a query finds a recorded value.
 pub const LOOK_BACK: Duration = Duration::from_secs(25);
 
-/// Between scrapes, and between evaluations of the rules.
+/// The time between scrapes, and between evaluations of the rules.
 const INTERVAL: Duration = Duration::from_secs(15);
-/// Programs that share a busy machine are not faster because a lab's time is: no interval is shorter than the first, and
-/// a value is found at least for the second beyond the interval.
-const SHORTEST: Duration = Duration::from_millis(500);
-const SLACK: Duration = Duration::from_secs(1);
+/// A time scale does not make the machine faster, so each of these durations has a minimum.
+const SHORTEST_INTERVAL: Duration = Duration::from_millis(500);
+const LOOK_BACK_BEYOND_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The default metric of older operators, which the algorithms do not include.
+/// The default metric of older operators, which is none of the algorithms.
 const COMBINED: &str = "descheduler:combined_utilization_and_pressure:avg1m";
 const RULE_FILE: &str = "descheduler-rules.yml";
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct PrometheusSettings {
-    /// Where the exporter listens, as `host:port`.
+    /// The address of the exporter, as `host:port`.
     pub exporter: String,
-    /// Where the descheduler's metrics are served on plain HTTP, as `host:port`.
+    /// The address of the descheduler's metrics on plain HTTP, as `host:port`.
     pub descheduler: Option<String>,
     pub signals: Source,
-    /// Over how long signals are averaged. The names say `avg1m` whatever it is.
+    /// The window over which signals are averaged. The names contain `avg1m` for every window.
     pub window: Duration,
-    /// By how much all of this is shortened.
+    /// How many times faster than the clock the lab runs.
     pub time_scale: f64,
 }
 
@@ -62,51 +63,52 @@ impl PrometheusSettings {
     }
 
     fn interval(&self) -> Duration {
-        self.scaled(INTERVAL).max(SHORTEST)
+        self.scaled(INTERVAL).max(SHORTEST_INTERVAL)
     }
 
     fn fresh(&self) -> Duration {
-        self.scaled(FRESH).max(self.interval() * 2 + SHORTEST)
+        self.scaled(FRESH).max(self.interval() * 2 + SHORTEST_INTERVAL)
     }
 
     fn look_back(&self) -> Duration {
-        self.scaled(LOOK_BACK).max(self.interval() + SLACK)
+        self.scaled(LOOK_BACK).max(self.interval() + LOOK_BACK_BEYOND_INTERVAL)
     }
 
-    /// The age by clock at which a scrape leads to no eviction any more. With time scales beyond 20 it is longer than
-    /// [`OLDEST`] divided by the scale: see the shortest intervals.
+    /// The age by the clock at which a scrape causes no eviction any more. With time scales beyond 20 it is longer than
+    /// [`OLDEST`] divided by the scale, because of the minimum durations.
     pub fn oldest(&self) -> Duration {
         self.fresh() + self.look_back() + prometheus_timeout(self.time_scale)
     }
 
-    /// The averaging window by clock, in whole seconds, and never so short that a single scrape fills it.
+    /// The window by the clock, in whole seconds. It contains at least two scrapes.
     fn window(&self) -> u32 {
         let seconds = self.scaled(self.window).max(self.interval() * 2).as_secs_f64().ceil();
         seconds.min(f64::from(u32::MAX)) as u32
     }
 
-    /// `prometheus.yml`. It names one rule file beside it.
+    /// `prometheus.yml`. It refers to one rule file in the same folder.
     pub fn configuration(&self) -> String {
         let interval = milliseconds(self.interval());
-        let mut text = format!(
-            "global:\n  scrape_interval: {interval}\n  scrape_timeout: {interval}\n  evaluation_interval: {interval}\n\
-             rule_files:\n- {RULE_FILE}\n\
-             scrape_configs:\n"
-        );
-        // The exporter says for which node a series is: the label `instance` is the node's name, not the exporter's.
-        let jobs = [("lab-exporter", Some(&self.exporter), true), ("descheduler", self.descheduler.as_ref(), false)];
-        for (job, target, is_about_others) in jobs {
-            if let Some(target) = target {
-                let _ = write!(
-                    text,
-                    "- job_name: {job}\n  honor_labels: {is_about_others}\n  static_configs:\n  - targets:\n    - {target:?}\n"
-                );
-            }
-        }
-        text
+        let job = |job_name, target: &str, honor_labels| ScrapeConfig {
+            job_name,
+            honor_labels,
+            static_configs: vec![StaticConfig { targets: vec![target.to_owned()] }],
+        };
+        // The label `instance` is the name of the node, which the exporter sets.
+        let exporter = job("lab-exporter", &self.exporter, true);
+        let descheduler = self.descheduler.as_deref().map(|target| job("descheduler", target, false));
+        yaml(&Configuration {
+            global: Global {
+                scrape_interval: interval.clone(),
+                scrape_timeout: interval.clone(),
+                evaluation_interval: interval,
+            },
+            rule_files: vec![RULE_FILE],
+            scrape_configs: [exporter].into_iter().chain(descheduler).collect(),
+        })
     }
 
-    /// All rules in one group: Prometheus gives each group a time of its own, so a second one would lag behind.
+    /// All rules are in one group: Prometheus evaluates each group at a time of its own, so a second one would lag behind.
     pub fn rules(&self) -> Vec<Rule> {
         let options = promql::Options { source: self.signals, window: self.window(), ..promql::Options::default() };
         let mut rules = promql::rules(&options);
@@ -130,22 +132,19 @@ impl PrometheusSettings {
         format!("last_over_time({series}[{}])", milliseconds(self.fresh()))
     }
 
-    /// The rule file that [`PrometheusSettings::configuration`] names: its name and its text.
+    /// The name and the text of the rule file that [`PrometheusSettings::configuration`] refers to.
     pub fn rule_file(&self) -> (String, String) {
-        let mut text =
-            format!("groups:\n- name: descheduler.rules\n  interval: {}\n  rules:\n", milliseconds(self.interval()));
-        for Rule { record, expr } in self.rules() {
-            let _ = write!(text, "  - record: {record}\n    expr: '{}'\n", expr.replace('\'', "''"));
-        }
-        (RULE_FILE.to_owned(), text)
+        let rules = self.rules().into_iter().map(|Rule { record, expr }| RecordingRule { record, expr }).collect();
+        let group = RuleGroup { name: "descheduler.rules", interval: milliseconds(self.interval()), rules };
+        (RULE_FILE.to_owned(), yaml(&RuleFile { groups: vec![group] }))
     }
 
-    /// What Prometheus has to be started with.
+    /// The flags that Prometheus needs.
     pub fn flags(&self) -> Vec<String> {
         vec![format!("--query.lookback-delta={}", milliseconds(self.look_back()))]
     }
 
-    /// All of it, to be started with a cluster.
+    /// The component of a cluster with this configuration.
     pub fn component(&self, port: Option<u16>) -> devcluster::Prometheus {
         devcluster::Prometheus {
             config: self.configuration(),
@@ -156,12 +155,66 @@ impl PrometheusSettings {
     }
 }
 
+/// `prometheus.yml`.
+#[derive(Debug, Serialize)]
+struct Configuration {
+    global: Global,
+    rule_files: Vec<&'static str>,
+    scrape_configs: Vec<ScrapeConfig>,
+}
+
+#[derive(Debug, Serialize)]
+struct Global {
+    scrape_interval: String,
+    scrape_timeout: String,
+    evaluation_interval: String,
+}
+
+#[derive(Debug, Serialize)]
+struct ScrapeConfig {
+    job_name: &'static str,
+    honor_labels: bool,
+    static_configs: Vec<StaticConfig>,
+}
+
+#[derive(Debug, Serialize)]
+struct StaticConfig {
+    targets: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct RuleFile {
+    groups: Vec<RuleGroup>,
+}
+
+#[derive(Debug, Serialize)]
+struct RuleGroup {
+    name: &'static str,
+    interval: String,
+    rules: Vec<RecordingRule>,
+}
+
+#[derive(Debug, Serialize)]
+struct RecordingRule {
+    record: String,
+    expr: String,
+}
+
+fn yaml(document: &impl Serialize) -> String {
+    // An expression stays on its line.
+    let options = ser_options! { folded_wrap_chars: usize::MAX };
+    // Strings, lists and structs can always be written.
+    serde_saphyr::to_string_with_options(document, options).unwrap_or_else(|error| format!("# not written: {error}\n"))
+}
+
 fn milliseconds(time: Duration) -> String {
     format!("{}ms", time.as_millis())
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::*;
 
     fn scaled(time_scale: f64) -> PrometheusSettings {
@@ -171,26 +224,15 @@ mod tests {
     #[test]
     fn the_exporter_is_scraped_and_its_labels_are_kept() {
         let settings = PrometheusSettings { descheduler: Some("127.0.0.1:8443".into()), ..scaled(1.0) };
-        let expected = "\
-global:
-  scrape_interval: 15000ms
-  scrape_timeout: 15000ms
-  evaluation_interval: 15000ms
-rule_files:
-- descheduler-rules.yml
-scrape_configs:
-- job_name: lab-exporter
-  honor_labels: true
-  static_configs:
-  - targets:
-    - \"127.0.0.1:8000\"
-- job_name: descheduler
-  honor_labels: false
-  static_configs:
-  - targets:
-    - \"127.0.0.1:8443\"
-";
-        assert_eq!(settings.configuration(), expected);
+        let expected = json!({
+            "global": {"scrape_interval": "15000ms", "scrape_timeout": "15000ms", "evaluation_interval": "15000ms"},
+            "rule_files": ["descheduler-rules.yml"],
+            "scrape_configs": [
+                {"job_name": "lab-exporter", "honor_labels": true, "static_configs": [{"targets": ["127.0.0.1:8000"]}]},
+                {"job_name": "descheduler", "honor_labels": false, "static_configs": [{"targets": ["127.0.0.1:8443"]}]},
+            ],
+        });
+        assert_eq!(serde_saphyr::from_str::<Value>(&settings.configuration()).unwrap(), expected);
         assert!(!scaled(1.0).configuration().contains("job_name: descheduler"));
     }
 
@@ -228,10 +270,15 @@ scrape_configs:
     fn window_and_intervals_shrink_together_and_names_stay() {
         let (name, text) = scaled(10.0).rule_file();
         assert_eq!(name, "descheduler-rules.yml");
-        assert!(text.starts_with("groups:\n- name: descheduler.rules\n  interval: 1500ms\n  rules:\n"), "{text}");
+        let file: Value = serde_saphyr::from_str(&text).unwrap();
+        let [group] = &file["groups"].as_array().unwrap()[..] else { panic!("one group: {text}") };
+        assert_eq!((&group["name"], &group["interval"]), (&json!("descheduler.rules"), &json!("1500ms")));
+        let rules = scaled(10.0).rules();
+        let written: Vec<Value> = rules.iter().map(|rule| json!({"record": rule.record, "expr": rule.expr})).collect();
+        assert_eq!(group["rules"], json!(written));
         assert!(text.contains("avg_over_time(node_cpu_usage_ratio[6s])"), "{text}");
-        assert!(text.contains("- record: descheduler:node:linear_amplified_ideal_point_positive_distance:k3:avg1m\n"));
-        assert!(text.contains("- record: descheduler:combined_utilization_and_pressure:avg1m\n"));
-        assert_eq!(text.matches("- name:").count(), 1);
+        let records: Vec<&str> = rules.iter().map(|rule| rule.record.as_str()).collect();
+        assert!(records.contains(&"descheduler:node:linear_amplified_ideal_point_positive_distance:k3:avg1m"));
+        assert!(records.contains(&"descheduler:combined_utilization_and_pressure:avg1m"));
     }
 }
