@@ -5,7 +5,10 @@ mod synthetic;
 use std::{hint::black_box, time::Duration};
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use lab_parts::{exporter::{ObservedPod, Renderer, PodPhase}, launcher::Load};
+use lab_parts::{
+    exporter::{ObservedPod, PodPhase, Renderer},
+    launcher::Load,
+};
 use synthetic::{VMS_PER_NODE, index};
 
 fn scrape(criterion: &mut Criterion) {

@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use balance::{Capacity, PressureModel};
-use lab_parts::{exporter::{Index, ObservedNode, ObservedPod, PodPhase, ObservedVm}, launcher::Load};
+use lab_parts::{
+    exporter::{Index, ObservedNode, ObservedPod, ObservedVm, PodPhase},
+    launcher::Load,
+};
 
 pub(crate) const VMS_PER_NODE: u32 = 50;
 

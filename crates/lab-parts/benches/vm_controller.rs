@@ -18,8 +18,8 @@ use kube::{
     Api, Client, Config,
     api::{ListParams, Patch, PatchParams, PostParams},
 };
-use lab::{kwok};
-use lab_parts::{vm::{self, VmControllerSettings, VmController}};
+use lab::kwok;
+use lab_parts::vm::{self, VmController, VmControllerSettings};
 use serde_json::json;
 use testkit::within;
 

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use kube::{ResourceExt, runtime::watcher::Event};
 
+#[derive(Debug)]
 pub enum Change<K> {
     Is(Box<K>),
     /// Namespace and name.

@@ -1,4 +1,4 @@
-//! The nodes of the lab, which KWOK plays.
+//! The nodes of the lab, which KWOK simulates.
 
 use std::collections::BTreeMap;
 
@@ -10,20 +10,19 @@ use k8s_openapi::{
 /// How many pods a node takes.
 const PODS: &str = "110";
 
-/// What kube-controller-manager has to do in the lab: without the first, nobody takes the not-ready taint off a node; without
-/// the second, the pod of a VM that is deleted stays until the VM controller is back; without the third, namespaces never end.
+/// The controllers of kube-controller-manager that the lab needs. They remove the not-ready taint of nodes, the pods of
+/// deleted VMs while the VM controller is down, and deleted namespaces.
 pub const CONTROLLERS: [&str; 3] =
     ["node-lifecycle-controller", "garbage-collector-controller", "namespace-controller"];
 
-/// What KWOK does with nodes and pods, as `Stage` documents. Nodes become Ready and keep their size, pods run as soon as
-/// they have a node, and a deleted pod is gone as soon as no finalizer holds it: a VM's pod never goes before the VM
-/// controller lets it go.
+/// How KWOK simulates nodes and pods, as `Stage` documents. Nodes become Ready and keep their size, pods run as soon as they
+/// have a node, and a deleted pod is removed as soon as it has no finalizer.
 pub fn stages() -> &'static str {
     include_str!("../../devcluster/src/components/kwok-stages.yaml")
 }
 
-/// A node for VMs. It has no taint of its own: the descheduler moves a pod only to nodes that have no more taints than the
-/// pod has tolerations, and the soft-tainter needs that room.
+/// A node for VMs, without taints: the descheduler evicts a pod only if a node has no more taints than the pod has
+/// tolerations, and the soft-tainter adds taints.
 pub fn node(name: &str, cores: u32, memory_bytes: u64) -> Node {
     let labels = [
         ("type", "kwok"),
@@ -53,9 +52,28 @@ pub fn node(name: &str, cores: u32, memory_bytes: u64) -> Node {
     }
 }
 
+/// The name of a node of the lab. Numbers begin with 1.
+pub(crate) fn node_name(number: u32) -> String {
+    format!("kwok-node-{number}")
+}
+
+/// A sort key by which `node-10` comes after `node-9`.
+pub(crate) fn by_number(name: &str) -> (String, u64, String) {
+    let digits = name.len() - name.trim_end_matches(|c: char| c.is_ascii_digit()).len();
+    let (stem, number) = name.split_at(name.len() - digits);
+    (stem.to_owned(), number.parse().unwrap_or(0), name.to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nodes_are_in_the_order_of_their_numbers() {
+        let mut names = ["n-10", "n-9", "a", "n-1"];
+        names.sort_by_key(|name| by_number(name));
+        assert_eq!(names, ["a", "n-1", "n-9", "n-10"]);
+    }
 
     #[test]
     fn a_node_has_its_size_and_what_selects_it_and_no_taint() {

@@ -1,14 +1,11 @@
 //! `rebalance-lab load`: changes what VMs of a running lab use, at once or by a scenario as time goes by.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 use api::VirtualMachine;
 use kube::{Api, Client, ResourceExt, api::ListParams};
-use lab::{
-    play::{Nodes, set_dirty_rates},
-    up::{self, Doors, Follower},
-};
+use lab::play::{Ending, Player, matches, set_utilization};
 use sim::{ClusterModel, units::Span};
 
 use crate::{
@@ -61,106 +58,54 @@ async fn set(args: &Args, client: &Client) -> anyhow::Result<()> {
     let vms: Api<VirtualMachine> = Api::default_namespaced(client.clone());
     let all = vms.list(&ListParams::default()).await.context("listing VirtualMachines")?;
     let names: Vec<String> = all.iter().map(ResourceExt::name_any).collect();
-    let meant: Vec<String> = names.iter().filter(|name| up::matches(&args.vms, name)).cloned().collect();
+    let meant: Vec<String> = names.iter().filter(|name| matches(&args.vms, name)).cloned().collect();
     let example = names.first().map(|name| format!(", such as {name}")).unwrap_or_default();
     ensure!(!meant.is_empty(), "no VM is called {}; there are {} with other names{example}", args.vms, names.len());
     let count = meant.len();
-    up::edit(client, meant.into_iter().map(|name| (name, [args.cpu, args.memory])).collect()).await?;
+    set_utilization(client, meant.into_iter().map(|name| (name, [args.cpu, args.memory])).collect()).await?;
     print(&format!("{count} VMs changed.\n"))
 }
 
 async fn play(args: &Args, source: &str, lab: &RunningLab, client: &Client) -> anyhow::Result<()> {
     let scenario = scenario(source)?;
-    let world = ClusterModel::new(&scenario).with_context(|| source.to_owned())?;
-    let mut follower = Follower::new(&world, args.seed);
-    let placement = follower.placement(&up::rooms(client).await?)?;
-    let mut nodes = Nodes::of(&world, client).await?;
-    let (count, speed) = (placement.0.len(), args.speed.unwrap_or(lab.info.time_scale));
-    print(&format!("Scenario {}: {count} VMs\n", world.name()))?;
-    let doors = Doors::of(client).await?;
-    let created = tokio::select! {
-        created = placement.join(client) => created?,
-        _ = tokio::signal::ctrl_c() => {
-            // Some are closed because VMs were being placed.
-            doors.open().await?;
-            return print("\nThe VMs that were created stay.\n");
-        }
+    let model = ClusterModel::new(&scenario).with_context(|| source.to_owned())?;
+    let speed = args.speed.unwrap_or(lab.info.time_scale);
+    let (mut player, placement) = Player::new(client, &model, args.seed, speed).await?;
+    let count = placement.0.len();
+    print(&format!("Scenario {}: {count} VMs\n", model.name()))?;
+    let Some(created) = player.create_vms(placement, interrupt()).await? else {
+        return print("\nThe VMs that were created stay.\n");
     };
     print(&format!("{created} created and running, {} there already\n", count - created))?;
-    let told = set_dirty_rates(client, &world).await?;
-    if told > 0 {
-        print(&format!("{told} write to their memory at a rate of their own\n"))?;
+    let changed = player.set_dirty_rates().await?;
+    if changed > 0 {
+        print(&format!("{changed} write to their memory at a rate of their own\n"))?;
     }
-    if world.is_steady() && !nodes.is_eventful() {
+    if player.is_steady() {
         return print("Its load does not change.\n");
     }
-    let length = Duration::from_secs(world.steps() * world.step_seconds()).div_f64(speed);
-    print(&format!("Following it for {}, {speed} times as fast as the clock; Ctrl-C ends that\n", time(length)))?;
+    let length = time(player.duration());
+    print(&format!("Following it for {length}, {speed} times as fast as the clock; Ctrl-C ends that\n"))?;
+    let report = |seconds, text: &str| print(&format!("{:>8}  {text}\n", Span(seconds).to_string()));
     tokio::select! {
-        followed = follow(&world, &mut follower, &mut nodes, speed, lab, client) => followed?,
-        _ = tokio::signal::ctrl_c() => {
-            for deed in nodes.amends() {
-                deed.perform(client).await?;
-            }
+        ending = player.run(|| lab.process.is_alive(), report) => if ending? == Ending::LabEnded {
+            bail!("lab {} has ended", lab.name);
+        },
+        () = interrupt() => {
+            player.restore_nodes().await?;
             return print("\nAll nodes are open and there. The VMs go on with the load that they have now.\n");
         }
     }
     print("The scenario is over; the VMs go on with the load that they have now.\n")?;
-    for (what, names) in ["closed", "lost"].into_iter().zip(nodes.left_behind()).filter(|(_, names)| !names.is_empty())
-    {
+    let left = ["closed", "lost"].into_iter().zip(player.left_behind());
+    for (what, names) in left.filter(|(_, names)| !names.is_empty()) {
         print(&format!("Nodes that it left {what}: {}\n", names.join(", ")))?;
     }
     Ok(())
 }
 
-async fn follow(
-    world: &ClusterModel,
-    follower: &mut Follower<'_>,
-    nodes: &mut Nodes<'_>,
-    speed: f64,
-    lab: &RunningLab,
-    client: &Client,
-) -> anyhow::Result<()> {
-    let began = Instant::now();
-    let step_length = Duration::from_secs(world.step_seconds()).div_f64(speed);
-    let mut step = 0;
-    happen(world, nodes, step, client).await?;
-    while step < world.steps() {
-        // Steps that were missed are left out: load follows the clock.
-        step = step_at(began.elapsed(), step_length).max(step + 1).min(world.steps());
-        let due = began + step_length.mul_f64(step as f64);
-        tokio::time::sleep_until(due.into()).await;
-        if !lab.process.is_alive() {
-            bail!("lab {} has ended", lab.name);
-        }
-        happen(world, nodes, step, client).await?;
-        let changes = follower.changes(step);
-        if !changes.is_empty() {
-            tell(world, step, &format!("{} VMs changed", changes.len()))?;
-            let uses = changes.into_iter().map(|(name, [cpu, memory])| (name, [Some(cpu), Some(memory)]));
-            up::edit(client, uses.collect()).await?;
-        }
-    }
-    Ok(())
-}
-
-async fn happen(world: &ClusterModel, nodes: &mut Nodes<'_>, step: u64, client: &Client) -> anyhow::Result<()> {
-    for deed in nodes.due(step) {
-        if deed.perform(client).await? {
-            tell(world, step, &deed.to_string())?;
-        }
-    }
-    Ok(())
-}
-
-fn tell(world: &ClusterModel, step: u64, what: &str) -> anyhow::Result<()> {
-    let time = Span(step * world.step_seconds()).to_string();
-    print(&format!("{time:>8}  {what}\n"))
-}
-
-/// The last step that has begun.
-fn step_at(elapsed: Duration, step: Duration) -> u64 {
-    (elapsed.as_secs_f64() / step.as_secs_f64().max(f64::MIN_POSITIVE)) as u64
+async fn interrupt() {
+    let _ = tokio::signal::ctrl_c().await;
 }
 
 fn time(time: Duration) -> Span {
@@ -183,14 +128,6 @@ mod tests {
             ["", "--vms a", "hotspot --cpu 0.1", "--cpu 1.1", "--cpu -1", "--cpu 0.1 --speed 2", "hotspot --vms a"]
         {
             assert!(!is_good(bad), "{bad}");
-        }
-    }
-
-    #[test]
-    fn steps_follow_the_clock() {
-        let step = Duration::from_millis(1500);
-        for (elapsed, expected) in [(0, 0), (1499, 0), (1500, 1), (15_001, 10)] {
-            assert_eq!(step_at(Duration::from_millis(elapsed), step), expected);
         }
     }
 }

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use lab_parts::webhook::{self, GARBAGE_COLLECTORS, Certificates, Reach, WebhookSettings};
+use lab_parts::webhook::{self, Certificates, GARBAGE_COLLECTORS, Reach, WebhookSettings};
 use process::Shutdown;
 use sim::units::Span;
 
@@ -74,7 +74,11 @@ impl Args {
             reach: self.reach.clone().map_or_else(|| self.service.clone(), Reach::Host),
             certificates,
             is_registered: !self.no_registration,
-            exempt_users: GARBAGE_COLLECTORS.map(str::to_owned).into_iter().chain(self.vm_controller.iter().cloned()).collect(),
+            exempt_users: GARBAGE_COLLECTORS
+                .map(str::to_owned)
+                .into_iter()
+                .chain(self.vm_controller.iter().cloned())
+                .collect(),
         }
     }
 }

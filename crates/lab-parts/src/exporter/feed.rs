@@ -18,7 +18,7 @@ use tokio::{sync::mpsc, task::JoinSet};
 use tracing::warn;
 
 use super::{
-    Index, ExporterSettings,
+    ExporterSettings, Index,
     observed::{ObservedNode, ObservedPod, ObservedVm},
 };
 use crate::{

@@ -17,7 +17,7 @@ use balance::{Capacity, PressureModel};
 
 use super::{
     meter::{Counters, Meter},
-    observed::{ObservedNode, ObservedPod, PodPhase, ObservedVm},
+    observed::{ObservedNode, ObservedPod, ObservedVm, PodPhase},
 };
 use crate::launcher::Load;
 

@@ -7,14 +7,14 @@
 mod feed;
 mod index;
 mod meter;
+mod observed;
 mod render;
 mod server;
-mod observed;
 #[cfg(test)]
 mod tests;
 
 pub use index::{Index, Row, Snapshot};
 pub use meter::Counters;
+pub use observed::{ObservedNode, ObservedPod, ObservedVm, PodPhase};
 pub use render::Renderer;
 pub use server::{Exporter, ExporterSettings, run};
-pub use observed::{ObservedNode, ObservedPod, PodPhase, ObservedVm};

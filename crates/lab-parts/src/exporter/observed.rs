@@ -62,7 +62,14 @@ impl ObservedPod {
         };
         let node = pod.spec.as_ref().and_then(|spec| spec.node_name.clone()).filter(|node| !node.is_empty());
         let load = Load::of(pod.annotations());
-        Some(ObservedPod { namespace: pod.namespace().unwrap_or_default(), name: pod.name_any(), vm, node, phase, load })
+        Some(ObservedPod {
+            namespace: pod.namespace().unwrap_or_default(),
+            name: pod.name_any(),
+            vm,
+            node,
+            phase,
+            load,
+        })
     }
 }
 

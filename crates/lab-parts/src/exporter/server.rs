@@ -83,7 +83,11 @@ impl Exporter {
 }
 
 /// Runs an exporter until `shutdown`.
-pub async fn run(client: Client, settings: ExporterSettings, shutdown: impl Future<Output = ()> + Send) -> io::Result<()> {
+pub async fn run(
+    client: Client,
+    settings: ExporterSettings,
+    shutdown: impl Future<Output = ()> + Send,
+) -> io::Result<()> {
     let mut exporter = Exporter::start(client, settings).await?;
     tokio::select! {
         () = shutdown => Ok(()),

@@ -22,11 +22,11 @@ use tokio::{
 use tracing::{debug, info, warn};
 
 use super::{
-    Facts, LauncherPod, Vm, Request, VmControllerSettings, State, Step, Wait,
+    Facts, LauncherPod, Request, State, Step, Vm, VmControllerSettings, Wait,
+    cache::{Cache, Key},
     copies::Copies,
     decide,
     request::{Response, SendError, send},
-    cache::{Key, Cache},
 };
 use crate::{
     launcher,

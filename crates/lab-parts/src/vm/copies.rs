@@ -162,14 +162,14 @@ mod tests {
         assert_eq!(copies.advance(after(0.5), &settings), []);
         copies.start(key("b"), "n1", "n3", &spec(0), &settings);
         copies.start(key("c"), "n4", "n5", &spec(0), &settings);
-        assert!(
-            near(copies.next_end(&settings), 1.0),
-            "half of it at half the rate; the third uses another network"
-        );
+        assert!(near(copies.next_end(&settings), 1.0), "half of it at half the rate; the third uses another network");
         let mut ended = copies.advance(after(1.51), &settings);
         ended.sort();
         assert_eq!(ended, [key("a"), key("c")]);
-        assert_eq!([copies.progress(&key("a")), copies.progress(&key("b"))], [CopyProgress::Copied, CopyProgress::Copying]);
+        assert_eq!(
+            [copies.progress(&key("a")), copies.progress(&key("b"))],
+            [CopyProgress::Copied, CopyProgress::Copying]
+        );
         assert!(near(copies.next_end(&settings), 0.49), "the rest at the full rate");
     }
 

@@ -44,11 +44,19 @@ pub enum Step {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Request {
     /// Create a pod; for a migration, the target of it.
-    CreatePod { source: Option<MigrationSource> },
+    CreatePod {
+        source: Option<MigrationSource>,
+    },
     /// Remove our finalizer from a pod and delete it.
-    RemovePod { pod: String, uid: String },
+    RemovePod {
+        pod: String,
+        uid: String,
+    },
     /// Set or remove annotations of a pod.
-    AnnotatePod { pod: String, annotations: BTreeMap<String, Option<String>> },
+    AnnotatePod {
+        pod: String,
+        annotations: BTreeMap<String, Option<String>>,
+    },
     WriteStatus(Box<api::VirtualMachineStatus>),
     /// Set or remove the label with the VM's node.
     LabelVm(Option<String>),
@@ -106,10 +114,7 @@ pub fn decide(facts: &Facts<'_>) -> Step {
     };
     if !spec.running {
         let outcome = evacuated.map(|_| MigrationOutcome::NotNeeded);
-        return remove_first(own)
-            .or_else(|| write_status(facts, vm, None, outcome))
-            .or_else(|| label(vm, None))
-            .into();
+        return remove_first(own).or_else(|| write_status(facts, vm, None, outcome)).or_else(|| label(vm, None)).into();
     }
 
     if let (Some(source), Some(node)) = (current, evacuated)

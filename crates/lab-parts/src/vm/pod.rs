@@ -10,12 +10,7 @@ const MEBIBYTE: u64 = 1 << 20;
 const LONGEST_NAME: usize = 63;
 
 /// The pod with a name that ends in `suffix`. The target of a migration avoids the node of its source.
-pub(super) fn pod(
-    vm: &Vm,
-    spec: &VmSpec,
-    source: Option<&MigrationSource>,
-    suffix: &str,
-) -> serde_json::Result<Pod> {
+pub(super) fn pod(vm: &Vm, spec: &VmSpec, source: Option<&MigrationSource>, suffix: &str) -> serde_json::Result<Pod> {
     let stem: String = vm.name.chars().take(LONGEST_NAME - launcher::PREFIX.len() - suffix.len() - 1).collect();
     let stem = stem.trim_end_matches(['.', '-']);
     let mut pod = json!({

@@ -36,10 +36,14 @@ impl MigrationFailure {
 
     const fn message(self) -> &'static str {
         match self {
-            MigrationFailure::TargetUnschedulable => "no other node could take the target pod in time; the VM stays where it is",
+            MigrationFailure::TargetUnschedulable => {
+                "no other node could take the target pod in time; the VM stays where it is"
+            }
             MigrationFailure::TargetNotStarted => "the target pod did not start in time; the VM stays where it is",
             MigrationFailure::TargetLost => "the target pod was lost; the VM stays where it is",
-            MigrationFailure::NotConverging => "the VM writes to its memory faster than it can be copied; it stays where it is",
+            MigrationFailure::NotConverging => {
+                "the VM writes to its memory faster than it can be copied; it stays where it is"
+            }
             MigrationFailure::SourceLost => "the source pod was lost before its memory was copied; the VM starts anew",
             MigrationFailure::InvalidSpec => "the spec cannot be read, so no target pod can be made",
         }
@@ -101,7 +105,9 @@ pub(super) fn status(
     };
     set(READY, is_ready, reason, &message.chars().take(512).collect::<String>());
     match outcome {
-        Some(MigrationOutcome::Succeeded { from, to }) => set(MIGRATED, true, "Succeeded", &format!("from {from} to {to}")),
+        Some(MigrationOutcome::Succeeded { from, to }) => {
+            set(MIGRATED, true, "Succeeded", &format!("from {from} to {to}"))
+        }
         Some(MigrationOutcome::Failed(failure)) => set(MIGRATED, false, failure.reason(), failure.message()),
         Some(MigrationOutcome::NotNeeded) | None => {}
     }

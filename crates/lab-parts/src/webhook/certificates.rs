@@ -65,7 +65,8 @@ pub(super) struct Rotation {
 
 impl Rotation {
     pub(super) fn start(names: Vec<String>, now: Timestamp, lifetime: Duration) -> Result<Rotation, Error> {
-        let (current, next) = (CertificatePair::make(&names, now, lifetime)?, CertificatePair::make(&names, now, lifetime)?);
+        let (current, next) =
+            (CertificatePair::make(&names, now, lifetime)?, CertificatePair::make(&names, now, lifetime)?);
         Ok(Rotation { names, lifetime, current, next })
     }
 

@@ -45,9 +45,7 @@ impl Handler {
                 return None;
             }
             Ok(Outcome::Denied(denial)) => denial,
-            Err(_) => {
-                Denial::NotRecorded(format!("the API server did not answer within {} s", DEADLINE.as_secs()))
-            }
+            Err(_) => Denial::NotRecorded(format!("the API server did not answer within {} s", DEADLINE.as_secs())),
         };
         let message = denial.message();
         match denial {

@@ -137,7 +137,11 @@ pub(super) struct RegistrationTask {
 
 impl RegistrationTask {
     /// Creates or reads the first certificates.
-    pub(super) async fn start(client: Client, settings: &WebhookSettings, port: u16) -> Result<RegistrationTask, Error> {
+    pub(super) async fn start(
+        client: Client,
+        settings: &WebhookSettings,
+        port: u16,
+    ) -> Result<RegistrationTask, Error> {
         let WebhookSettings { reach, is_registered, exempt_users, .. } = settings.clone();
         let (source, server) = match settings.certificates.clone() {
             Certificates::Own { lifetime } => {

@@ -25,7 +25,9 @@ use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt;
 use tracing::{debug, info, warn};
 
-use super::{AdmissionRequest, Error, WebhookSettings, configuration::PATH, handler::Handler, registration::RegistrationTask};
+use super::{
+    AdmissionRequest, Error, WebhookSettings, configuration::PATH, handler::Handler, registration::RegistrationTask,
+};
 
 /// The reference had one path for deletions and one for evictions.
 const OTHER_PATH: &str = "/mutate";
@@ -70,7 +72,11 @@ impl Webhook {
 }
 
 /// Runs a webhook until `shutdown`, or until it fails. The registration stays: VMs are protected while the webhook is down.
-pub async fn run(client: Client, settings: WebhookSettings, shutdown: impl Future<Output = ()> + Send) -> Result<(), Error> {
+pub async fn run(
+    client: Client,
+    settings: WebhookSettings,
+    shutdown: impl Future<Output = ()> + Send,
+) -> Result<(), Error> {
     let mut webhook = Webhook::start(client, settings).await?;
     tokio::select! {
         () = shutdown => Ok(()),
@@ -121,7 +127,8 @@ async fn serve(listener: TcpListener, server: watch::Receiver<Arc<ServerConfig>>
 
 async fn serve_connection(stream: TcpStream, config: Arc<ServerConfig>, router: Router) {
     let served = async {
-        let stream = timeout(HANDSHAKE_TIMEOUT, TlsAcceptor::from(config).accept(stream)).await.map_err(io::Error::other)??;
+        let stream =
+            timeout(HANDSHAKE_TIMEOUT, TlsAcceptor::from(config).accept(stream)).await.map_err(io::Error::other)??;
         let service = service_fn(move |request| router.clone().oneshot(request));
         // No timer: the API server closes idle connections, so that no request is cut off.
         http1::Builder::new().serve_connection(TokioIo::new(stream), service).await.map_err(io::Error::other)

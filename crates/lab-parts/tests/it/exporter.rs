@@ -13,7 +13,10 @@ use kube::{
     Api, Client,
     api::{Patch, PatchParams, PostParams},
 };
-use lab_parts::{exporter::{Exporter, ExporterSettings}, launcher};
+use lab_parts::{
+    exporter::{Exporter, ExporterSettings},
+    launcher,
+};
 use serde_json::{Value, json};
 use testkit::eventually;
 

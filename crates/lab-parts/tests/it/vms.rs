@@ -16,8 +16,11 @@ use kube::{
     Api, Client, ResourceExt,
     api::{ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams, WatchParams},
 };
-use lab::{kwok};
-use lab_parts::{launcher, vm::{VmControllerSettings, VmController}};
+use lab::kwok;
+use lab_parts::{
+    launcher,
+    vm::{VmController, VmControllerSettings},
+};
 use serde_json::{Value, json};
 use sim::units::Rate;
 use testkit::{

@@ -18,8 +18,14 @@ use kube::{
     Api, Client, ResourceExt,
     api::{DeleteParams, EvictParams, ListParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams},
 };
-use lab::{kwok};
-use lab_parts::{launcher, vm::{self, VmController}, webhook::{GARBAGE_COLLECTORS, Certificates, EVICTION_REQUESTED, EVICTION_SOURCE, NAME, Reach, WebhookSettings, Webhook}};
+use lab::kwok;
+use lab_parts::{
+    launcher,
+    vm::{self, VmController},
+    webhook::{
+        Certificates, EVICTION_REQUESTED, EVICTION_SOURCE, GARBAGE_COLLECTORS, NAME, Reach, Webhook, WebhookSettings,
+    },
+};
 use serde_json::{Value, json};
 use testkit::eventually;
 use tokio::{
@@ -164,7 +170,12 @@ impl Lab {
     async fn controller(&self, start_timeout: Duration) -> VmController {
         let time_scale = 20.0;
         let start_timeout = start_timeout.mul_f64(time_scale);
-        self.controller_with(vm::VmControllerSettings { time_scale, start_timeout, ..vm::VmControllerSettings::default() }).await
+        self.controller_with(vm::VmControllerSettings {
+            time_scale,
+            start_timeout,
+            ..vm::VmControllerSettings::default()
+        })
+        .await
     }
 
     async fn controller_with(&self, settings: vm::VmControllerSettings) -> VmController {

@@ -1,4 +1,4 @@
-//! At what rate VMs write to their memory: an annotation of those that differ from what is usual in the lab.
+//! The rates at which VMs write to their memory: an annotation of the VMs that differ from the default of the lab.
 
 use std::collections::BTreeMap;
 
@@ -11,37 +11,35 @@ use kube::{
 use serde_json::json;
 use sim::{ClusterModel, units::Rate};
 
-use super::doing;
-use crate::{launcher, up::Error, vm};
+use super::CONCURRENCY;
+use crate::{Error, error::Doing, launcher, vm};
 
-const AT_ONCE: usize = 16;
-
-/// Tells the VMs of a world at what rate they write. Returns how many had to be told.
-pub async fn set_dirty_rates(client: &Client, world: &ClusterModel) -> Result<usize, Error> {
+/// Annotates the VMs of a cluster model. Returns how many annotations changed.
+pub(super) async fn set_dirty_rates(client: &Client, model: &ClusterModel) -> Result<usize, Error> {
     let vms: Api<VirtualMachine> = Api::default_namespaced(client.clone());
-    let there = vms.list_metadata(&ListParams::default()).await.map_err(doing("listing VirtualMachines".into()))?;
-    let said: BTreeMap<String, Option<String>> =
-        there.iter().map(|vm| (vm.name_any(), vm.annotations().get(launcher::DIRTY_RATE).cloned())).collect();
-    let changes = changes(world, &said);
+    let existing = vms.list_metadata(&ListParams::default()).await.doing(|| "listing VirtualMachines".into())?;
+    let current: BTreeMap<String, Option<String>> =
+        existing.iter().map(|vm| (vm.name_any(), vm.annotations().get(launcher::DIRTY_RATE).cloned())).collect();
+    let changes = changes(model, &current);
     let count = changes.len();
-    let tell = |(name, rate): (String, Option<String>)| {
+    let annotate = |(name, rate): (String, Option<String>)| {
         let vms = vms.clone();
         async move {
             let patch = Patch::Merge(json!({"metadata": {"annotations": {launcher::DIRTY_RATE: rate}}}));
-            let told = vms.patch_metadata(&name, &PatchParams::default(), &patch).await;
-            told.map(drop).map_err(doing(format!("annotating VirtualMachine {name}")))
+            let patched = vms.patch_metadata(&name, &PatchParams::default(), &patch).await;
+            patched.map(drop).doing(|| format!("annotating VirtualMachine {name}"))
         }
     };
-    stream::iter(changes).map(tell).buffer_unordered(AT_ONCE).try_collect::<()>().await?;
+    stream::iter(changes).map(annotate).buffer_unordered(CONCURRENCY).try_collect::<()>().await?;
     Ok(count)
 }
 
 /// The annotations to set or remove, given those that the VMs have.
-fn changes(world: &ClusterModel, said: &BTreeMap<String, Option<String>>) -> Vec<(String, Option<String>)> {
-    let usual = vm::VmControllerSettings::default().dirty_rate;
-    let wanted = |vm: u32| Some(world.dirty_rate(vm)).filter(|rate| *rate != usual).map(megabits);
-    let all = (0..world.vm_count() as u32).map(|vm| (world.vm_name(vm), wanted(vm)));
-    all.filter(|(name, rate)| said.get(name).is_some_and(|said| said != rate)).collect()
+fn changes(model: &ClusterModel, current: &BTreeMap<String, Option<String>>) -> Vec<(String, Option<String>)> {
+    let default = vm::VmControllerSettings::default().dirty_rate;
+    let wanted = |vm: u32| Some(model.dirty_rate(vm)).filter(|rate| *rate != default).map(megabits);
+    let all = (0..model.vm_count() as u32).map(|vm| (model.vm_name(vm), wanted(vm)));
+    all.filter(|(name, rate)| current.get(name).is_some_and(|current| current != rate)).collect()
 }
 
 fn megabits(rate: Rate) -> String {
@@ -55,16 +53,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn vms_that_write_at_another_rate_are_told_once_and_others_lose_what_they_were_told_before() {
+    fn vms_that_write_at_another_rate_are_annotated_once_and_others_lose_their_annotation() {
         let text = "{name: t, nodes: [{name: n}], vms: [{name: fast, dirtyRate: 3Gbps}, {name: slow, dirtyRate: 500kbps}, \
                     {name: usual}, {name: gone, dirtyRate: 1Gbps}]}";
-        let world = ClusterModel::new(&parse(text).unwrap()[0]).unwrap();
-        let said = |pairs: [(&str, Option<&str>); 3]| {
+        let model = ClusterModel::new(&parse(text).unwrap()[0]).unwrap();
+        let current = |pairs: [(&str, Option<&str>); 3]| {
             pairs.map(|(name, rate)| (name.to_owned(), rate.map(str::to_owned))).into_iter().collect::<BTreeMap<_, _>>()
         };
-        let found = changes(&world, &said([("fast", None), ("slow", Some("9")), ("usual", Some("7"))]));
+        let found = changes(&model, &current([("fast", None), ("slow", Some("9")), ("usual", Some("7"))]));
         let expected = [("fast", Some("3000")), ("slow", Some("0.5")), ("usual", None)];
         assert_eq!(found, expected.map(|(name, rate)| (name.to_owned(), rate.map(str::to_owned))));
-        assert_eq!(changes(&world, &said([("fast", Some("3000")), ("slow", Some("0.5")), ("usual", None)])), []);
+        assert_eq!(changes(&model, &current([("fast", Some("3000")), ("slow", Some("0.5")), ("usual", None)])), []);
     }
 }

@@ -1,14 +1,21 @@
-//! A scenario on a running lab, beyond its load: at what rate its VMs write to their memory, and what becomes of nodes.
+//! Scenarios on a running lab: its VMs, their load as time goes by, and what happens to its nodes.
+//!
+//! [`Player`] plays a whole scenario. What is due at a step is computed by [`LoadSchedule`] and [`NodeSchedule`] without a
+//! cluster.
 
 mod dirty_rates;
+mod load;
 mod nodes;
+mod pattern;
+mod placement;
+mod player;
+mod sample;
 
-pub use dirty_rates::set_dirty_rates;
-pub use nodes::{Deed, Nodes};
+pub use load::{LoadSchedule, set_utilization};
+pub use nodes::{NodeEvent, NodeSchedule};
+pub use pattern::matches;
+pub use placement::{NodeSize, OpenNodes, Placement, Vm, node_sizes};
+pub use player::{Ending, Player};
 
-use crate::up::Error;
-
-/// Says what was being done.
-fn doing(what: String) -> impl FnOnce(kube::Error) -> Error {
-    move |cause| Error::Request { doing: what, cause: Box::new(cause) }
-}
+/// How many objects are written at the same time.
+const CONCURRENCY: usize = 16;

@@ -1,4 +1,4 @@
-//! From what was read to a survey.
+//! Makes a survey of what was read.
 
 use std::collections::BTreeMap;
 
@@ -12,18 +12,19 @@ use sim::Spread;
 
 use super::{NodeState, PartState, Scoring, Survey, Vms};
 use crate::{
+    kwok::by_number,
     soft_tainter::{LowNodeUtilization, NodeUtilization, classify, percents, taints},
-    up::{Migration, by_number},
+    up::Migration,
 };
 
 /// How many migrations are shown.
 const MOST_MIGRATIONS: usize = 20;
 
-/// The gauges that the exporter serves, in the order of [`NodeState`].
+/// The gauges of the exporter, in the order of [`NodeState`].
 pub(super) const SIGNALS: [&str; 4] =
     ["node_cpu_usage_ratio", "node_cpu_pressure_psi", "node_memory_usage_ratio", "node_memory_pressure_psi"];
 
-/// All that was read. Answers are Prometheus', or why there is none.
+/// Everything that was read, or why it could not be read. Values are responses of Prometheus.
 #[derive(Debug)]
 pub(super) struct Read {
     pub(super) lab: String,
@@ -84,7 +85,7 @@ fn known<T>(read: Result<Vec<T>, String>, problems: &mut Vec<String>) -> Vec<T> 
     })
 }
 
-/// Each series' value of each node.
+/// The value of each series of each node.
 fn by_node(answer: &Value) -> BTreeMap<(String, String), f64> {
     let samples = answer["data"]["result"].as_array().into_iter().flatten();
     let read = |sample: &Value| {
@@ -128,7 +129,7 @@ fn row(node: &Node, vms: &[VirtualMachine], signals: &BTreeMap<(String, String),
     }
 }
 
-/// Scores and buckets, as the descheduler would tell them now.
+/// Adds scores and buckets, as the descheduler would compute them now.
 fn score(plugin: &LowNodeUtilization, answer: &Value, rows: &mut [NodeState]) -> Result<(), String> {
     let percents = percents(answer).map_err(|problem| format!("scoring the nodes: {problem}"))?;
     for sample in answer["data"]["result"].as_array().into_iter().flatten() {
@@ -243,7 +244,7 @@ mod tests {
         assert_eq!((hot.score, hot.bucket.as_deref(), hot.vms), (Some(0.6), Some("over-utilized"), 2));
         assert_eq!(hot.soft_taints, ["overutilized"]);
         assert_eq!((cool.bucket.as_deref(), cool.vms), (Some("under-utilized"), 1));
-        assert_eq!(closed.bucket.as_deref(), Some("appropriately-utilized"), "a closed node never takes VMs");
+        assert_eq!(closed.bucket.as_deref(), Some("appropriately-utilized"), "a cordoned node never takes VMs");
         assert_eq!(survey.vms, Vms { all: 3, running: 2, migrating: 1 });
         assert_eq!(survey.problems, [""; 0]);
     }
@@ -256,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_told_and_the_rest_is_shown() {
+    fn what_cannot_be_read_is_a_problem_and_the_rest_is_shown() {
         let survey = assemble(Read {
             signals: Err("asking Prometheus: no answer".into()),
             scores: Some(Ok(answer(&[sample("q", "n-9", "NaN")]))),
@@ -277,7 +278,7 @@ mod tests {
             from: "a".into(),
             to: None,
             why: "Descheduler".into(),
-            outcome: Migration::UNDER_WAY.into(),
+            outcome: Migration::RUNNING.into(),
             began: Timestamp::from_second(number).unwrap(),
             ended: None,
         };

@@ -1,6 +1,6 @@
-//! A look at a running lab: its parts, its nodes, and what moved lately.
+//! The state of a running lab: its parts, its nodes, and the last migrations.
 //!
-//! What was read becomes a [`Survey`] by a function of values, and a survey becomes text by another.
+//! `read` collects, `assemble` makes a [`Survey`] of it, and `text` formats the survey. The last two are pure functions.
 
 mod assemble;
 mod read;
@@ -15,7 +15,6 @@ use crate::up::Migration;
 pub use read::{Sources, take};
 pub use text::text;
 
-/// A lab at a moment.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Survey {
@@ -24,16 +23,16 @@ pub struct Survey {
     pub time_scale: f64,
     pub parts: Vec<PartState>,
     pub nodes: Vec<NodeState>,
-    /// How the descheduler tells nodes apart; none before one ran.
+    /// How the descheduler classifies nodes. None before the first one has started.
     pub scoring: Option<Scoring>,
-    /// Of CPU use, over the nodes that take VMs.
+    /// The spread of CPU use over the nodes that take VMs.
     pub spread: Option<Spread>,
     pub vms: Vms,
     /// The latest first.
     pub migrations: Vec<Migration>,
-    /// How many there were in all, as far as the lab remembers.
+    /// How many there are in the journal.
     pub migration_count: usize,
-    /// What could not be found out.
+    /// What could not be read.
     pub problems: Vec<String>,
 }
 
@@ -47,7 +46,7 @@ pub struct PartState {
     pub place: String,
 }
 
-/// A node; signals and scores are shares from 0 to 1, and none while Prometheus does not know them.
+/// Signals and scores are shares from 0 to 1. None if Prometheus has no value.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeState {
@@ -61,11 +60,11 @@ pub struct NodeState {
     /// `under-utilized`, `appropriately-utilized` or `over-utilized`.
     pub bucket: Option<String>,
     pub vms: u32,
-    /// Without what all their names begin with.
+    /// Without the common prefix of their keys.
     pub soft_taints: Vec<String>,
 }
 
-/// By which query and which thresholds nodes are told apart. Thresholds are in percent, around the average if they are deviations.
+/// The query and the thresholds that classify nodes. Thresholds are in percent, around the average if they are deviations.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Scoring {

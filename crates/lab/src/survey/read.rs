@@ -1,4 +1,4 @@
-//! Reading what a survey is made of, all at once.
+//! Reads everything that a survey needs, concurrently.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -17,10 +17,10 @@ use crate::{
     up::{Check, Part, journal},
 };
 
-const PATIENCE: Duration = Duration::from_secs(3);
+const TIMEOUT: Duration = Duration::from_secs(3);
 const READY: &str = "ready";
 
-/// Where everything is.
+/// Where to read from.
 #[derive(Clone)]
 #[allow(missing_debug_implementations, reason = "a client has none")]
 pub struct Sources {
@@ -29,12 +29,12 @@ pub struct Sources {
     pub client: Client,
     pub prometheus: String,
     pub parts: Vec<Part>,
-    /// The policy that the descheduler was started with; there may be no such file yet.
+    /// The file with the descheduler's policy. It may not exist yet.
     pub policy: Option<PathBuf>,
     pub journal: PathBuf,
 }
 
-/// Looks at a lab. What cannot be read is among the survey's problems.
+/// Reads the state of a lab. What cannot be read is among the problems of the survey.
 pub async fn take(sources: &Sources) -> Survey {
     let policy = sources.policy.as_ref().and_then(|file| std::fs::read_to_string(file).ok());
     let plugin = policy.and_then(|text| LowNodeUtilization::of(&text));
@@ -42,7 +42,7 @@ pub async fn take(sources: &Sources) -> Survey {
     let signals = format!("{{__name__=~\"{}\"}}", SIGNALS.join("|"));
     let scored = async {
         match &query {
-            Some(query) => Some(ask(&sources.prometheus, query).await),
+            Some(query) => Some(query_prometheus(&sources.prometheus, query).await),
             None => None,
         }
     };
@@ -50,7 +50,7 @@ pub async fn take(sources: &Sources) -> Survey {
         join_all(sources.parts.iter().map(check)),
         list(Api::all(sources.client.clone()), "nodes"),
         list(Api::all(sources.client.clone()), "VirtualMachines"),
-        ask(&sources.prometheus, &signals),
+        query_prometheus(&sources.prometheus, &signals),
         scored,
     );
     let file = sources.journal.display();
@@ -72,28 +72,28 @@ async fn list<K>(api: Api<K>, what: &str) -> Result<Vec<K>, String>
 where
     K: Clone + std::fmt::Debug + serde::de::DeserializeOwned,
 {
-    match timeout(PATIENCE, api.list(&ListParams::default())).await {
+    match timeout(TIMEOUT, api.list(&ListParams::default())).await {
         Ok(Ok(found)) => Ok(found.items),
         Ok(Err(problem)) => Err(format!("listing {what}: {problem}")),
-        Err(_) => Err(format!("listing {what}: no answer within {} s", PATIENCE.as_secs())),
+        Err(_) => Err(format!("listing {what}: no answer within {} s", TIMEOUT.as_secs())),
     }
 }
 
-async fn ask(url: &str, query: &str) -> Result<serde_json::Value, String> {
-    let client = HttpClient::new(url, None, PATIENCE).map_err(|problem| problem.to_string())?;
+async fn query_prometheus(url: &str, query: &str) -> Result<serde_json::Value, String> {
+    let client = HttpClient::new(url, None, TIMEOUT).map_err(|problem| problem.to_string())?;
     client.query(query).await.map_err(|problem| problem.to_string())
 }
 
 async fn check(part: &Part) -> PartState {
     let problem = match &part.check {
         Check::Task => None,
-        Check::Listens(address) => match timeout(PATIENCE, TcpStream::connect(address)).await {
+        Check::Listens(address) => match timeout(TIMEOUT, TcpStream::connect(address)).await {
             Ok(Ok(_)) => None,
             Ok(Err(problem)) => Some(problem.to_string()),
             Err(_) => Some("no answer".to_owned()),
         },
         Check::Page { url, path } => {
-            let answer = async { HttpClient::new(url, None, PATIENCE)?.get(path).await };
+            let answer = async { HttpClient::new(url, None, TIMEOUT)?.get(path).await };
             answer.await.err().map(|_| "not ready".to_owned())
         }
     };

@@ -1,4 +1,4 @@
-//! A survey for people. Colours only repeat what signs and words say; whoever prints leaves them out where they do not belong.
+//! A survey as text. Colors only repeat what symbols and words say; the caller removes them if the output has none.
 
 use anstyle::{AnsiColor, Style};
 use balance::Bucket;
@@ -13,7 +13,7 @@ const BAD: Style = AnsiColor::Red.on_default();
 const LOW: Style = AnsiColor::Blue.on_default();
 const NONE: &str = "-";
 
-/// At most `width` wide, where it is given.
+/// The text, in lines of at most `width` columns if it is given.
 pub fn text(survey: &Survey, width: Option<usize>) -> String {
     let speed = match survey.time_scale {
         1.0 => String::new(),
@@ -81,7 +81,7 @@ fn nodes(nodes: &[NodeState], width: Option<usize>) -> String {
     text
 }
 
-/// A bucket's sign and a short word.
+/// The symbol of a bucket and a short word.
 fn sign(bucket: &str) -> String {
     let known = Bucket::ALL.into_iter().find(|known| known.to_string() == bucket);
     let word = bucket.split('-').next().unwrap_or(bucket);
@@ -128,7 +128,7 @@ fn migrations(survey: &Survey, width: Option<usize>) -> String {
     for migration in &survey.migrations {
         let sign = match migration.outcome.as_str() {
             Migration::SUCCEEDED => '✔',
-            Migration::UNDER_WAY => '…',
+            Migration::RUNNING => '…',
             _ => '✘',
         };
         table.row(vec![
@@ -147,7 +147,7 @@ fn migrations(survey: &Survey, width: Option<usize>) -> String {
     text.replace('✔', &format!("{GOOD}✔{GOOD:#}")).replace('✘', &format!("{BAD}✘{BAD:#}"))
 }
 
-/// As `kubectl` tells ages.
+/// In the format of `kubectl`.
 fn age(since: Timestamp, now: Timestamp) -> String {
     let seconds = (now.as_second() - since.as_second()).max(0);
     match seconds {

@@ -1,5 +1,5 @@
-//! What the advisor needs beside the lab: our own definition, those of others, a platform at rest, and the stand-in for
-//! the machine config operator. A KubeDescheduler is not among it: the advisor brings that.
+//! What the advisor needs in the lab: its own definition and those of third parties, their objects, and the stand-in for the
+//! machine config operator. The advisor itself creates the KubeDescheduler.
 
 use std::{path::Path, time::Duration};
 
@@ -8,7 +8,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::{Api, Client};
 use standins::machine_config::{self, MachineConfigPool, MachineConfigSettings};
 
-use super::{Error, error::Doing};
+use crate::{Error, error::Doing};
 
 const DEFINITIONS: [&str; 4] = [
     include_str!("../../../../config/crd/third-party/machineconfig.yaml"),
@@ -26,9 +26,9 @@ const PLATFORM: [&str; 5] = [
 ];
 const STATUS: &str = include_str!("../../../../config/samples/third-party/status.yaml");
 
-const PATIENCE: Duration = Duration::from_secs(120);
-const PAUSE: Duration = Duration::from_millis(100);
-const WORKERS: &str = "worker";
+const TIMEOUT: Duration = Duration::from_secs(120);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
+const WORKER_POOL: &str = "worker";
 
 pub(super) async fn definitions(cluster: &Cluster) -> Result<(), Error> {
     let mut definitions = vec![api::crd::virt_platform_config()];
@@ -40,7 +40,7 @@ pub(super) async fn definitions(cluster: &Cluster) -> Result<(), Error> {
     Ok(cluster.access().install_crds(&definitions).await?)
 }
 
-/// Needs kubectl, which knows how to apply kinds of all sorts.
+/// Uses kubectl, which applies objects of every kind.
 pub(super) async fn platform(cluster: &Cluster, folder: &Path) -> Result<(), Error> {
     apply(cluster, folder, &PLATFORM.join("\n---\n"), &[]).await?;
     apply(cluster, folder, STATUS, &["--subresource=status"]).await
@@ -59,29 +59,29 @@ async fn apply(cluster: &Cluster, folder: &Path, text: &str, how: &[&str]) -> Re
     Err(Error::Asset(format!("applying the platform that the advisor works on: {}", words.trim())))
 }
 
-/// Has the nodes belong to somebody, and waits until they are at rest.
+/// Starts the stand-in for the machine config operator, and waits until all machines are updated.
 pub(super) async fn machine_config_operator(
     client: Client,
     nodes: u32,
     time_scale: f64,
 ) -> Result<machine_config::StandIn, Error> {
     let pools: Api<MachineConfigPool> = Api::all(client.clone());
-    let usual = MachineConfigSettings::default();
-    let settings = MachineConfigSettings { reboot: usual.reboot.div_f64(time_scale), ..usual };
+    let defaults = MachineConfigSettings::default();
+    let settings = MachineConfigSettings { reboot: defaults.reboot.div_f64(time_scale), ..defaults };
     let stand_in = machine_config::StandIn::start(client, settings);
-    let at_rest = async {
+    let updated = async {
         loop {
-            let pool = pools.get(WORKERS).await.doing(|| format!("reading MachineConfigPool {WORKERS}"))?;
+            let pool = pools.get(WORKER_POOL).await.doing(|| format!("reading MachineConfigPool {WORKER_POOL}"))?;
             let status = pool.status.unwrap_or_default();
             let counts = [status.machine_count, status.updated_machine_count, status.ready_machine_count];
             if counts.iter().all(|count| i64::from(*count) == i64::from(nodes)) {
                 return Ok(());
             }
-            tokio::time::sleep(PAUSE).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     };
-    match tokio::time::timeout(PATIENCE, at_rest).await {
+    match tokio::time::timeout(TIMEOUT, updated).await {
         Ok(result) => result.map(|()| stand_in),
-        Err(_) => Err(Error::Late { what: format!("all machines of pool {WORKERS} are updated"), after: PATIENCE }),
+        Err(_) => Err(Error::Late { what: format!("all machines of pool {WORKER_POOL} are updated"), after: TIMEOUT }),
     }
 }

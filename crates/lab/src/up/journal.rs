@@ -1,4 +1,4 @@
-//! The migrations of a lab, written down as they happen: a VM itself tells only of its last one.
+//! The migrations of a lab, recorded in a file: the status of a VM has only the last one.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -21,48 +21,47 @@ use crate::{
     webhook::{EVICTION_REQUESTED, EVICTION_SOURCE},
 };
 
-/// How many migrations are remembered.
+/// How many migrations are kept.
 const MOST: usize = 500;
 const BACKLOG: usize = 1024;
 
-/// One migration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Migration {
     pub vm: String,
     pub from: String,
-    /// Where it ended; none while it is under way, or if the VM stayed.
+    /// The new node. None while the migration runs, or if it failed.
     pub to: Option<String>,
-    /// Who wanted it: `Descheduler`, `Eviction`, `Deletion`.
+    /// What caused it: `Descheduler`, `Eviction` or `Deletion`.
     pub why: String,
-    /// `Migrating`, `Succeeded`, or why it came to nothing.
+    /// `Migrating`, `Succeeded`, or why it failed.
     pub outcome: String,
     pub began: Timestamp,
     pub ended: Option<Timestamp>,
 }
 
 impl Migration {
-    pub const UNDER_WAY: &'static str = "Migrating";
+    pub const RUNNING: &'static str = "Migrating";
     pub const SUCCEEDED: &'static str = "Succeeded";
 }
 
-/// What was seen of VMs, and the migrations that follow from it, the latest last.
+/// The node of each VM, and the migrations, the latest last.
 #[derive(Debug, Default)]
 struct Journal {
-    places: BTreeMap<String, String>,
+    nodes: BTreeMap<String, String>,
     migrations: VecDeque<Migration>,
 }
 
 impl Journal {
-    /// Whether there is something new to tell.
-    fn see(&mut self, vm: &VirtualMachine, now: Timestamp) -> bool {
+    /// Takes the current state of a VM. Returns whether the migrations have changed.
+    fn apply(&mut self, vm: &VirtualMachine, now: Timestamp) -> bool {
         let name = vm.name_any();
         let Some(status) = &vm.status else { return false };
         let condition = |kind: &str| status.conditions.iter().find(|condition| condition.type_ == kind);
-        let place = status.node_name.as_ref();
-        let before = match place {
-            Some(node) => self.places.insert(name.clone(), node.clone()),
-            None => self.places.remove(&name),
+        let node = status.node_name.as_ref();
+        let before = match node {
+            Some(node) => self.nodes.insert(name.clone(), node.clone()),
+            None => self.nodes.remove(&name),
         };
         let why = || match vm.annotations().get(EVICTION_SOURCE).map(String::as_str) {
             Some("descheduler") => "Descheduler".to_owned(),
@@ -72,7 +71,7 @@ impl Journal {
         match (&status.evacuation_node_name, open) {
             (Some(_), Some(_)) => false,
             (Some(from), None) => {
-                let outcome = Migration::UNDER_WAY.to_owned();
+                let outcome = Migration::RUNNING.to_owned();
                 self.add(Migration {
                     vm: name,
                     from: from.clone(),
@@ -86,7 +85,7 @@ impl Journal {
             }
             (None, Some(open)) => {
                 open.ended = Some(now);
-                open.to = place.filter(|place| **place != open.from).cloned();
+                open.to = node.filter(|node| **node != open.from).cloned();
                 let failure = || condition("Migrated").filter(|condition| condition.status == "False");
                 open.outcome = match &open.to {
                     Some(_) => Migration::SUCCEEDED.to_owned(),
@@ -94,8 +93,8 @@ impl Journal {
                 };
                 true
             }
-            // The mark came and went between two looks.
-            (None, None) => match (before, place) {
+            // The eviction request was set and removed between two observations.
+            (None, None) => match (before, node) {
                 (Some(from), Some(to)) if from != *to => {
                     let (to, outcome) = (Some(to.clone()), Migration::SUCCEEDED.to_owned());
                     self.add(Migration { vm: name, from, to, why: why(), outcome, began: now, ended: Some(now) });
@@ -106,8 +105,9 @@ impl Journal {
         }
     }
 
-    fn forget(&mut self, name: &str, now: Timestamp) -> bool {
-        self.places.remove(name);
+    /// The VM was deleted. Returns whether the migrations have changed.
+    fn remove(&mut self, name: &str, now: Timestamp) -> bool {
+        self.nodes.remove(name);
         let open = self.migrations.iter_mut().rev().find(|migration| migration.vm == name && migration.ended.is_none());
         let Some(open) = open else { return false };
         open.ended = Some(now);
@@ -122,7 +122,7 @@ impl Journal {
         self.migrations.push_back(migration);
     }
 
-    /// Replaced at once, so that nobody reads half of it.
+    /// Replaces the file atomically, so that readers never see half of it.
     fn write(&self, file: &Path) -> io::Result<()> {
         let draft = file.with_extension("draft");
         std::fs::write(&draft, serde_json::to_vec(&self.migrations)?)?;
@@ -130,18 +130,18 @@ impl Journal {
     }
 }
 
-/// What a lab has written down, the latest last.
+/// The migrations in a file, the latest last.
 pub(crate) fn read(file: &Path) -> io::Result<Vec<Migration>> {
     Ok(serde_json::from_slice(&std::fs::read(file)?)?)
 }
 
-/// Writes migrations down for as long as it is kept.
+/// Records migrations. It stops when dropped.
 #[derive(Debug)]
-pub(super) struct Keeper(JoinHandle<()>);
+pub(super) struct JournalTask(JoinHandle<()>);
 
-impl Keeper {
-    pub(super) fn start(client: Client, file: PathBuf) -> Keeper {
-        Keeper(tokio::spawn(async move {
+impl JournalTask {
+    pub(super) fn start(client: Client, file: PathBuf) -> JournalTask {
+        JournalTask(tokio::spawn(async move {
             let vms: Api<VirtualMachine> = Api::all(client);
             let (send, mut news) = mpsc::channel(BACKLOG);
             let watched = watch::watch(vms, Config::default(), |_| {}, |event| event, send);
@@ -164,7 +164,7 @@ impl Keeper {
     }
 }
 
-impl Drop for Keeper {
+impl Drop for JournalTask {
     fn drop(&mut self) {
         self.0.abort();
     }
@@ -172,8 +172,8 @@ impl Drop for Keeper {
 
 fn hear(journal: &mut Journal, event: &Event<VirtualMachine>) -> bool {
     match event {
-        Event::Apply(vm) | Event::InitApply(vm) => journal.see(vm, Timestamp::now()),
-        Event::Delete(vm) => journal.forget(&vm.name_any(), Timestamp::now()),
+        Event::Apply(vm) | Event::InitApply(vm) => journal.apply(vm, Timestamp::now()),
+        Event::Delete(vm) => journal.remove(&vm.name_any(), Timestamp::now()),
         Event::Init | Event::InitDone => false,
     }
 }
@@ -204,7 +204,7 @@ mod tests {
         Timestamp::from_second(second).unwrap()
     }
 
-    fn told(journal: &Journal) -> Vec<(&str, Option<&str>, &str, &str)> {
+    fn recorded(journal: &Journal) -> Vec<(&str, Option<&str>, &str, &str)> {
         journal
             .migrations
             .iter()
@@ -215,44 +215,44 @@ mod tests {
     #[test]
     fn a_migration_begins_with_the_mark_and_ends_without_it() {
         let mut journal = Journal::default();
-        assert!(!journal.see(&vm(Some("n1"), None, &[]), at(0)));
-        assert!(journal.see(&vm(Some("n1"), Some("n1"), &[("EvictionRequested", "True", "Descheduler")]), at(1)));
+        assert!(!journal.apply(&vm(Some("n1"), None, &[]), at(0)));
+        assert!(journal.apply(&vm(Some("n1"), Some("n1"), &[("EvictionRequested", "True", "Descheduler")]), at(1)));
         assert!(
-            !journal.see(&vm(Some("n1"), Some("n1"), &[("EvictionRequested", "True", "EvictionRequested")]), at(2))
+            !journal.apply(&vm(Some("n1"), Some("n1"), &[("EvictionRequested", "True", "EvictionRequested")]), at(2))
         );
-        assert_eq!(told(&journal), [("n1", None, "Descheduler", "Migrating")]);
-        assert!(journal.see(&vm(Some("n2"), None, &[("Migrated", "True", "Succeeded")]), at(3)));
-        assert_eq!(told(&journal), [("n1", Some("n2"), "Descheduler", "Succeeded")]);
+        assert_eq!(recorded(&journal), [("n1", None, "Descheduler", "Migrating")]);
+        assert!(journal.apply(&vm(Some("n2"), None, &[("Migrated", "True", "Succeeded")]), at(3)));
+        assert_eq!(recorded(&journal), [("n1", Some("n2"), "Descheduler", "Succeeded")]);
         assert_eq!((journal.migrations[0].began, journal.migrations[0].ended), (at(1), Some(at(3))));
     }
 
     #[test]
     fn a_vm_that_stays_tells_why() {
         let mut journal = Journal::default();
-        journal.see(&vm(Some("n1"), Some("n1"), &[("EvictionRequested", "True", "Deletion")]), at(1));
-        journal.see(&vm(Some("n1"), None, &[("Migrated", "False", "NotConverging")]), at(2));
-        assert_eq!(told(&journal), [("n1", None, "Deletion", "NotConverging")]);
+        journal.apply(&vm(Some("n1"), Some("n1"), &[("EvictionRequested", "True", "Deletion")]), at(1));
+        journal.apply(&vm(Some("n1"), None, &[("Migrated", "False", "NotConverging")]), at(2));
+        assert_eq!(recorded(&journal), [("n1", None, "Deletion", "NotConverging")]);
     }
 
     #[test]
     fn a_move_between_two_looks_is_one_too_and_a_new_start_is_none() {
         let mut journal = Journal::default();
-        journal.see(&vm(Some("n1"), None, &[]), at(0));
-        assert!(journal.see(&vm(Some("n2"), None, &[]), at(1)));
-        assert_eq!(told(&journal), [("n1", Some("n2"), "Eviction", "Succeeded")]);
-        assert!(!journal.see(&vm(None, None, &[]), at(2)));
-        assert!(!journal.see(&vm(Some("n3"), None, &[]), at(3)));
+        journal.apply(&vm(Some("n1"), None, &[]), at(0));
+        assert!(journal.apply(&vm(Some("n2"), None, &[]), at(1)));
+        assert_eq!(recorded(&journal), [("n1", Some("n2"), "Eviction", "Succeeded")]);
+        assert!(!journal.apply(&vm(None, None, &[]), at(2)));
+        assert!(!journal.apply(&vm(Some("n3"), None, &[]), at(3)));
     }
 
     #[test]
     fn a_vm_that_is_deleted_on_its_way_ends_its_migration_and_the_journal_is_bounded() {
         let mut journal = Journal::default();
-        journal.see(&vm(Some("n1"), Some("n1"), &[]), at(0));
-        assert!(journal.forget("a", at(1)));
-        assert!(!journal.forget("a", at(2)));
-        assert_eq!(told(&journal), [("n1", None, "Eviction", "VmDeleted")]);
+        journal.apply(&vm(Some("n1"), Some("n1"), &[]), at(0));
+        assert!(journal.remove("a", at(1)));
+        assert!(!journal.remove("a", at(2)));
+        assert_eq!(recorded(&journal), [("n1", None, "Eviction", "VmDeleted")]);
         for round in 0..2 * MOST {
-            journal.see(&vm(Some(if round % 2 == 0 { "n1" } else { "n2" }), None, &[]), at(3));
+            journal.apply(&vm(Some(if round % 2 == 0 { "n1" } else { "n2" }), None, &[]), at(3));
         }
         assert_eq!(journal.migrations.len(), MOST);
     }
@@ -262,7 +262,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("migrations.json");
         let mut journal = Journal::default();
-        journal.see(&vm(Some("n1"), Some("n1"), &[]), at(0));
+        journal.apply(&vm(Some("n1"), Some("n1"), &[]), at(0));
         journal.write(&file).unwrap();
         assert_eq!(read(&file).unwrap(), Vec::from(journal.migrations));
     }

@@ -1,4 +1,4 @@
-//! The parts of the lab, in the order in which they need each other.
+//! Starts, holds and stops the parts of the lab. Each part starts after those that it needs.
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
@@ -14,9 +14,10 @@ use standins::{
 };
 use tokio::sync::watch;
 
-use super::{Check, Descheduling, Error, Options, Part, advisor, error::Doing, journal, logs, platform, psi};
+use super::{Check, Descheduling, Options, Part, advisor, journal::JournalTask, logs, platform, psi::PsiTask};
 use crate::{
-    connect,
+    Error, connect,
+    error::Doing,
     exporter::{self, Exporter},
     kwok, prometheus,
     soft_tainter::{SoftTainter, SoftTainterSettings},
@@ -24,16 +25,15 @@ use crate::{
     webhook::{self, Webhook},
 };
 
-/// How long a part may take to be ready.
-const PATIENCE: Duration = Duration::from_secs(60);
+const READY_TIMEOUT: Duration = Duration::from_secs(60);
+/// How often the descheduler runs with a policy as it is.
 const INTERVAL: Duration = Duration::from_secs(60);
-/// How long parts may take to end.
-const GRACE: Duration = Duration::from_secs(15);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(15);
 
 const MACHINE_CONFIG_OPERATOR: &str = "machine-config-operator";
 const JOURNAL: &str = "migrations.json";
 
-/// The programs of others, in the order in which they are told of.
+/// The programs of third parties, in the order in which they are reported.
 const PROGRAMS: [Component; 6] = [
     Component::Etcd,
     Component::ApiServer,
@@ -43,17 +43,18 @@ const PROGRAMS: [Component; 6] = [
     Component::Prometheus,
 ];
 
-/// The parts that are ours, by the names that their logs and users have.
+/// Our own parts, by the names of their logs and users.
 pub const PARTS: [&str; 5] = ["vm-controller", "eviction-webhook", "metrics-exporter", "descheduler", "soft-tainter"];
 
-/// A part that has become ready, and where it is.
+/// A part that has become ready.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ready {
     pub part: &'static str,
+    /// An address, or a word about its state.
     pub place: String,
 }
 
-/// A running lab. Everything ends, and every file goes, when it is dropped.
+/// A running lab. Dropping it ends every process and removes every file.
 #[allow(missing_debug_implementations, reason = "a client has none")]
 pub struct Lab {
     controller: Option<VmController>,
@@ -62,19 +63,19 @@ pub struct Lab {
     stand_in: Option<descheduler::StandIn>,
     soft_tainter: Option<SoftTainter>,
     machine_config_operator: Option<machine_config::StandIn>,
-    psi: Option<psi::Keeper>,
-    _journal: journal::Keeper,
+    psi: Option<PsiTask>,
+    _journal: JournalTask,
     client: Client,
     options: Options,
     exporter_port: Port,
-    /// Within the cluster's, so that it goes with that, however this process ends.
+    /// Within the cluster's folder, so that it is removed with it, however this process ends.
     folder: PathBuf,
     cluster: Cluster,
 }
 
 impl Lab {
-    /// Brings everything up, and tells of each part when it is ready.
-    pub async fn start(options: Options, tell: impl Fn(Ready)) -> Result<Lab, Error> {
+    /// Starts all parts, and reports each one that is ready.
+    pub async fn start(options: Options, report: impl Fn(Ready)) -> Result<Lab, Error> {
         let exporter_port = port(options.ports.exporter)?;
         let descheduler_port = port(options.ports.descheduler)?;
         let prometheus = prometheus::PrometheusSettings {
@@ -91,7 +92,7 @@ impl Lab {
             .start()
             .await?;
         for component in PROGRAMS {
-            tell(Ready { part: component.name(), place: cluster.address(component)? });
+            report(Ready { part: component.name(), place: cluster.address(component)? });
         }
         let folder = folder_in(&cluster)?;
         let opened = options.logs.open(&folder);
@@ -100,15 +101,15 @@ impl Lab {
         if options.advisor {
             advisor::definitions(&cluster).await?;
         }
-        // The garbage collector looks for new kinds every half a minute, and when it starts.
+        // The garbage collector discovers new kinds when it starts, and then only every half a minute.
         cluster.restart(Component::ControllerManager).await?;
         let config = cluster.access().config(&Identity::Admin).await?;
         let client = connect::client(config, connect::LAB).doing(|| "making a client for the lab".into())?;
         platform::nodes(&client, &options).await?;
         platform::namespace(&client).await?;
-        tell(Ready { part: "nodes", place: format!("{} of {} cores", options.nodes, options.cores) });
+        report(Ready { part: "nodes", place: format!("{} of {} cores", options.nodes, options.cores) });
 
-        let journal = journal::Keeper::start(client.clone(), folder.join(JOURNAL));
+        let journal = JournalTask::start(client.clone(), folder.join(JOURNAL));
         let mut lab = Lab {
             controller: None,
             webhook: None,
@@ -125,49 +126,50 @@ impl Lab {
             cluster,
         };
         lab.start_controller().await?;
-        tell(Ready { part: "vm-controller", place: "ready".into() });
+        report(Ready { part: "vm-controller", place: "ready".into() });
         lab.start_webhook().await?;
         let address = lab.webhook.as_ref().map(|webhook| webhook.address().to_string()).unwrap_or_default();
-        tell(Ready { part: "eviction-webhook", place: address });
+        report(Ready { part: "eviction-webhook", place: address });
         lab.start_exporter().await?;
-        tell(Ready { part: "metrics-exporter", place: format!("{}/metrics", lab.exporter_url()) });
+        report(Ready { part: "metrics-exporter", place: format!("{}/metrics", lab.exporter_url()) });
         lab.start_descheduler(&descheduler_port).await?;
-        tell(Ready { part: "descheduler", place: format!("http://{}/metrics", descheduler_port.address()) });
+        report(Ready { part: "descheduler", place: format!("http://{}/metrics", descheduler_port.address()) });
         if lab.options.soft_tainter {
             lab.start_soft_tainter().await?;
-            tell(Ready { part: "soft-tainter", place: "ready".into() });
+            report(Ready { part: "soft-tainter", place: "ready".into() });
         }
         if lab.options.advisor {
             advisor::platform(&lab.cluster, &lab.folder).await?;
             let client = lab.client_of(MACHINE_CONFIG_OPERATOR, machine_config::COMPONENT).await?;
-            lab.psi = lab.stand_in.as_ref().map(|stand_in| psi::Keeper::start(client.clone(), stand_in.psi()));
+            lab.psi = lab.stand_in.as_ref().map(|stand_in| PsiTask::start(client.clone(), stand_in.psi()));
             let Options { nodes, time_scale, .. } = lab.options;
             lab.machine_config_operator = Some(advisor::machine_config_operator(client, nodes, time_scale).await?);
-            tell(Ready { part: MACHINE_CONFIG_OPERATOR, place: "a stand-in; all machines are updated".into() });
+            report(Ready { part: MACHINE_CONFIG_OPERATOR, place: "a stand-in; all machines are updated".into() });
         }
         if let Descheduling::By { algorithm, mode } = &lab.options.descheduling {
-            lab.order(algorithm, *mode).await?;
+            lab.balance(algorithm, *mode).await?;
         }
         Ok(lab)
     }
 
-    /// Each part is somebody of its own to the API server, so that the audit log tells who did what. A stand-in does it under
-    /// the name of whom it stands in for, and says in its requests what it is.
+    /// Each part has its own user, so that the audit log shows which part sent a request. A stand-in has the user of what it
+    /// replaces, and its user agent shows that it is a stand-in.
     async fn client_of(&self, user: &str, component: &str) -> Result<Client, Error> {
         let config = self.cluster.access().config(&Identity::user(user, &["system:masters"])).await?;
         connect::client(config, component).doing(|| format!("making a client for {user}"))
     }
 
-    /// Also after [`Lab::stop_controller`], as a pod that comes back.
+    /// Also after [`Lab::stop_controller`], like a pod that restarts.
     pub async fn start_controller(&mut self) -> Result<(), Error> {
-        let settings = vm::VmControllerSettings { time_scale: self.options.time_scale, ..self.options.migration.clone() };
+        let settings =
+            vm::VmControllerSettings { time_scale: self.options.time_scale, ..self.options.migration.clone() };
         let controller = VmController::start(self.client_of("vm-controller", "vm-controller").await?, settings);
         until("the VM controller has seen the cluster", controller.state(), |state| state.is_ready).await?;
         self.controller = Some(controller);
         Ok(())
     }
 
-    /// Ends it in the middle of whatever it does.
+    /// Stops the controller at once.
     pub fn stop_controller(&mut self) {
         self.controller = None;
     }
@@ -220,7 +222,7 @@ impl Lab {
             prometheus_url: Some(self.prometheus_url()?),
             metrics: Some((Ipv4Addr::LOCALHOST, metrics.number()).into()),
             time_scale: self.options.time_scale,
-            // With the advisor, when its plan has turned it on.
+            // With the advisor, only after its plan has enabled it.
             has_psi: !self.options.advisor,
             policy_source: self.policy_source(),
             ..DeschedulerSettings::new(program, self.folder.join("descheduler"))
@@ -246,12 +248,12 @@ impl Lab {
         Ok(())
     }
 
-    /// Has the descheduler work by this from now on.
-    pub async fn order(&self, algorithm: &balance::Algorithm, mode: balance::Mode) -> Result<(), Error> {
-        platform::order(&self.client, algorithm, mode, self.options.descheduler_release).await
+    /// Makes the descheduler balance with this algorithm and mode.
+    pub async fn balance(&self, algorithm: &balance::Algorithm, mode: balance::Mode) -> Result<(), Error> {
+        platform::apply_kube_descheduler(&self.client, algorithm, mode, self.options.descheduler_release).await
     }
 
-    /// The administrator's.
+    /// The client of the administrator.
     pub fn client(&self) -> &Client {
         &self.client
     }
@@ -264,17 +266,17 @@ impl Lab {
         &self.folder
     }
 
-    /// Where migrations are written down.
+    /// The file with the migrations.
     pub fn journal(&self) -> PathBuf {
         self.folder.join(JOURNAL)
     }
 
-    /// The administrator's.
+    /// The kubeconfig of the administrator.
     pub async fn kubeconfig(&self) -> Result<PathBuf, Error> {
         Ok(self.cluster.access().kubeconfig(&Identity::Admin).await?)
     }
 
-    /// All parts, for others to find.
+    /// All parts that run.
     pub fn parts(&self) -> Result<Vec<Part>, Error> {
         let mut parts = Vec::new();
         for component in PROGRAMS {
@@ -318,7 +320,7 @@ impl Lab {
         Ok(parts)
     }
 
-    /// The policy of the descheduler that was started last; there is no such file before.
+    /// The file with the policy of the last descheduler. It does not exist before the first one has started.
     pub fn policy(&self) -> Option<PathBuf> {
         self.stand_in.as_ref().map(descheduler::StandIn::policy)
     }
@@ -331,7 +333,7 @@ impl Lab {
         Ok(format!("http://{}", self.cluster.address(Component::Prometheus)?))
     }
 
-    /// Where the descheduler's own metrics are on plain HTTP.
+    /// The URL of the descheduler's own metrics on plain HTTP.
     pub fn descheduler_url(&self) -> Option<String> {
         self.stand_in.as_ref()?.metrics().map(|address| format!("http://{address}"))
     }
@@ -344,7 +346,7 @@ impl Lab {
         self.stand_in.as_ref().map(descheduler::StandIn::state)
     }
 
-    /// Ends the stand-ins and the descheduler in their own time, but by [`GRACE`], and everything else at once.
+    /// Stops the stand-ins and the descheduler in order, within [`SHUTDOWN_TIMEOUT`], and everything else at once.
     pub async fn shutdown(mut self) {
         let operator = self.machine_config_operator.take();
         let stand_in = self.stand_in.take();
@@ -356,12 +358,12 @@ impl Lab {
                 stand_in.shutdown().await;
             }
         };
-        // Whoever has not ended by then waits for an answer that does not come, and is ended by being dropped.
-        let _ = tokio::time::timeout(GRACE, in_order).await;
+        // What has not ended by then waits for a response that does not come. Dropping ends it.
+        let _ = tokio::time::timeout(SHUTDOWN_TIMEOUT, in_order).await;
     }
 }
 
-/// A folder of ours beside the cluster's logs.
+/// A folder for the lab beside the cluster's logs.
 fn folder_in(cluster: &Cluster) -> Result<PathBuf, Error> {
     let log = cluster.log(Component::ApiServer)?;
     let folder = log.parent().unwrap_or(Path::new(".")).join("lab");
@@ -371,13 +373,13 @@ fn folder_in(cluster: &Cluster) -> Result<PathBuf, Error> {
     }
 }
 
-fn port(wish: Option<u16>) -> Result<Port, Error> {
-    Ok(wish.map_or_else(Port::reserve, Port::preferably)?)
+fn port(preferred: Option<u16>) -> Result<Port, Error> {
+    Ok(preferred.map_or_else(Port::reserve, Port::preferably)?)
 }
 
 async fn until<T>(what: &str, mut state: watch::Receiver<T>, holds: impl Fn(&T) -> bool) -> Result<(), Error> {
-    let late = || Error::Late { what: what.to_owned(), after: PATIENCE };
-    match tokio::time::timeout(PATIENCE, state.wait_for(|state| holds(state))).await {
+    let late = || Error::Late { what: what.to_owned(), after: READY_TIMEOUT };
+    match tokio::time::timeout(READY_TIMEOUT, state.wait_for(|state| holds(state))).await {
         Ok(Ok(_)) => Ok(()),
         Ok(Err(_)) | Err(_) => Err(late()),
     }

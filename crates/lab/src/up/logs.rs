@@ -1,4 +1,4 @@
-//! Where the words of our own parts go: they share a process, and each has a log of its own all the same.
+//! The logs of our own parts. They share a process, and each has its own log file.
 
 use std::{
     collections::BTreeMap,
@@ -8,7 +8,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-/// Parts by the modules that they are.
+/// The part that each module belongs to. The first match counts.
 const MODULES: [(&str, &str); 6] = [
     ("lab_parts::vm", "vm-controller"),
     ("lab_parts::webhook", "eviction-webhook"),
@@ -17,22 +17,20 @@ const MODULES: [(&str, &str); 6] = [
     ("standins::descheduler", "descheduler-operator"),
     ("standins::machine_config", "machine-config-operator"),
 ];
-/// Whatever is nobody's.
+/// The log of all other modules.
 const REST: &str = "lab";
 
-/// The part that a module belongs to.
 fn part_of(module: Option<&str>) -> &'static str {
     let module = module.unwrap_or_default();
     let is_in = |of: &str| module.strip_prefix(of).is_some_and(|rest| rest.is_empty() || rest.starts_with("::"));
     MODULES.into_iter().find(|(of, _)| is_in(of)).map_or(REST, |(_, part)| part)
 }
 
-/// The log of a part of ours.
 pub(super) fn path(folder: &Path, part: &str) -> PathBuf {
     folder.join(format!("{part}.log"))
 }
 
-/// The logs of all parts that are ours. Nothing is kept before there is a folder.
+/// Lines that are written before the files are open are dropped.
 #[derive(Debug, Clone, Default)]
 pub struct PartLogs(Arc<Mutex<BTreeMap<&'static str, File>>>);
 
@@ -45,7 +43,7 @@ impl PartLogs {
         Ok(())
     }
 
-    /// A line that a module said.
+    /// Writes a line of a module to the log of its part.
     pub fn write(&self, module: Option<&str>, line: &[u8]) -> io::Result<()> {
         let mut files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         files.get_mut(part_of(module)).map_or(Ok(()), |file| file.write_all(line))

@@ -1,5 +1,3 @@
-//! What can be set.
-
 use advisor::kube_descheduler::Release;
 use balance::{Algorithm, Mode, promql::Source};
 
@@ -12,33 +10,33 @@ pub struct Options {
     pub cores: u32,
     pub memory_bytes: u64,
     pub descheduling: Descheduling,
-    /// The release of the descheduler's operator that is played, with its definition.
+    /// The release of the descheduler's operator that the stand-in follows.
     pub descheduler_release: Release,
-    /// Whether busy nodes are marked for the scheduler, as the descheduler's operator has it done.
+    /// Whether the soft-tainter runs, which taints busy nodes.
     pub soft_tainter: bool,
     pub signals: Source,
     pub migration: vm::VmControllerSettings,
-    /// How many times faster than the clock everything goes that follows the clock.
+    /// How many times faster than the clock the lab runs.
     pub time_scale: f64,
     pub ports: Ports,
-    /// Whether there is all that the advisor works with, its KubeDescheduler excepted.
+    /// Whether to create what the advisor needs, except the KubeDescheduler.
     pub advisor: bool,
-    /// Where our parts' words go.
+    /// The log files of our parts.
     pub logs: PartLogs,
 }
 
-/// Who says what the descheduler shall do.
+/// Where the descheduler gets its policy from.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Descheduling {
-    /// A KubeDescheduler that the lab creates.
+    /// From a KubeDescheduler that the lab creates.
     By { algorithm: Algorithm, mode: Mode },
-    /// This policy, as it is.
+    /// This text is the policy.
     Policy(String),
-    /// Whoever creates a KubeDescheduler, such as the advisor.
+    /// From a KubeDescheduler that somebody else creates, such as the advisor.
     Awaited,
 }
 
-/// Where to listen if that is free; else, and without a wish, anywhere.
+/// Preferred ports. A port that is taken or none is replaced by any free one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Ports {
     pub prometheus: Option<u16>,
@@ -47,7 +45,7 @@ pub struct Ports {
 }
 
 impl Ports {
-    /// Those that the guide names.
+    /// The ports in the guide.
     pub const USUAL: Ports = Ports { prometheus: Some(9090), exporter: Some(8000), descheduler: Some(8443) };
 }
 

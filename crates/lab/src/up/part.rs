@@ -1,28 +1,27 @@
-//! The parts of a running lab, as others find them.
+//! The parts of a running lab, for `status` and `logs`.
 
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-/// A part that runs: where it is, what it says, and how to tell that it is well.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Part {
     pub name: String,
-    /// For people: an address, a URL, or nothing.
+    /// An address, a URL, or empty. Only shown.
     pub place: String,
     pub log: PathBuf,
     pub check: Check,
 }
 
-/// How to tell that a part is well.
+/// How to check that a part is ready.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Check {
-    /// A page that is answered.
+    /// A GET of the page succeeds.
     Page { url: String, path: String },
-    /// Somebody listens there.
+    /// The address accepts connections.
     Listens(String),
-    /// It is a task of the lab's own process, and is there while that is.
+    /// A task of the lab's process, which runs as long as the process.
     Task,
 }

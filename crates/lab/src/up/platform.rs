@@ -1,4 +1,4 @@
-//! What has to be in the cluster before the parts can work: definitions, namespaces, nodes, and the descheduler's orders.
+//! The objects that the parts need in the cluster: definitions, namespaces, nodes, and the KubeDescheduler.
 
 use advisor::kube_descheduler::Release;
 use balance::{Algorithm, Mode, promql};
@@ -14,14 +14,17 @@ use kube::{
 use serde_json::{Value, json};
 use standins::descheduler::names;
 
-use super::{Error, Options, error::Doing};
-use crate::kwok;
+use super::Options;
+use crate::{
+    Error,
+    error::Doing,
+    kwok::{self, node_name},
+};
 
-/// Who the lab is when it sets up things.
-const MANAGER: &str = "rebalance-lab";
+const FIELD_MANAGER: &str = "rebalance-lab";
 
 /// The definition of KubeDescheduler.
-fn kube_descheduler(release: Release) -> &'static str {
+fn kube_descheduler_definition(release: Release) -> &'static str {
     match release {
         Release::V4_17 => include_str!("../../../../config/crd/third-party/kubedescheduler-4.17.yaml"),
         Release::V4_18 => include_str!("../../../../config/crd/third-party/kubedescheduler-4.18.yaml"),
@@ -33,14 +36,9 @@ fn kube_descheduler(release: Release) -> &'static str {
 }
 
 pub(super) async fn definitions(cluster: &Cluster, release: Release) -> Result<(), Error> {
-    let descheduler: CustomResourceDefinition = serde_saphyr::from_str(kube_descheduler(release))
+    let descheduler: CustomResourceDefinition = serde_saphyr::from_str(kube_descheduler_definition(release))
         .map_err(|error| Error::Asset(format!("reading the definition of KubeDescheduler: {error}")))?;
     Ok(cluster.access().install_crds(&[api::crd::virtual_machine(), descheduler]).await?)
-}
-
-/// The nodes count from 1.
-pub(super) fn node_name(number: u32) -> String {
-    format!("kwok-node-{number}")
 }
 
 pub(super) async fn nodes(client: &Client, options: &Options) -> Result<(), Error> {
@@ -53,17 +51,17 @@ pub(super) async fn nodes(client: &Client, options: &Options) -> Result<(), Erro
     Ok(())
 }
 
-/// The namespace of the descheduler's operator, which must be labelled so that it is monitored.
+/// The namespace of the descheduler's operator, with the label for monitoring that the operator requires.
 pub(super) async fn namespace(client: &Client) -> Result<(), Error> {
     let (label, value) = names::MONITORED.split_once('=').unwrap_or((names::MONITORED, "true"));
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": names::NAMESPACE, "labels": {label: value}}});
     let api: Api<Namespace> = Api::all(client.clone());
-    let applied = api.patch(names::NAMESPACE, &PatchParams::apply(MANAGER), &Patch::Apply(namespace)).await;
+    let applied = api.patch(names::NAMESPACE, &PatchParams::apply(FIELD_MANAGER), &Patch::Apply(namespace)).await;
     applied.map(drop).doing(|| format!("creating Namespace {}", names::NAMESPACE))
 }
 
-/// What the descheduler shall do, as the administrator of a cluster would say it. 4.17 can be told of no metric.
-pub(super) fn orders(algorithm: &Algorithm, mode: Mode, release: Release) -> Value {
+/// The KubeDescheduler, as an administrator would write it. In 4.17 it has no field for a metric.
+pub(super) fn kube_descheduler_object(algorithm: &Algorithm, mode: Mode, release: Release) -> Value {
     let mut limits = json!({"total": 5});
     if release >= Release::V4_19 {
         limits["node"] = 2.into();
@@ -91,11 +89,17 @@ pub(super) fn orders(algorithm: &Algorithm, mode: Mode, release: Release) -> Val
     })
 }
 
-pub(super) async fn order(client: &Client, algorithm: &Algorithm, mode: Mode, release: Release) -> Result<(), Error> {
+pub(super) async fn apply_kube_descheduler(
+    client: &Client,
+    algorithm: &Algorithm,
+    mode: Mode,
+    release: Release,
+) -> Result<(), Error> {
     let kind = GroupVersionKind::gvk("operator.openshift.io", "v1", "KubeDescheduler");
     let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), names::NAMESPACE, &ApiResource::from_gvk(&kind));
-    let params = PatchParams::apply(MANAGER).force();
-    let applied = api.patch(names::OBJECT, &params, &Patch::Apply(orders(algorithm, mode, release))).await;
+    let params = PatchParams::apply(FIELD_MANAGER).force();
+    let applied =
+        api.patch(names::OBJECT, &params, &Patch::Apply(kube_descheduler_object(algorithm, mode, release))).await;
     applied.map(drop).doing(|| format!("creating KubeDescheduler {}", names::OBJECT))
 }
 
@@ -113,11 +117,11 @@ mod tests {
     }
 
     #[test]
-    fn every_algorithm_and_mode_is_an_order_that_the_stand_in_understands() {
+    fn the_stand_in_understands_every_algorithm_and_mode() {
         for release in &Release::ALL[1..] {
             for algorithm in Algorithm::all() {
                 for mode in Mode::ALL {
-                    let policy = policy(&orders(&algorithm, mode, *release)["spec"], *release);
+                    let policy = policy(&kube_descheduler_object(&algorithm, mode, *release)["spec"], *release);
                     assert!(policy.text.contains(&promql::node_series(&algorithm)), "{release}: {}", policy.text);
                     assert!(policy.in_background);
                 }
@@ -126,19 +130,19 @@ mod tests {
     }
 
     #[test]
-    fn orders_have_only_fields_and_profiles_that_the_definition_of_the_release_has() {
+    fn the_object_has_only_fields_and_profiles_that_the_definition_of_the_release_has() {
         for release in Release::ALL {
-            let definition: Value = serde_saphyr::from_str(kube_descheduler(release)).unwrap();
+            let definition: Value = serde_saphyr::from_str(kube_descheduler_definition(release)).unwrap();
             let spec = &definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"];
             assert_eq!(Release::of(Some(spec)), release, "the definition is that of the release");
-            let orders = orders(&Algorithm::default(), Mode::Low, release)["spec"].clone();
+            let object = kube_descheduler_object(&Algorithm::default(), Mode::Low, release)["spec"].clone();
             for part in ["evictionLimits", "profileCustomizations"] {
-                for name in orders[part].as_object().unwrap().keys() {
+                for name in object[part].as_object().unwrap().keys() {
                     assert!(schema::field(spec, &format!("{part}.{name}")).is_some(), "{release} has no {part}.{name}");
                 }
             }
-            assert!(schema::list_allows(spec, "profiles", orders["profiles"][0].as_str().unwrap()), "{release}");
-            policy(&orders, release);
+            assert!(schema::list_allows(spec, "profiles", object["profiles"][0].as_str().unwrap()), "{release}");
+            policy(&object, release);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Whether the nodes measure pressure: where the advisor brings what makes them, they do when all run a config with it.
+//! Whether all nodes measure pressure (PSI). With the advisor, that is so when every node runs a config that enables it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,26 +23,26 @@ use crate::{
 const BACKLOG: usize = 256;
 const ARGUMENT: &str = "psi";
 
-enum News {
+enum Input {
     Config(Box<Event<MachineConfig>>),
     Node(Box<Event<PartialObjectMeta<Node>>>),
 }
 
 #[derive(Debug, Default)]
-struct Sight {
-    /// The configs that turn it on.
+struct PsiCache {
+    /// The configs that enable PSI.
     configs: BTreeSet<String>,
-    /// The nodes, and the config that each of them runs.
+    /// The nodes, and the config that each runs.
     nodes: BTreeMap<String, Option<String>>,
     listings: (Listing, Listing),
     listed: [bool; 2],
 }
 
-impl Sight {
-    fn hear(&mut self, news: News) {
-        let Sight { configs, nodes, listings, listed } = self;
-        match news {
-            News::Config(event) => {
+impl PsiCache {
+    fn take(&mut self, input: Input) {
+        let PsiCache { configs, nodes, listings, listed } = self;
+        match input {
+            Input::Config(event) => {
                 listed[0] |= listings.0.hear(*event, |change| match change {
                     Change::Is(config)
                         if kernel_arguments::value(&config.data, ARGUMENT).is_some_and(kernel_arguments::is_true) =>
@@ -57,7 +57,7 @@ impl Sight {
                     }
                 });
             }
-            News::Node(event) => {
+            Input::Node(event) => {
                 listed[1] |= listings.1.hear(*event, |change| match change {
                     Change::Is(node) => {
                         nodes.insert(node.name_any(), node.annotations().get(names::CURRENT_CONFIG).cloned());
@@ -76,34 +76,34 @@ impl Sight {
     }
 }
 
-/// Tells for as long as it is kept.
+/// Publishes whether all nodes measure pressure. It stops when dropped.
 #[derive(Debug)]
-pub(super) struct Keeper(JoinHandle<()>);
+pub(super) struct PsiTask(JoinHandle<()>);
 
-impl Keeper {
-    pub(super) fn start(client: Client, tell: watch::Sender<bool>) -> Keeper {
-        Keeper(tokio::spawn(async move {
-            let (send, mut news) = mpsc::channel(BACKLOG);
+impl PsiTask {
+    pub(super) fn start(client: Client, sender: watch::Sender<bool>) -> PsiTask {
+        PsiTask(tokio::spawn(async move {
+            let (send, mut inputs) = mpsc::channel(BACKLOG);
             let configs = Api::all_with(client.clone(), &machine_config_resource());
             let nodes = Api::all(client);
-            let told = async {
-                let mut sight = Sight::default();
-                while let Some(one) = news.recv().await {
-                    sight.hear(one);
-                    let is_on = sight.all_measure();
-                    tell.send_if_modified(|before| std::mem::replace(before, is_on) != is_on);
+            let published = async {
+                let mut cache = PsiCache::default();
+                while let Some(input) = inputs.recv().await {
+                    cache.take(input);
+                    let is_on = cache.all_measure();
+                    sender.send_if_modified(|before| std::mem::replace(before, is_on) != is_on);
                 }
             };
             tokio::join!(
-                watches::watch(configs, Config::default(), |_| {}, News::Config, send.clone()),
-                watches::watch(nodes, Config::default(), |_| {}, News::Node, send),
-                told
+                watches::watch(configs, Config::default(), |_| {}, Input::Config, send.clone()),
+                watches::watch(nodes, Config::default(), |_| {}, Input::Node, send),
+                published
             );
         }))
     }
 }
 
-impl Drop for Keeper {
+impl Drop for PsiTask {
     fn drop(&mut self) {
         self.0.abort();
     }
@@ -115,51 +115,51 @@ mod tests {
 
     use super::*;
 
-    fn config(name: &str, arguments: &[&str]) -> News {
+    fn config(name: &str, arguments: &[&str]) -> Input {
         let mut config = MachineConfig::new(name, &machine_config_resource());
         config.data = json!({"spec": {"kernelArguments": arguments}});
-        News::Config(Box::new(Event::Apply(config)))
+        Input::Config(Box::new(Event::Apply(config)))
     }
 
-    fn node(name: &str, config: &str) -> News {
+    fn node(name: &str, config: &str) -> Input {
         let mut node = PartialObjectMeta::<Node>::default();
         node.metadata.name = Some(name.to_owned());
         node.annotations_mut().insert(names::CURRENT_CONFIG.to_owned(), config.to_owned());
-        News::Node(Box::new(Event::Apply(node)))
+        Input::Node(Box::new(Event::Apply(node)))
     }
 
-    fn listed() -> Sight {
-        let mut sight = Sight::default();
-        sight.hear(News::Config(Box::new(Event::InitDone)));
-        sight.hear(News::Node(Box::new(Event::InitDone)));
-        sight
+    fn listed() -> PsiCache {
+        let mut cache = PsiCache::default();
+        cache.take(Input::Config(Box::new(Event::InitDone)));
+        cache.take(Input::Node(Box::new(Event::InitDone)));
+        cache
     }
 
     #[test]
-    fn nodes_measure_pressure_when_the_last_of_them_runs_a_config_that_says_so() {
-        let mut sight = listed();
-        assert!(!sight.all_measure(), "there are no nodes");
-        for news in [config("old", &["quiet"]), config("new", &["quiet", "psi=1"]), node("a", "new"), node("b", "old")]
+    fn nodes_measure_pressure_when_the_last_of_them_runs_a_config_that_enables_it() {
+        let mut cache = listed();
+        assert!(!cache.all_measure(), "there are no nodes");
+        for input in [config("old", &["quiet"]), config("new", &["quiet", "psi=1"]), node("a", "new"), node("b", "old")]
         {
-            sight.hear(news);
-            assert_eq!(sight.all_measure(), sight.nodes.len() == 1, "only a node that does is known");
+            cache.take(input);
+            assert_eq!(cache.all_measure(), cache.nodes.len() == 1, "only a node that does is known");
         }
-        sight.hear(node("b", "new"));
-        assert!(sight.all_measure());
-        sight.hear(node("c", "unknown"));
-        assert!(!sight.all_measure());
+        cache.take(node("b", "new"));
+        assert!(cache.all_measure());
+        cache.take(node("c", "unknown"));
+        assert!(!cache.all_measure());
     }
 
     #[test]
-    fn nothing_is_said_before_everything_is_known() {
-        let mut sight = Sight::default();
-        sight.hear(News::Config(Box::new(Event::InitDone)));
-        sight.hear(config("new", &["psi=1"]));
-        sight.hear(node("a", "new"));
-        assert!(!sight.all_measure(), "nodes have not been listed");
-        sight.hear(News::Node(Box::new(Event::InitDone)));
-        // The list had no node in it, so the one that was seen before is not known to be there.
-        sight.hear(node("a", "new"));
-        assert!(sight.all_measure());
+    fn nothing_is_published_before_everything_is_listed() {
+        let mut cache = PsiCache::default();
+        cache.take(Input::Config(Box::new(Event::InitDone)));
+        cache.take(config("new", &["psi=1"]));
+        cache.take(node("a", "new"));
+        assert!(!cache.all_measure(), "nodes have not been listed");
+        cache.take(Input::Node(Box::new(Event::InitDone)));
+        // The list was empty, so the node that was delivered before may not exist.
+        cache.take(node("a", "new"));
+        assert!(cache.all_measure());
     }
 }

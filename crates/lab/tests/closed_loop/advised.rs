@@ -14,11 +14,14 @@ use kube::{
     api::{ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams},
     runtime::wait::await_condition,
 };
-use lab::up::{Descheduling, Follower, Guest, Lab, Options, Placement, edit, rooms};
+use lab::{
+    play::{LoadSchedule, Placement, Vm, node_sizes, set_utilization},
+    up::{Descheduling, Lab, Options},
+};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use sim::{
-    ClusterModel, Scenario,
+    Scenario, ClusterModel,
     scenario::{Load, NodeGroup, VmGroup},
     units::{Bytes, Span},
 };
@@ -87,8 +90,8 @@ async fn a_plan_moves_nothing_until_it_is_approved_then_balances_and_is_kept_whe
     end(stage.lab).await;
 }
 
-fn guest(name: String, cpu_use: f64) -> Guest {
-    Guest { name, cores: 1.0, memory_bytes: 2 << 30, cpu_use, memory_use: 0.5 }
+fn guest(name: String, cpu_use: f64) -> Vm {
+    Vm { name, cores: 1.0, memory_bytes: 2 << 30, cpu_use, memory_use: 0.5 }
 }
 
 /// After a while, as many VMs on each of two nodes get to work as there would be if all nodes had the same number.
@@ -104,7 +107,7 @@ fn scenario(homes: &BTreeMap<String, String>) -> Scenario {
         names.iter().enumerate().map(move |(number, name)| {
             let works = rank < 2 && number < NEWCOMERS / 5;
             let cpu = if works { Load::Points(steps.to_vec()) } else { Load::Constant(IDLE) };
-            let Guest { name, cores, memory_bytes, memory_use, .. } = guest((*name).to_owned(), IDLE);
+            let Vm { name, cores, memory_bytes, memory_use, .. } = guest((*name).to_owned(), IDLE);
             let memory_use = Load::Constant(memory_use);
             VmGroup { cores, memory: Bytes(memory_bytes), cpu, memory_use, ..VmGroup::new(&name) }
         })
@@ -136,7 +139,7 @@ impl Stage {
         let lab = Lab::start(options, |_| {}).await.unwrap_or_else(|error| panic!("{error}"));
         let first = (0..10).map(|number| (guest(format!("first-{number}"), BUSY), Some("kwok-node-1".to_owned())));
         let placement = Placement(first.collect());
-        placement.settle(lab.client()).await.unwrap();
+        placement.create(lab.client()).await.unwrap();
         let kind = |group: &str, kind: &str| ApiResource::from_gvk(&GroupVersionKind::gvk(group, "v1", kind));
         let descheduler = kind("operator.openshift.io", "KubeDescheduler");
         let config = kind("machineconfiguration.openshift.io", "MachineConfig");
@@ -205,7 +208,7 @@ impl Stage {
     /// VMs wherever the scheduler puts them, all with the same load.
     async fn fill(&self) {
         let newcomers = (0..NEWCOMERS).map(|number| (guest(format!("new-{number}"), IDLE), None));
-        Placement(newcomers.collect()).settle(self.lab.client()).await.unwrap();
+        Placement(newcomers.collect()).create(self.lab.client()).await.unwrap();
     }
 
     /// What `rebalance-lab load` does with a scenario in which VMs of two nodes get to work; as fast as possible.
@@ -214,12 +217,12 @@ impl Stage {
         let all = async || Some(observer.homes()).filter(|homes| homes.len() == self.guests + NEWCOMERS);
         let homes = within(PATIENCE, "the observer has seen all VMs", all).await;
         let world = ClusterModel::new(&scenario(&homes)).unwrap();
-        let mut follower = Follower::new(&world, 0);
-        let placement = follower.placement(&rooms(client).await.unwrap()).unwrap();
-        assert_eq!(placement.join(client).await.unwrap(), 0, "all VMs are there already");
+        let mut load = LoadSchedule::new(&world, 0);
+        let placement = load.placement(&node_sizes(client).await.unwrap()).unwrap();
+        assert_eq!(placement.create_missing(client).await.unwrap(), 0, "all VMs are there already");
         for step in 1..=world.steps() {
-            let changes = follower.changes(step).into_iter();
-            edit(client, changes.map(|(name, uses)| (name, uses.map(Some))).collect()).await.unwrap();
+            let changes = load.changes(step).into_iter();
+            set_utilization(client, changes.map(|(name, uses)| (name, uses.map(Some))).collect()).await.unwrap();
         }
         let skewed = async || (observer.spread() >= SKEWED).then_some(());
         let spread = fmt::from_fn(|f| write!(f, "the spread is {}, not {SKEWED}", observer.spread()));

@@ -4,7 +4,10 @@ use std::{collections::BTreeMap, time::Duration};
 
 use balance::{Algorithm, Mode};
 use kube::Client;
-use lab::up::{Descheduling, Lab, Options, Placement};
+use lab::{
+    play::Placement,
+    up::{Descheduling, Lab, Options},
+};
 
 use crate::observer::{Demand, Move, Observer};
 
@@ -92,9 +95,9 @@ pub(crate) async fn run_with(placement: &Placement, algorithm: &Algorithm, mode:
     let options =
         Options { descheduling: Descheduling::Awaited, time_scale: TIME_SCALE, soft_tainter, ..Options::default() };
     let lab = Lab::start(options, |_| {}).await.unwrap_or_else(|error| panic!("{error}"));
-    placement.settle(lab.client()).await.unwrap();
+    placement.create(lab.client()).await.unwrap();
     let observer = Observer::start(&lab).await;
-    lab.order(algorithm, mode).await.unwrap();
+    lab.balance(algorithm, mode).await.unwrap();
     let record = follow(&lab, &observer).await;
     let moves: Vec<usize> = record.frames.iter().map(|frame| frame.moves).collect();
     println!("{} {}: {:?}, moves by cycle {moves:?}", algorithm.slug(), mode.name(), record.course);

@@ -14,7 +14,7 @@ mod table;
 use balance::{Algorithm, Mode};
 
 use course::{Course, run, run_with};
-use lab::up::Placement;
+use lab::play::Placement;
 use prediction::predict;
 use skews::{big_guests, four_hot_nodes, placement_skew, use_skew};
 

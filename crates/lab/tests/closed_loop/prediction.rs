@@ -1,7 +1,7 @@
 //! What the simulator expects of a run, over many seeds.
 
 use balance::{Algorithm, Mode};
-use lab::up::Placement;
+use lab::play::Placement;
 use sim::{
     Cause, ClusterModel, Rng, RunSettings, Scenario,
     scenario::{self, Load, MigrationModel, NodeGroup, Rebalancing, Semantics, VmGroup},

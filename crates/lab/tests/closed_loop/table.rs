@@ -8,7 +8,7 @@ use std::{
 
 use balance::{Algorithm, Mode};
 use futures::{StreamExt, stream};
-use lab::up::Placement;
+use lab::play::Placement;
 use tokio::runtime::Runtime;
 
 use crate::{

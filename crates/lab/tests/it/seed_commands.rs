@@ -12,7 +12,10 @@ use std::{
 use api::VirtualMachine;
 use devcluster::Identity;
 use kube::Api;
-use lab::up::{Guest, Lab, Options, Placement};
+use lab::{
+    play::{Placement, Vm},
+    up::{Lab, Options},
+};
 use tempfile::TempDir;
 use testkit::files::root;
 
@@ -88,7 +91,7 @@ impl Shell {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_commands_of_the_guide_work_on_a_running_lab_and_its_test_passes() {
     let lab = Lab::start(Options { time_scale: SCALE, ..Options::default() }, |_| {}).await.unwrap();
-    let guest = |number: u32| Guest {
+    let guest = |number: u32| Vm {
         name: format!("vm-{number}"),
         cores: 1.0,
         memory_bytes: 2 << 30,
@@ -96,7 +99,7 @@ async fn the_commands_of_the_guide_work_on_a_running_lab_and_its_test_passes() {
         memory_use: 0.5,
     };
     let node = |number: u32| Some(format!("kwok-node-{}", 1 + number % 2));
-    Placement((0..60).map(|number| (guest(number), node(number))).collect()).settle(lab.client()).await.unwrap();
+    Placement((0..60).map(|number| (guest(number), node(number))).collect()).create(lab.client()).await.unwrap();
     let shell = Shell::new(lab).await;
 
     let told = shell.run("config/lab/test-closed-loop.sh").await;

@@ -12,7 +12,10 @@ use std::{
 use anstyle::{AnsiColor, Style};
 use anyhow::Context;
 use balance::promql;
-use lab::up::{Descheduling, Lab, Options, PartLogs, Placement, Ready};
+use lab::{
+    play::Placement,
+    up::{Descheduling, Lab, Options, PartLogs, Ready},
+};
 use process::{Shutdown, logging};
 
 pub(crate) use args::Args;
@@ -80,11 +83,11 @@ async fn start(args: &Args, options: Options, guests: &Placement) -> anyhow::Res
     let options = Options { descheduling, ..options };
     let lab = Lab::start(options, |Ready { part, place }| ready(part, &place)).await?;
     if !args.empty {
-        guests.settle(lab.client()).await?;
+        guests.create(lab.client()).await?;
         ready("VMs", &format!("{} running, unevenly loaded", guests.0.len()));
     }
     if let Some((algorithm, mode)) = orders {
-        lab.order(&algorithm, mode).await?;
+        lab.balance(&algorithm, mode).await?;
         ready("KubeDescheduler", &format!("{}, {}", algorithm.slug(), mode.slug()));
     }
     Ok(lab)

@@ -49,7 +49,10 @@ struct Migration {
 impl Site {
     async fn start() -> (Site, Client) {
         let exporter = Port::reserve().unwrap();
-        let rules = prometheus::PrometheusSettings { time_scale: 20.0, ..prometheus::PrometheusSettings::new(exporter.address()) };
+        let rules = prometheus::PrometheusSettings {
+            time_scale: 20.0,
+            ..prometheus::PrometheusSettings::new(exporter.address())
+        };
         let builder = Cluster::builder().scheduler().controllers(&kwok::CONTROLLERS);
         let builder = builder.kwok(Kwok { stages: kwok::stages().to_owned() }).prometheus(rules.component(None));
         let cluster = builder.start().await.unwrap_or_else(|error| panic!("{error}"));

@@ -53,8 +53,10 @@ fn apply(index: &mut Index, objects: &mut Objects, what: &WatchInput, now: Durat
         }
         WatchInput::Pod { vm, pod: number, node, phase, load } => {
             let phase = [PodPhase::Pending, PodPhase::Running, PodPhase::Finished][usize::from(phase)];
-            let observed =
-                ObservedPod { phase, ..pod(&format!("v{vm}"), &format!("p{number}"), &format!("n{node}"), load.into()) };
+            let observed = ObservedPod {
+                phase,
+                ..pod(&format!("v{vm}"), &format!("p{number}"), &format!("n{node}"), load.into())
+            };
             index.apply_pod(&observed, now);
             objects.pods.insert(number, observed);
         }

@@ -132,7 +132,10 @@ impl Fixture {
                     pod.annotations.insert(launcher::SOURCE.into(), source.pod.clone());
                 }
                 self.pods.push(pod);
-                format!("create {name}{}", source.map(|source| format!(" away from {}", source.node)).unwrap_or_default())
+                format!(
+                    "create {name}{}",
+                    source.map(|source| format!(" away from {}", source.node)).unwrap_or_default()
+                )
             }
             Request::RemovePod { pod, .. } => {
                 self.pods.retain(|known| known.name != pod);

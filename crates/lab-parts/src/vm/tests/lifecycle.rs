@@ -105,7 +105,8 @@ fn a_pod_that_is_being_deleted_loses_its_finalizer_and_one_without_it_is_left_al
 
 #[test]
 fn a_pod_of_an_earlier_vm_of_the_same_name_is_removed() {
-    let mut fixture = Fixture::new(json!({}), vec![LauncherPod { owner: Some("older".into()), ..launcher_pod("p1", "n1") }]);
+    let mut fixture =
+        Fixture::new(json!({}), vec![LauncherPod { owner: Some("older".into()), ..launcher_pod("p1", "n1") }]);
     assert_eq!(fixture.play(), ["remove p1", "status Pending -", "create new0", "status Scheduling new0"]);
 }
 
@@ -189,6 +190,8 @@ fn a_vm_says_how_fast_it_writes_and_what_is_wrong_with_its_name() {
 
 #[test]
 fn a_time_scale_leaves_the_scheduler_its_time() {
-    let timeout = |time_scale| VmControllerSettings { time_scale, ..VmControllerSettings::default() }.start_timeout().as_secs_f64();
+    let timeout = |time_scale| {
+        VmControllerSettings { time_scale, ..VmControllerSettings::default() }.start_timeout().as_secs_f64()
+    };
     assert_eq!([timeout(1.0), timeout(2.0), timeout(1000.0)], [30.0, 15.0, 5.0]);
 }

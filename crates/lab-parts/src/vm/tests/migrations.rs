@@ -135,7 +135,8 @@ fn a_controller_that_restarts_at_any_step_comes_to_the_same_end() {
 #[test]
 fn the_cause_of_an_eviction_request_stays_until_the_migration_ends_and_a_request_by_hand_gets_one() {
     let cause = |fixture: &Fixture| {
-        let found = fixture.status().conditions.iter().find(|condition| condition.type_ == launcher::EVICTION_REQUESTED);
+        let found =
+            fixture.status().conditions.iter().find(|condition| condition.type_ == launcher::EVICTION_REQUESTED);
         found.map(|condition| (condition.reason.clone(), condition.message.clone()))
     };
     let by_webhook = json!({"type": "EvictionRequested", "status": "True", "reason": "Descheduler", "message": "over",

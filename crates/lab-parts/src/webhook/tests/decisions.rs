@@ -103,14 +103,18 @@ fn an_eviction_is_known_by_its_subresource() {
 #[test]
 fn the_pod_of_a_vm_that_is_gone_is_allowed() {
     both_allowed(AllowReason::VmGone, |case| case.vm = Ok(None));
-    both_allowed(AllowReason::VmGone, |case| edit(&mut case.vm, "/metadata/deletionTimestamp", json!("2026-01-01T00:00:00Z")));
+    both_allowed(AllowReason::VmGone, |case| {
+        edit(&mut case.vm, "/metadata/deletionTimestamp", json!("2026-01-01T00:00:00Z"))
+    });
     both_allowed(AllowReason::VmGone, |case| edit(&mut case.vm, "/metadata/uid", json!("another of that name")));
 }
 
 /// L21: the cleanup of a failed target was refused by the lab's own webhook.
 #[test]
 fn a_pod_without_our_finalizer_is_allowed() {
-    both_allowed(AllowReason::Unprotected, |case| edit(&mut case.pod, "/metadata/finalizers", json!(["of.others/one"])));
+    both_allowed(AllowReason::Unprotected, |case| {
+        edit(&mut case.pod, "/metadata/finalizers", json!(["of.others/one"]))
+    });
 }
 
 #[test]
@@ -129,10 +133,14 @@ fn a_garbage_collector_may_delete_but_not_evict() {
 fn a_pod_that_runs_no_vm_is_allowed() {
     both_allowed(AllowReason::NoSuchPod, |case| case.pod = Ok(None));
     both_allowed(AllowReason::NotLauncher, |case| edit(&mut case.pod, "/metadata/labels", json!({"app": "web"})));
-    both_allowed(AllowReason::NotLauncher, |case| edit(&mut case.pod, "/metadata/labels", json!({"app": "virt-launcher"})));
+    both_allowed(AllowReason::NotLauncher, |case| {
+        edit(&mut case.pod, "/metadata/labels", json!({"app": "virt-launcher"}))
+    });
     both_allowed(AllowReason::Finished, |case| edit(&mut case.pod, "/status/phase", json!("Succeeded")));
     both_allowed(AllowReason::Finished, |case| edit(&mut case.pod, "/status/phase", json!("Failed")));
-    both_allowed(AllowReason::BeingDeleted, |case| edit(&mut case.pod, "/metadata/deletionTimestamp", json!("2026-01-01T00:00:00Z")));
+    both_allowed(AllowReason::BeingDeleted, |case| {
+        edit(&mut case.pod, "/metadata/deletionTimestamp", json!("2026-01-01T00:00:00Z"))
+    });
     both_allowed(AllowReason::VmStopped, |case| edit(&mut case.vm, "/spec/running", json!(false)));
     both_allowed(AllowReason::Unscheduled, |case| edit(&mut case.pod, "/spec/nodeName", json!(null)));
     both_allowed(AllowReason::Surplus, |case| edit(&mut case.vm, "/status/podName", json!("virt-launcher-a-2")));

@@ -53,7 +53,8 @@ async fn a_migration_goes_target_copy_hand_over_source() {
 async fn a_target_that_cannot_be_placed_is_given_up() {
     let lab = Lab::start(&["n1"]).await;
     let observer = Observer::start(&lab.client).await;
-    let _controller = lab.controller(VmControllerSettings { time_scale: 60.0, ..VmControllerSettings::default() }).await;
+    let _controller =
+        lab.controller(VmControllerSettings { time_scale: 60.0, ..VmControllerSettings::default() }).await;
     lab.create("a").await;
     lab.settle("a").await;
     let from = lab.evict("a").await;
@@ -67,7 +68,8 @@ async fn a_target_that_cannot_be_placed_is_given_up() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_vm_that_writes_faster_than_the_network_stays_and_the_next_one_moves() {
     let lab = Lab::start(&["n1", "n2"]).await;
-    let _controller = lab.controller(VmControllerSettings { time_scale: 100.0, ..VmControllerSettings::default() }).await;
+    let _controller =
+        lab.controller(VmControllerSettings { time_scale: 100.0, ..VmControllerSettings::default() }).await;
     lab.create_with("busy", json!({launcher::DIRTY_RATE: "20000"})).await;
     lab.create("idle").await;
     let (from, other) = (node(&lab.settle("busy").await), node(&lab.settle("idle").await));

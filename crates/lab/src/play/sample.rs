@@ -1,17 +1,18 @@
-//! VMs to begin with, so loaded and so placed that there is something to balance.
+//! The first VMs of a lab, with load and places that leave something to balance.
 
 use sim::Rng;
 
-use super::{Error, Guest, Options, Placement, platform::node_name};
+use super::{Placement, Vm};
+use crate::{Error, kwok::node_name, up::Options};
 
-/// What a node takes beside the pods that may be on their way to it.
+/// A node takes 110 pods; the rest is for migrations.
 const MOST_PER_NODE: usize = 90;
 const GIBIBYTE: u64 = 1 << 30;
-/// How much of a node's memory VMs may ask for, so that there is room to move.
-const ROOM: f64 = 0.6;
+/// The share of a node's memory that VMs may request, so that there is room for migrations.
+const MEMORY_SHARE: f64 = 0.6;
 
 impl Placement {
-    /// So many VMs: a third of the nodes, rounded up, has twice as many as the others, and theirs work hard.
+    /// `count` VMs. A third of the nodes, rounded up, has twice as many VMs as the others, with a higher load.
     pub fn sample(count: usize, options: &Options) -> Result<Placement, Error> {
         let nodes = options.nodes as usize;
         let hot = nodes.div_ceil(3).min(nodes.saturating_sub(1));
@@ -25,28 +26,28 @@ impl Placement {
         let fullest = (0..nodes).map(|node| homes.iter().filter(|home| **home == node).count()).max().unwrap_or(0);
         let fullest = fullest.max(1) as f64;
         let cores = [4.0, 2.0, 1.0, 0.5].into_iter().find(|cores| cores * fullest <= f64::from(options.cores));
-        let memory = (options.memory_bytes as f64 * ROOM / fullest) as u64;
+        let memory = (options.memory_bytes as f64 * MEMORY_SHARE / fullest) as u64;
         let memory_bytes = (memory.min(4 * GIBIBYTE) >> 20 << 20).max(1 << 20);
         let mut rng = Rng::new(1);
-        let guest = |(number, home): (usize, usize)| {
+        let vm = |(number, home): (usize, usize)| {
             let (low, high) = if home < hot { (0.6, 1.0) } else { (0.1, 0.5) };
             let cpu_use = rng.between(low, high);
             let memory_use = rng.between(0.4, 0.8);
             let name = format!("vm-{:03}", number + 1);
-            let guest = Guest { name, cores: cores.unwrap_or(0.25), memory_bytes, cpu_use, memory_use };
-            (guest, Some(node_name(home as u32 + 1)))
+            let vm = Vm { name, cores: cores.unwrap_or(0.25), memory_bytes, cpu_use, memory_use };
+            (vm, Some(node_name(home as u32 + 1)))
         };
-        Ok(Placement(homes.into_iter().enumerate().map(guest).collect()))
+        Ok(Placement(homes.into_iter().enumerate().map(vm).collect()))
     }
 }
 
-/// The node of each VM, by number.
+/// The number of each VM's node, from 0.
 fn homes(count: usize, nodes: usize, hot: usize) -> Vec<usize> {
-    // Hot nodes take part twice, until they are full.
-    let turn: Vec<usize> = (0..nodes).chain(0..hot).collect();
+    // Hot nodes occur twice in each round, until they are full.
+    let round: Vec<usize> = (0..nodes).chain(0..hot).collect();
     let mut taken = vec![0; nodes];
     let mut homes: Vec<usize> = Vec::with_capacity(count);
-    for node in turn.iter().cycle() {
+    for node in round.iter().cycle() {
         if homes.len() == count {
             break;
         }
@@ -65,7 +66,7 @@ mod tests {
 
     fn load(placement: &Placement, node: &str) -> f64 {
         let on = placement.0.iter().filter(|(_, home)| home.as_deref() == Some(node));
-        on.map(|(guest, _)| guest.cores * guest.cpu_use).sum()
+        on.map(|(vm, _)| vm.cores * vm.cpu_use).sum()
     }
 
     #[test]
@@ -87,7 +88,7 @@ mod tests {
                 let name = node_name(node);
                 let on: Vec<_> = placement.0.iter().filter(|(_, home)| home.as_ref() == Some(&name)).collect();
                 assert!(on.len() <= MOST_PER_NODE, "{nodes} nodes, {count} VMs: {}", on.len());
-                let memory: u64 = on.iter().map(|(guest, _)| guest.memory_bytes).sum();
+                let memory: u64 = on.iter().map(|(vm, _)| vm.memory_bytes).sum();
                 assert!(memory <= options.memory_bytes, "{nodes} nodes, {count} VMs: {memory}");
             }
         }

@@ -1,4 +1,4 @@
-//! Why the lab, or something in it, did not come up.
+//! Why the lab did not start, or why a change to it failed.
 
 use std::{io, time::Duration};
 
@@ -28,8 +28,8 @@ pub enum Error {
     Asset(String),
 }
 
-/// Says what was being done.
-pub(super) trait Doing<T> {
+/// Adds what was being done to an error.
+pub(crate) trait Doing<T> {
     fn doing(self, doing: impl FnOnce() -> String) -> Result<T, Error>;
 }
 

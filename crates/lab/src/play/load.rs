@@ -1,0 +1,155 @@
+//! The load of a scenario: what its VMs use as time goes by.
+
+use api::VirtualMachine;
+use futures::{StreamExt, TryStreamExt, stream};
+use kube::{
+    Api, Client,
+    api::{Patch, PatchParams},
+};
+use serde_json::json;
+use sim::{ClusterModel, LoadTimeline};
+
+use super::{
+    CONCURRENCY,
+    placement::{NodeSize, Placement, Vm, ratio},
+};
+use crate::{Error, error::Doing};
+
+/// A smaller change is not written: the descheduler counts in whole percent of a node.
+const SMALLEST_CHANGE: f64 = 0.02;
+
+/// What each VM of a cluster model uses at each step.
+#[derive(Debug)]
+pub struct LoadSchedule<'w> {
+    model: &'w ClusterModel,
+    loads: LoadTimeline<'w>,
+    /// What was written to each VM last.
+    written: Vec<[f64; 2]>,
+}
+
+impl<'w> LoadSchedule<'w> {
+    /// At the first step. Nothing has been written yet.
+    pub fn new(model: &'w ClusterModel, seed: u64) -> Self {
+        let loads = LoadTimeline::new(model, seed);
+        let written = loads.shares().to_vec();
+        LoadSchedule { model, loads, written }
+    }
+
+    /// The VMs with their first load. The first node of the model is the first of `nodes`, and so on.
+    pub fn placement(&self, nodes: &[NodeSize]) -> Result<Placement, Error> {
+        let scenario = self.model.name();
+        let mut requested = vec![0; nodes.len()];
+        let mut vms = Vec::new();
+        for (number, shares) in (0..).zip(&self.written) {
+            let sim::Vm { name, cores, memory_bytes, node } = self.model.vm(number);
+            if let Some(node) = node {
+                let Some(requested) = requested.get_mut(node as usize) else {
+                    let (wanted, found) = (self.model.node_count(), nodes.len());
+                    return Err(Error::Asset(format!(
+                        "scenario {scenario} has {wanted} nodes and the lab {found}: start it with --nodes {wanted}"
+                    )));
+                };
+                *requested += memory_bytes;
+            }
+            let node = node.and_then(|node| nodes.get(node as usize)).map(|node| node.name.clone());
+            let [cpu_use, memory_use] = *shares;
+            vms.push((Vm { name, cores, memory_bytes, cpu_use, memory_use }, node));
+        }
+        let gibibytes = |bytes: u64| bytes.div_ceil(1 << 30);
+        for (node, requested) in nodes.iter().zip(requested) {
+            if requested > node.memory_bytes {
+                return Err(Error::Asset(format!(
+                    "scenario {scenario} puts VMs of {}Gi on {}, which has {}Gi: start the lab with --memory {}Gi",
+                    gibibytes(requested),
+                    node.name,
+                    node.memory_bytes >> 30,
+                    gibibytes(requested).next_power_of_two()
+                )));
+            }
+        }
+        Ok(Placement(vms))
+    }
+
+    /// The VMs whose load at a step differs enough from what was written last. The new load counts as written.
+    pub fn changes(&mut self, step: u64) -> Vec<(String, [f64; 2])> {
+        self.loads.advance(step);
+        let mut changes = Vec::new();
+        for (vm, (written, now)) in (0..).zip(self.written.iter_mut().zip(self.loads.shares())) {
+            if written.iter().zip(now).any(|(written, now)| (written - now).abs() >= SMALLEST_CHANGE) {
+                *written = *now;
+                changes.push((self.model.vm_name(vm), *now));
+            }
+        }
+        changes
+    }
+}
+
+/// Sets what VMs use, as shares of their cores and their memory. None leaves a share unchanged.
+pub async fn set_utilization(client: &Client, uses: Vec<(String, [Option<f64>; 2])>) -> Result<(), Error> {
+    let vms: Api<VirtualMachine> = Api::default_namespaced(client.clone());
+    stream::iter(uses)
+        .map(|(name, [cpu, memory])| {
+            let vms = vms.clone();
+            async move {
+                let mut utilization = serde_json::Map::new();
+                for (resource, share) in [("cpu", cpu), ("memory", memory)] {
+                    utilization.extend(share.map(|share| (resource.to_owned(), json!(ratio(share)))));
+                }
+                let patch = Patch::Merge(json!({"spec": {"utilization": utilization}}));
+                match vms.patch(&name, &PatchParams::default(), &patch).await {
+                    // A VM that was deleted needs no load.
+                    Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+                    result => result.map(drop).doing(|| format!("setting the use of VirtualMachine {name}")),
+                }
+            }
+        })
+        .buffer_unordered(CONCURRENCY)
+        .try_collect()
+        .await
+}
+
+#[cfg(test)]
+mod tests {
+    use sim::scenario::{parse, shipped};
+
+    use super::*;
+
+    fn model(text: &str) -> ClusterModel {
+        ClusterModel::new(&parse(text).unwrap()[0]).unwrap()
+    }
+
+    #[test]
+    fn only_visible_changes_are_written_and_small_ones_add_up() {
+        let model = model(
+            "{name: t, step: 1s, duration: 100s, nodes: [{name: n}], vms: [\
+             {name: slow, cpu: {ramp: {from: 0, to: 1, start: 0s, end: 100s}}}, {name: still, cpu: 0.5}]}",
+        );
+        let mut load = LoadSchedule::new(&model, 0);
+        assert_eq!(load.changes(1), []);
+        assert_eq!(load.changes(2).len(), 1, "two hundredths in two steps");
+        let [(name, [cpu, _])] = &load.changes(50)[..] else { panic!("one VM changes") };
+        assert_eq!((name.as_str(), (cpu * 100.0).round()), ("slow", 50.0));
+    }
+
+    #[test]
+    fn vms_start_on_the_node_with_the_same_number() {
+        let model = ClusterModel::new(&shipped::find("hotspot").unwrap()).unwrap();
+        let nodes = |count: u32, memory_bytes: u64| -> Vec<NodeSize> {
+            (1..=count).map(|number| NodeSize { name: format!("kwok-node-{number}"), memory_bytes }).collect()
+        };
+        let load = LoadSchedule::new(&model, 0);
+        let placement = load.placement(&nodes(8, 256 << 30)).unwrap();
+        let (vm, node) = placement.0.iter().find(|(vm, _)| vm.name == "busy-1").unwrap();
+        assert_eq!((vm.cores, vm.memory_bytes, vm.cpu_use), (4.0, 8 << 30, 0.1));
+        assert_eq!(node.as_deref(), Some("kwok-node-3"));
+        let problem = |nodes: &[NodeSize]| load.placement(nodes).unwrap_err().to_string();
+        assert_eq!(
+            problem(&nodes(5, 256 << 30)),
+            "scenario hotspot has 8 nodes and the lab 5: start it with --nodes 8"
+        );
+        assert_eq!(
+            problem(&nodes(8, 128 << 30)),
+            "scenario hotspot puts VMs of 160Gi on kwok-node-3, which has 128Gi: start the lab with --memory 256Gi"
+        );
+    }
+}
