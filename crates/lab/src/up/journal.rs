@@ -17,6 +17,7 @@ use tokio::{sync::mpsc, task::JoinHandle};
 use tracing::warn;
 
 use crate::{
+    listing::{Change, Listing},
     watch,
     webhook::{EVICTION_REQUESTED, EVICTION_SOURCE},
 };
@@ -53,6 +54,18 @@ struct Journal {
 }
 
 impl Journal {
+    /// Takes an event of a watch. A VM that is missing in a repeated list was deleted. Returns whether the migrations changed.
+    fn take(&mut self, listing: &mut Listing, event: Event<VirtualMachine>, now: Timestamp) -> bool {
+        let mut has_changed = false;
+        listing.hear(event, |change| {
+            has_changed |= match change {
+                Change::Is(vm) => self.apply(&vm, now),
+                Change::Gone((_, name)) => self.remove(&name, now),
+            };
+        });
+        has_changed
+    }
+
     /// Takes the current state of a VM. Returns whether the migrations have changed.
     fn apply(&mut self, vm: &VirtualMachine, now: Timestamp) -> bool {
         let name = vm.name_any();
@@ -143,19 +156,19 @@ impl JournalTask {
     pub(super) fn start(client: Client, file: PathBuf) -> JournalTask {
         JournalTask(tokio::spawn(async move {
             let vms: Api<VirtualMachine> = Api::all(client);
-            let (send, mut news) = mpsc::channel(BACKLOG);
-            let watched = watch::watch(vms, Config::default(), |_| {}, |event| event, send);
+            let (send, mut events) = mpsc::channel(BACKLOG);
+            let watched = watch::watch(vms, Config::default(), |_| {}, |event| *event, send);
             let written = async {
-                let mut journal = Journal::default();
-                let mut is_new = true;
+                let (mut journal, mut listing) = (Journal::default(), Listing::default());
+                let mut has_changed = true;
                 loop {
-                    if is_new && let Err(problem) = journal.write(&file) {
+                    if has_changed && let Err(problem) = journal.write(&file) {
                         warn!(target: "lab", "writing {}: {problem}", file.display());
                     }
-                    let Some(event) = news.recv().await else { return };
-                    is_new = hear(&mut journal, &event);
-                    while let Ok(event) = news.try_recv() {
-                        is_new |= hear(&mut journal, &event);
+                    let Some(event) = events.recv().await else { return };
+                    has_changed = journal.take(&mut listing, event, Timestamp::now());
+                    while let Ok(event) = events.try_recv() {
+                        has_changed |= journal.take(&mut listing, event, Timestamp::now());
                     }
                 }
             };
@@ -167,14 +180,6 @@ impl JournalTask {
 impl Drop for JournalTask {
     fn drop(&mut self) {
         self.0.abort();
-    }
-}
-
-fn hear(journal: &mut Journal, event: &Event<VirtualMachine>) -> bool {
-    match event {
-        Event::Apply(vm) | Event::InitApply(vm) => journal.apply(vm, Timestamp::now()),
-        Event::Delete(vm) => journal.remove(&vm.name_any(), Timestamp::now()),
-        Event::Init | Event::InitDone => false,
     }
 }
 
@@ -255,6 +260,19 @@ mod tests {
             journal.apply(&vm(Some(if round % 2 == 0 { "n1" } else { "n2" }), None, &[]), at(3));
         }
         assert_eq!(journal.migrations.len(), MOST);
+    }
+
+    #[test]
+    fn a_vm_that_is_deleted_while_the_watch_is_interrupted_ends_its_migration() {
+        let (mut journal, mut listing) = (Journal::default(), Listing::default());
+        for event in [Event::Init, Event::InitApply(vm(Some("n1"), Some("n1"), &[])), Event::InitDone] {
+            journal.take(&mut listing, event, at(0));
+        }
+        assert_eq!(recorded(&journal), [("n1", None, "Eviction", "Migrating")]);
+        // The watch lists again, and the VM is not among what is listed.
+        assert!(!journal.take(&mut listing, Event::Init, at(1)));
+        assert!(journal.take(&mut listing, Event::InitDone, at(1)));
+        assert_eq!(recorded(&journal), [("n1", None, "Eviction", "VmDeleted")]);
     }
 
     #[test]
