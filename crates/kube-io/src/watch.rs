@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 use tokio::{sync::mpsc, time::Instant};
 use tracing::{debug, warn};
 
-use crate::{Backoff, Change, relist::Relist};
+use crate::{Backoff, BackoffPolicy, Change, Clock, relist::Relist};
 
 /// Fewer failures in a row are not logged as warnings: most of them pass before anybody could look.
 const QUIET_FAILURES: usize = 3;
@@ -63,6 +63,11 @@ where
         let attempt = (Instant::now(), Duration::ZERO);
         let (relist, pending) = (Relist::default(), VecDeque::new());
         ResilientWatch { api, config, events, relist, pending, modify: |_| {}, backoff, attempt, failures: 0 }
+    }
+
+    /// For the parts of a lab and for stand-ins, which run beside their API server.
+    pub fn local(api: Api<K>, config: watcher::Config) -> Self {
+        ResilientWatch::new(api, config, Backoff::new(BackoffPolicy::LOCAL, Clock::default()))
     }
 
     /// Removes from every object what its consumer does not read, before it is kept.

@@ -1,11 +1,8 @@
 //! The parts of the lab that take part in the loop of measuring, scoring, evicting and migrating: the VM controller, the
 //! eviction webhook, the metrics exporter, and the configuration of Prometheus. `lab` starts them together.
 
-pub mod connect;
 pub mod exporter;
 pub mod launcher;
-pub mod listing;
 pub mod prometheus;
 pub mod vm;
-pub mod watch;
 pub mod webhook;

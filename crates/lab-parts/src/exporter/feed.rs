@@ -3,7 +3,7 @@
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use api::VirtualMachine;
@@ -11,8 +11,9 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::{
     Api, Client, ResourceExt,
     core::{ApiResource, DynamicObject},
-    runtime::watcher::{Config, Event},
+    runtime::watcher::Config,
 };
+use kube_io::{Change, ResilientWatch, forward};
 use serde_json::json;
 use tokio::{sync::mpsc, task::JoinSet};
 use tracing::warn;
@@ -21,49 +22,68 @@ use super::{
     ExporterSettings, Index,
     observed::{ObservedNode, ObservedPod, ObservedVm},
 };
-use crate::{
-    launcher,
-    listing::{Change, Listing},
-    watch::watch,
-};
+use crate::launcher;
 
 const BACKLOG: usize = 1024;
 
 #[derive(Debug)]
 enum Input {
-    Node(Box<Event<Node>>),
-    Pod(Box<Event<Pod>>),
-    Vm(Box<Event<DynamicObject>>),
+    Node(Change<Node>),
+    Pod(Change<Pod>),
+    Vm(Change<DynamicObject>),
 }
 
 /// The index, and which kinds have been listed.
 #[derive(Debug)]
 pub(super) struct SyncedIndex {
     pub(super) index: Index,
-    listed: [bool; 3],
+    synced: [bool; 3],
 }
 
 impl SyncedIndex {
-    pub(super) fn is_complete(&self) -> bool {
-        self.listed == [true; 3]
+    pub(super) fn is_synced(&self) -> bool {
+        self.synced == [true; 3]
     }
 }
 
 /// The index, shared by scrapes and watches. Each locks it only for a moment.
 #[derive(Debug)]
 pub(super) struct SharedIndex {
-    synced: Mutex<SyncedIndex>,
+    index: Mutex<SyncedIndex>,
     start: Instant,
 }
 
 impl SharedIndex {
     pub(super) fn new(index: Index) -> SharedIndex {
-        SharedIndex { synced: Mutex::new(SyncedIndex { index, listed: [false; 3] }), start: Instant::now() }
+        SharedIndex { index: Mutex::new(SyncedIndex { index, synced: [false; 3] }), start: Instant::now() }
     }
 
-    pub(super) fn with<T>(&self, look: impl FnOnce(&mut SyncedIndex, std::time::Duration) -> T) -> T {
-        let mut synced = self.synced.lock().unwrap_or_else(PoisonError::into_inner);
-        look(&mut synced, self.start.elapsed())
+    pub(super) fn with<T>(&self, look: impl FnOnce(&mut SyncedIndex, Duration) -> T) -> T {
+        let mut index = self.index.lock().unwrap_or_else(PoisonError::into_inner);
+        look(&mut index, self.start.elapsed())
+    }
+}
+
+impl SyncedIndex {
+    fn take(&mut self, input: Input, now: Duration) {
+        let SyncedIndex { index, synced } = self;
+        match input {
+            Input::Node(Change::Applied(node)) => index.apply_node(&ObservedNode::of(&node), now),
+            Input::Node(Change::Deleted(key)) => index.remove_node(&key.name, now),
+            Input::Node(Change::Synced) => synced[0] = true,
+            Input::Pod(Change::Applied(pod)) => match ObservedPod::of(&pod) {
+                Some(observed) => {
+                    warn_about_load(&observed);
+                    index.apply_pod(&observed, now);
+                }
+                None => index.remove_pod(&pod.namespace().unwrap_or_default(), &pod.name_any(), now),
+            },
+            Input::Pod(Change::Deleted(key)) => index.remove_pod(&key.namespace, &key.name, now),
+            Input::Pod(Change::Synced) => synced[1] = true,
+            Input::Vm(Change::Applied(vm)) => index.apply_vm(&ObservedVm::of(&vm), now),
+            Input::Vm(Change::Deleted(key)) => index.remove_vm(&key.namespace, &key.name, now),
+            Input::Vm(Change::Synced) => synced[2] = true,
+        }
     }
 }
 
@@ -72,43 +92,16 @@ pub(super) async fn feed(client: Client, settings: ExporterSettings, shared: Arc
     let (send, mut inputs) = mpsc::channel(BACKLOG);
     let mut watches = JoinSet::new();
     let nodes = Config::default().labels(&settings.node_selector);
-    watches.spawn(watch(Api::all(client.clone()), nodes, trim_node, Input::Node, send.clone()));
+    let nodes = ResilientWatch::local(Api::all(client.clone()), nodes).modify(trim_node);
+    watches.spawn(forward(nodes, Input::Node, send.clone()));
     let pods = Config::default().labels(&format!("{}={}", launcher::APP.0, launcher::APP.1));
-    watches.spawn(watch(Api::all(client.clone()), pods, trim_pod, Input::Pod, send.clone()));
+    let pods = ResilientWatch::local(Api::all(client.clone()), pods).modify(trim_pod);
+    watches.spawn(forward(pods, Input::Pod, send.clone()));
     let vms = Api::all_with(client, &ApiResource::erase::<VirtualMachine>(&()));
-    watches.spawn(watch(vms, Config::default(), trim_vm, Input::Vm, send));
-
-    let (mut nodes, mut pods, mut vms) = (Listing::default(), Listing::default(), Listing::default());
+    let vms = ResilientWatch::local(vms, Config::default()).modify(trim_vm);
+    watches.spawn(forward(vms, Input::Vm, send));
     while let Some(input) = inputs.recv().await {
-        shared.with(|synced, now| {
-            let SyncedIndex { index, listed } = synced;
-            match input {
-                Input::Node(event) => {
-                    listed[0] |= nodes.hear(*event, |change| match change {
-                        Change::Is(node) => index.apply_node(&ObservedNode::of(&node), now),
-                        Change::Gone((_, name)) => index.remove_node(&name, now),
-                    });
-                }
-                Input::Pod(event) => {
-                    listed[1] |= pods.hear(*event, |change| match change {
-                        Change::Is(pod) => match ObservedPod::of(&pod) {
-                            Some(observed) => {
-                                warn_about_load(&observed);
-                                index.apply_pod(&observed, now);
-                            }
-                            None => index.remove_pod(&pod.namespace().unwrap_or_default(), &pod.name_any(), now),
-                        },
-                        Change::Gone((namespace, name)) => index.remove_pod(&namespace, &name, now),
-                    });
-                }
-                Input::Vm(event) => {
-                    listed[2] |= vms.hear(*event, |change| match change {
-                        Change::Is(vm) => index.apply_vm(&ObservedVm::of(&vm), now),
-                        Change::Gone((namespace, name)) => index.remove_vm(&namespace, &name, now),
-                    });
-                }
-            }
-        });
+        shared.with(|index, now| index.take(input, now));
     }
 }
 

@@ -97,7 +97,7 @@ pub async fn run(
 
 /// Responds with 503 until everything is listed: half of a cluster looks like an idle one.
 async fn metrics(State(pages): State<Arc<Pages>>) -> Response {
-    let snapshot = pages.shared.with(|synced, now| synced.is_complete().then(|| synced.index.snapshot(now)));
+    let snapshot = pages.shared.with(|synced, now| synced.is_synced().then(|| synced.index.snapshot(now)));
     let Some(snapshot) = snapshot else {
         return (StatusCode::SERVICE_UNAVAILABLE, "the cluster has not been listed yet\n").into_response();
     };
@@ -111,11 +111,11 @@ async fn metrics(State(pages): State<Arc<Pages>>) -> Response {
 }
 
 async fn health(State(pages): State<Arc<Pages>>) -> Response {
-    let (is_complete, nodes, vms) = pages.shared.with(|synced, now| {
+    let (is_synced, nodes, vms) = pages.shared.with(|synced, now| {
         let nodes = synced.index.snapshot(now).rows.len();
-        (synced.is_complete(), nodes, synced.index.counted())
+        (synced.is_synced(), nodes, synced.index.counted())
     });
-    let (code, status) = match is_complete {
+    let (code, status) = match is_synced {
         true => (StatusCode::OK, "healthy"),
         false => (StatusCode::SERVICE_UNAVAILABLE, "starting"),
     };

@@ -2,29 +2,33 @@
 //!
 //! Without the responses, the controller would decide on a state from before its own request, and repeat the request.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::{
+    cmp::Ordering,
+    collections::{BTreeMap, HashMap, HashSet},
+};
+
+use api::resource_version;
+
+use kube_io::ObjectKey;
 
 use super::{LauncherPod, Vm};
 
-/// Namespace and name of a VM.
-pub(super) type Key = (String, String);
-
 #[derive(Debug, Default)]
 pub(super) struct Cache {
-    pub(super) vms: BTreeMap<Key, Vm>,
-    pods: BTreeMap<Key, BTreeMap<String, LauncherPod>>,
+    pub(super) vms: BTreeMap<ObjectKey, Vm>,
+    pods: BTreeMap<ObjectKey, BTreeMap<String, LauncherPod>>,
     /// The VM that each pod runs.
-    vm_of_pod: HashMap<Key, Key>,
+    vm_of_pod: HashMap<ObjectKey, ObjectKey>,
     /// Pods that were deleted while a request was in flight: its response may be older than the deletion.
-    deleted_pods: HashSet<Key>,
+    deleted_pods: HashSet<ObjectKey>,
     nodes: HashSet<String>,
     gone_nodes: HashSet<String>,
 }
 
 impl Cache {
-    pub(super) fn put_vm(&mut self, vm: Vm) -> Key {
-        let key = (vm.namespace.clone(), vm.name.clone());
-        if self.vms.get(&key).is_none_or(|known| known.uid != vm.uid || known.version <= vm.version) {
+    pub(super) fn put_vm(&mut self, vm: Vm) -> ObjectKey {
+        let key = vm.key();
+        if self.vms.get(&key).is_none_or(|known| known.uid != vm.uid || !is_older(&vm.version, &known.version)) {
             self.vms.insert(key.clone(), vm);
         }
         key
@@ -32,20 +36,21 @@ impl Cache {
 
     /// Takes a response. A VM that was deleted meanwhile stays deleted.
     pub(super) fn put_vm_response(&mut self, vm: Vm) {
-        if self.vms.get(&(vm.namespace.clone(), vm.name.clone())).is_some_and(|known| known.uid == vm.uid) {
+        if self.vms.get(&vm.key()).is_some_and(|known| known.uid == vm.uid) {
             self.put_vm(vm);
         }
     }
 
     /// Takes a response. A pod that was deleted meanwhile stays deleted.
-    pub(super) fn put_pod_response(&mut self, key: &Key, pod: LauncherPod) {
-        if !self.deleted_pods.contains(&(key.0.clone(), pod.name.clone())) {
-            self.put_pod(&key.0, &key.1, pod);
+    pub(super) fn put_pod_response(&mut self, key: &ObjectKey, pod: LauncherPod) {
+        let pod_key = ObjectKey { namespace: key.namespace.clone(), name: pod.name.clone() };
+        if !self.deleted_pods.contains(&pod_key) {
+            self.put_pod(key.clone(), pod);
         }
     }
 
     /// Remembers that a pod was deleted while a request was in flight.
-    pub(super) fn note_deleted_pod(&mut self, name: Key) {
+    pub(super) fn note_deleted_pod(&mut self, name: ObjectKey) {
         self.deleted_pods.insert(name);
     }
 
@@ -54,29 +59,29 @@ impl Cache {
         self.deleted_pods.clear();
     }
 
-    pub(super) fn remove_vm(&mut self, key: &Key) {
+    pub(super) fn remove_vm(&mut self, key: &ObjectKey) {
         self.vms.remove(key);
     }
 
     /// Returns the affected VMs.
-    pub(super) fn put_pod(&mut self, namespace: &str, vm: &str, pod: LauncherPod) -> Vec<Key> {
-        let (name, key) = ((namespace.to_owned(), pod.name.clone()), (namespace.to_owned(), vm.to_owned()));
+    pub(super) fn put_pod(&mut self, key: ObjectKey, pod: LauncherPod) -> Vec<ObjectKey> {
+        let name = ObjectKey { namespace: key.namespace.clone(), name: pod.name.clone() };
         let mut affected = vec![key.clone()];
         if self.vm_of_pod.get(&name).is_some_and(|before| *before != key) {
             affected.extend(self.remove_pod(&name));
         }
         self.vm_of_pod.insert(name, key.clone());
         let pods = self.pods.entry(key).or_default();
-        if pods.get(&pod.name).is_none_or(|known| known.uid != pod.uid || known.version <= pod.version) {
+        if pods.get(&pod.name).is_none_or(|known| known.uid != pod.uid || !is_older(&pod.version, &known.version)) {
             pods.insert(pod.name.clone(), pod);
         }
         affected
     }
 
-    pub(super) fn remove_pod(&mut self, name: &Key) -> Option<Key> {
+    pub(super) fn remove_pod(&mut self, name: &ObjectKey) -> Option<ObjectKey> {
         let key = self.vm_of_pod.remove(name)?;
         let pods = self.pods.get_mut(&key)?;
-        pods.remove(&name.1);
+        pods.remove(&name.name);
         if pods.is_empty() {
             self.pods.remove(&key);
         }
@@ -84,19 +89,19 @@ impl Cache {
     }
 
     /// The pod was deleted and has no finalizer of ours. The watch will deliver the deletion.
-    pub(super) fn mark_removed(&mut self, key: &Key, pod: &str, uid: &str) {
+    pub(super) fn mark_removed(&mut self, key: &ObjectKey, pod: &str, uid: &str) {
         let known = self.pods.get_mut(key).and_then(|pods| pods.get_mut(pod));
         if let Some(pod) = known.filter(|pod| pod.uid == uid) {
-            (pod.is_deleted, pod.is_protected, pod.version) = (true, false, u64::MAX);
+            (pod.is_deleted, pod.is_protected, pod.version) = (true, false, u64::MAX.to_string());
         }
     }
 
-    pub(super) fn pods(&self, key: &Key) -> impl Iterator<Item = &LauncherPod> {
+    pub(super) fn pods(&self, key: &ObjectKey) -> impl Iterator<Item = &LauncherPod> {
         self.pods.get(key).into_iter().flat_map(BTreeMap::values)
     }
 
     /// Every VM that exists or has a pod.
-    pub(super) fn keys(&self) -> impl Iterator<Item = &Key> {
+    pub(super) fn keys(&self) -> impl Iterator<Item = &ObjectKey> {
         self.vms.keys().chain(self.pods.keys())
     }
 
@@ -106,7 +111,7 @@ impl Cache {
     }
 
     /// Returns the affected VMs.
-    pub(super) fn remove_node(&mut self, node: &str) -> Vec<Key> {
+    pub(super) fn remove_node(&mut self, node: &str) -> Vec<ObjectKey> {
         self.nodes.remove(node);
         self.gone_nodes.insert(node.to_owned());
         let is_there = |pod: &LauncherPod| pod.node.as_deref() == Some(node);
@@ -126,11 +131,15 @@ impl Cache {
     }
 
     /// The node that the VM migrates away from: an eviction is requested, and the migration has a target.
-    pub(super) fn migrates_from(&self, key: &Key) -> Option<&str> {
+    pub(super) fn migrates_from(&self, key: &ObjectKey) -> Option<&str> {
         let status = &self.vms.get(key)?.status;
         let (evacuated, named) = (status.evacuation_node_name.as_deref()?, status.pod_name.as_deref()?);
         self.pods(key).any(|pod| pod.source() == Some(named)).then_some(evacuated)
     }
+}
+
+fn is_older(version: &str, known: &str) -> bool {
+    resource_version::compare(version, known) == Some(Ordering::Less)
 }
 
 #[cfg(test)]
@@ -156,8 +165,12 @@ mod tests {
         LauncherPod::of(&serde_json::from_value(object).unwrap())
     }
 
-    fn names(cache: &Cache, key: &Key) -> Vec<(String, u64)> {
-        cache.pods(key).map(|pod| (pod.uid.clone(), pod.version)).collect()
+    fn key(name: &str) -> ObjectKey {
+        ObjectKey { namespace: "default".to_owned(), name: name.to_owned() }
+    }
+
+    fn names(cache: &Cache, key: &ObjectKey) -> Vec<(String, String)> {
+        cache.pods(key).map(|pod| (pod.uid.clone(), pod.version.clone())).collect()
     }
 
     #[test]
@@ -165,14 +178,14 @@ mod tests {
         let mut cache = Cache::default();
         let key = cache.put_vm(vm("first", 5));
         cache.put_vm(vm("first", 4));
-        assert_eq!(cache.vms[&key].version, 5);
-        cache.put_pod("default", "a", pod("p", "first", 5));
-        cache.put_pod("default", "a", pod("p", "first", 4));
-        assert_eq!(names(&cache, &key), [("first".to_owned(), 5)]);
+        assert_eq!(cache.vms[&key].version, "5");
+        cache.put_pod(self::key("a"), pod("p", "first", 5));
+        cache.put_pod(self::key("a"), pod("p", "first", 4));
+        assert_eq!(names(&cache, &key), [("first".to_owned(), "5".to_owned())]);
         cache.mark_removed(&key, "p", "first");
-        cache.put_pod("default", "a", pod("p", "second", 6));
+        cache.put_pod(self::key("a"), pod("p", "second", 6));
         cache.mark_removed(&key, "p", "first");
-        assert_eq!(names(&cache, &key), [("second".to_owned(), 6)]);
+        assert_eq!(names(&cache, &key), [("second".to_owned(), "6".to_owned())]);
     }
 
     #[test]
@@ -186,8 +199,8 @@ mod tests {
         cache.put_vm_response(vm("first", 2));
         assert_eq!(cache.vms[&key].uid, "second");
 
-        cache.put_pod("default", "a", pod("p", "p", 4));
-        let name = ("default".to_owned(), "p".to_owned());
+        cache.put_pod(self::key("a"), pod("p", "p", 4));
+        let name = self::key("p");
         assert_eq!(cache.remove_pod(&name), Some(key.clone()));
         cache.note_deleted_pod(name);
         cache.put_pod_response(&key, pod("p", "p", 4));

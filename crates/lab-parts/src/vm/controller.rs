@@ -12,8 +12,9 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::{
     Api, Client, ResourceExt,
     core::{ApiResource, DynamicObject, PartialObjectMeta},
-    runtime::watcher::{Config, Event},
+    runtime::watcher::Config,
 };
+use kube_io::{BackoffPolicy, Change, ObjectKey, KeyedBackoff, ResilientWatch, forward};
 use tokio::{
     sync::{mpsc, watch::Sender},
     task::JoinSet,
@@ -23,16 +24,12 @@ use tracing::{debug, info, warn};
 
 use super::{
     Facts, LauncherPod, Request, State, Step, Vm, VmControllerSettings, Wait,
-    cache::{Cache, Key},
+    cache::Cache,
     copies::Copies,
     decide,
     request::{Response, SendError, send},
 };
-use crate::{
-    launcher,
-    listing::{Change, Listing},
-    watch::{delay, watch},
-};
+use crate::launcher;
 
 const BACKLOG: usize = 1024;
 /// How many requests may be in flight.
@@ -43,21 +40,12 @@ const IDLE: Duration = Duration::from_secs(24 * 60 * 60);
 
 #[derive(Debug)]
 enum Input {
-    Vm(Box<Event<DynamicObject>>),
-    Pod(Box<Event<Pod>>),
-    Node(Box<Event<PartialObjectMeta<Node>>>),
+    Vm(Change<DynamicObject>),
+    Pod(Change<Pod>),
+    Node(Change<PartialObjectMeta<Node>>),
 }
 
-type InFlight = BoxFuture<'static, (Key, Request, Result<Response, SendError>)>;
-
-/// How long a VM waits before its next request.
-#[derive(Debug, Default)]
-struct Patience {
-    tries: u32,
-    until: Option<Timestamp>,
-    /// Whether every request waits, because one failed, or only the creation of pods.
-    has_failed: bool,
-}
+type InFlight = BoxFuture<'static, (ObjectKey, Request, Result<Response, SendError>)>;
 
 pub(super) struct Controller {
     client: Client,
@@ -66,19 +54,22 @@ pub(super) struct Controller {
     _watches: JoinSet<()>,
     cache: Cache,
     copies: Copies,
-    listings: (Listing, Listing, Listing),
-    listed: [bool; 3],
+    /// Whether VMs, pods and nodes have been listed.
+    synced: [bool; 3],
     in_flight: FuturesUnordered<InFlight>,
     /// VMs with a request in flight.
-    busy: BTreeSet<Key>,
+    busy: BTreeSet<ObjectKey>,
     /// VMs to decide about.
-    dirty: BTreeSet<Key>,
+    dirty: BTreeSet<ObjectKey>,
     /// VMs that wait for another migration to end.
-    queued: BTreeSet<Key>,
+    queued: BTreeSet<ObjectKey>,
     /// The VMs that migrate, and the node that each leaves.
-    active: BTreeMap<Key, String>,
-    wakes: BTreeMap<Key, Timestamp>,
-    patience: BTreeMap<Key, Patience>,
+    active: BTreeMap<ObjectKey, String>,
+    wakes: BTreeMap<ObjectKey, Timestamp>,
+    /// VMs whose last request failed.
+    failures: KeyedBackoff<ObjectKey>,
+    /// VMs whose pods do not last: each new pod counts as a failure.
+    creations: KeyedBackoff<ObjectKey>,
     state: Sender<State>,
 }
 
@@ -87,10 +78,12 @@ impl Controller {
         let (send, inputs) = mpsc::channel(BACKLOG);
         let mut watches = JoinSet::new();
         let vms = Api::all_with(client.clone(), &ApiResource::erase::<VirtualMachine>(&()));
-        watches.spawn(watch(vms, Config::default(), |_| {}, Input::Vm, send.clone()));
+        watches.spawn(forward(ResilientWatch::local(vms, Config::default()), Input::Vm, send.clone()));
         let pods = Config::default().labels(&format!("{}={}", launcher::APP.0, launcher::APP.1));
-        watches.spawn(watch(Api::all(client.clone()), pods, |_| {}, Input::Pod, send.clone()));
-        watches.spawn(watch(Api::all(client.clone()), Config::default(), |_| {}, Input::Node, send));
+        let pods = ResilientWatch::local(Api::all(client.clone()), pods);
+        watches.spawn(forward(pods, Input::Pod, send.clone()));
+        let nodes = ResilientWatch::local(Api::all(client.clone()), Config::default());
+        watches.spawn(forward(nodes, Input::Node, send));
         Controller {
             client,
             settings,
@@ -98,15 +91,15 @@ impl Controller {
             _watches: watches,
             cache: Cache::default(),
             copies: Copies::new(Timestamp::now()),
-            listings: Default::default(),
-            listed: [false; 3],
+            synced: [false; 3],
             in_flight: FuturesUnordered::new(),
             busy: BTreeSet::new(),
             dirty: BTreeSet::new(),
             queued: BTreeSet::new(),
             active: BTreeMap::new(),
             wakes: BTreeMap::new(),
-            patience: BTreeMap::new(),
+            failures: KeyedBackoff::new(BackoffPolicy::LOCAL),
+            creations: KeyedBackoff::new(BackoffPolicy::LOCAL),
             state,
         }
     }
@@ -126,7 +119,7 @@ impl Controller {
             while let Ok(input) = self.inputs.try_recv() {
                 self.take(input);
             }
-            if self.listed == [true; 3] {
+            if self.is_synced() {
                 pause = self.round();
                 self.publish_state();
             }
@@ -138,54 +131,50 @@ impl Controller {
         self.state.send_if_modified(|known| std::mem::replace(known, state) != state);
     }
 
+    fn is_synced(&self) -> bool {
+        self.synced == [true; 3]
+    }
+
     fn take(&mut self, input: Input) {
-        let was_complete = self.listed == [true; 3];
+        let was_synced = self.is_synced();
         let mut affected = Vec::new();
-        let cache = &mut self.cache;
         match input {
-            Input::Vm(event) => {
-                self.listed[0] |= self.listings.0.hear(*event, |change| match change {
-                    Change::Is(vm) => affected.push(cache.put_vm(Vm::of(&vm))),
-                    Change::Gone(key) => {
-                        cache.remove_vm(&key);
-                        affected.push(key);
-                    }
-                });
+            Input::Vm(Change::Applied(vm)) => affected.push(self.cache.put_vm(Vm::of(&vm))),
+            Input::Vm(Change::Deleted(key)) => {
+                self.cache.remove_vm(&key);
+                affected.push(key);
             }
-            Input::Pod(event) => {
-                self.listed[1] |= self.listings.1.hear(*event, |change| match change {
-                    Change::Is(pod) => {
-                        let namespace = pod.namespace().unwrap_or_default();
-                        match pod.labels().get(launcher::DOMAIN) {
-                            Some(vm) => affected.extend(cache.put_pod(&namespace, vm, LauncherPod::of(&pod))),
-                            None => affected.extend(cache.remove_pod(&(namespace, pod.name_any()))),
-                        }
+            Input::Vm(Change::Synced) => self.synced[0] = true,
+            Input::Pod(Change::Applied(pod)) => {
+                let namespace = pod.namespace().unwrap_or_default();
+                match pod.labels().get(launcher::DOMAIN).cloned() {
+                    Some(name) => {
+                        affected.extend(self.cache.put_pod(ObjectKey { namespace, name }, LauncherPod::of(&pod)));
                     }
-                    Change::Gone(name) => {
-                        affected.extend(cache.remove_pod(&name));
-                        if !self.busy.is_empty() {
-                            cache.note_deleted_pod(name);
-                        }
-                    }
-                });
+                    None => affected.extend(self.cache.remove_pod(&ObjectKey::of(&*pod))),
+                }
             }
-            Input::Node(event) => {
-                self.listed[2] |= self.listings.2.hear(*event, |change| match change {
-                    Change::Is(node) => cache.put_node(node.name_any()),
-                    Change::Gone((_, node)) => affected.extend(cache.remove_node(&node)),
-                });
+            Input::Pod(Change::Deleted(key)) => {
+                affected.extend(self.cache.remove_pod(&key));
+                if !self.busy.is_empty() {
+                    self.cache.note_deleted_pod(key);
+                }
             }
+            Input::Pod(Change::Synced) => self.synced[1] = true,
+            Input::Node(Change::Applied(node)) => self.cache.put_node(node.name_any()),
+            Input::Node(Change::Deleted(key)) => affected.extend(self.cache.remove_node(&key.name)),
+            Input::Node(Change::Synced) => self.synced[2] = true,
         }
         affected.into_iter().for_each(|key| self.touch(key));
-        if !was_complete && self.listed == [true; 3] {
+        if !was_synced && self.is_synced() {
             self.cache.note_missing_nodes();
-            let all: Vec<Key> = self.cache.keys().cloned().collect();
+            let all: Vec<ObjectKey> = self.cache.keys().cloned().collect();
             all.into_iter().for_each(|key| self.touch(key));
         }
     }
 
     /// Something about the VM has changed.
-    fn touch(&mut self, key: Key) {
+    fn touch(&mut self, key: ObjectKey) {
         let is_evacuated =
             self.cache.vms.get(&key).is_some_and(|vm| vm.status.evacuation_node_name.is_some() && !vm.is_deleted);
         if !is_evacuated {
@@ -207,7 +196,7 @@ impl Controller {
         self.dirty.insert(key);
     }
 
-    fn finish(&mut self, key: Key, request: &Request, result: Result<Response, SendError>) {
+    fn finish(&mut self, key: ObjectKey, request: &Request, result: Result<Response, SendError>) {
         self.busy.remove(&key);
         let now = Timestamp::now();
         if result.is_err() && matches!(request, Request::CreatePod { source: Some(_) }) {
@@ -223,20 +212,23 @@ impl Controller {
                 }
                 match request {
                     // A pod that does not last is created again after longer and longer waits.
-                    Request::CreatePod { source: None } => self.hold(&key, now, false),
+                    Request::CreatePod { source: None } => {
+                        self.failures.reset(&key);
+                        self.creations.failed(key.clone(), now);
+                    }
                     Request::CreatePod { .. } => {
-                        info!(target: "lab", "VM controller: migration of {}/{} begins", key.0, key.1)
+                        info!(target: "lab", "VM controller: migration of {}/{} begins", key.namespace, key.name)
                     }
                     _ => {}
                 }
             }
             Err(SendError::Conflict) => {
-                debug!(target: "lab", "VM controller: VM {}/{}: somebody else was faster; once more", key.0, key.1);
-                self.hold(&key, now, true);
+                debug!(target: "lab", "VM controller: VM {}/{}: somebody else was faster; once more", key.namespace, key.name);
+                self.failures.failed(key.clone(), now);
             }
             Err(SendError::Failed(problem)) => {
-                warn!(target: "lab", "VM controller: VM {}/{}: {problem}", key.0, key.1);
-                self.hold(&key, now, true);
+                warn!(target: "lab", "VM controller: VM {}/{}: {problem}", key.namespace, key.name);
+                self.failures.failed(key.clone(), now);
             }
         }
         if self.busy.is_empty() {
@@ -245,19 +237,12 @@ impl Controller {
         self.touch(key);
     }
 
-    fn hold(&mut self, key: &Key, now: Timestamp, has_failed: bool) {
-        let patience = self.patience.entry(key.clone()).or_default();
-        patience.until = now.checked_add(delay(patience.tries)).ok();
-        patience.tries = patience.tries.saturating_add(1);
-        patience.has_failed = has_failed;
-    }
-
     /// Decides about every VM that may have changed. Returns how long to sleep if no input comes.
     fn round(&mut self) -> Duration {
         let now = Timestamp::now();
         let ended = self.copies.advance(now, &self.settings);
         self.dirty.extend(ended);
-        let due: Vec<Key> = self.wakes.iter().filter(|(_, wake)| **wake <= now).map(|(key, _)| key.clone()).collect();
+        let due: Vec<ObjectKey> = self.wakes.iter().filter(|(_, wake)| **wake <= now).map(|(key, _)| key.clone()).collect();
         for key in due {
             self.wakes.remove(&key);
             self.dirty.insert(key);
@@ -285,7 +270,7 @@ impl Controller {
     }
 
     /// Whether the limits allow a migration of the VM.
-    fn may_migrate(&self, key: &Key) -> bool {
+    fn may_migrate(&self, key: &ObjectKey) -> bool {
         let limits = &self.settings.migration;
         if self.active.len() >= limits.cluster as usize {
             return false;
@@ -294,10 +279,11 @@ impl Controller {
         self.active.values().filter(|node| Some(*node) == evacuated).count() < limits.per_node as usize
     }
 
-    fn consider(&mut self, key: Key, now: Timestamp) {
+    fn consider(&mut self, key: ObjectKey, now: Timestamp) {
         let vm = self.cache.vms.get(&key);
         if vm.is_none() && self.cache.pods(&key).next().is_none() {
-            self.patience.remove(&key);
+            self.failures.reset(&key);
+            self.creations.reset(&key);
             self.wakes.remove(&key);
             self.queued.remove(&key);
             return;
@@ -316,7 +302,8 @@ impl Controller {
         match step {
             Step::Wait(Wait { until, for_migration_slot }) => {
                 if vm.is_some_and(|vm| vm.status.phase == Some(Phase::Running)) {
-                    self.patience.remove(&key);
+                    self.failures.reset(&key);
+            self.creations.reset(&key);
                 }
                 if for_migration_slot {
                     self.queued.insert(key.clone());
@@ -335,10 +322,12 @@ impl Controller {
         }
     }
 
-    fn send_when_due(&mut self, key: Key, request: Request, now: Timestamp) {
-        let creates_pod = matches!(request, Request::CreatePod { .. });
-        let held = self.patience.get(&key).filter(|patience| creates_pod || patience.has_failed);
-        if let Some(until) = held.and_then(|patience| patience.until).filter(|until| *until > now) {
+    fn send_when_due(&mut self, key: ObjectKey, request: Request, now: Timestamp) {
+        let creation = match request {
+            Request::CreatePod { .. } => self.creations.until(&key, now),
+            _ => None,
+        };
+        if let Some(until) = creation.max(self.failures.until(&key, now)) {
             self.wakes.insert(key, until);
             return;
         }

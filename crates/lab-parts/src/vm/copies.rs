@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use kube_io::ObjectKey;
 use sim::{
     precopy::{self, Copying, Network, Transfer},
     scenario::MigrationModel,
 };
 
-use super::{VmControllerSettings, VmSpec, cache::Key};
+use super::{VmControllerSettings, VmSpec};
 
 /// How far the copying of a VM's memory has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,7 +25,7 @@ pub enum CopyProgress {
 
 #[derive(Debug)]
 struct RunningCopy {
-    key: Key,
+    key: ObjectKey,
     from: u32,
     to: u32,
     copying: Copying,
@@ -47,7 +48,7 @@ impl Transfer for RunningCopy {
 #[derive(Debug)]
 pub(super) struct Copies {
     running: Vec<RunningCopy>,
-    ended: BTreeMap<Key, CopyProgress>,
+    ended: BTreeMap<ObjectKey, CopyProgress>,
     nodes: BTreeMap<String, u32>,
     now: Timestamp,
 }
@@ -57,7 +58,7 @@ impl Copies {
         Copies { running: Vec::new(), ended: BTreeMap::new(), nodes: BTreeMap::new(), now }
     }
 
-    pub(super) fn progress(&self, key: &Key) -> CopyProgress {
+    pub(super) fn progress(&self, key: &ObjectKey) -> CopyProgress {
         let is_running = || self.running.iter().any(|running| running.key == *key);
         match self.ended.get(key) {
             Some(progress) => *progress,
@@ -67,7 +68,7 @@ impl Copies {
     }
 
     /// Call [`Copies::advance`] before, so that the copies that run share the network from now on.
-    pub(super) fn start(&mut self, key: Key, from: &str, to: &str, spec: &VmSpec, settings: &VmControllerSettings) {
+    pub(super) fn start(&mut self, key: ObjectKey, from: &str, to: &str, spec: &VmSpec, settings: &VmControllerSettings) {
         if settings.migration.model == MigrationModel::Instant {
             self.ended.insert(key, CopyProgress::Copied);
             return;
@@ -78,18 +79,18 @@ impl Copies {
         self.running.push(RunningCopy { key, from, to, copying });
     }
 
-    pub(super) fn forget(&mut self, key: &Key) {
+    pub(super) fn forget(&mut self, key: &ObjectKey) {
         self.ended.remove(key);
         self.running.retain(|running| running.key != *key);
     }
 
-    pub(super) fn lose_target(&mut self, key: &Key) {
+    pub(super) fn lose_target(&mut self, key: &ObjectKey) {
         self.forget(key);
         self.ended.insert(key.clone(), CopyProgress::TargetLost);
     }
 
     /// Advances all copies to `now`. Returns the VMs whose copy has ended.
-    pub(super) fn advance(&mut self, now: Timestamp, settings: &VmControllerSettings) -> Vec<Key> {
+    pub(super) fn advance(&mut self, now: Timestamp, settings: &VmControllerSettings) -> Vec<ObjectKey> {
         let passed = now.duration_since(self.now).as_secs_f64() * settings.time_scale;
         self.now = self.now.max(now);
         let mut ended = Vec::new();
@@ -120,8 +121,8 @@ mod tests {
 
     use super::*;
 
-    fn key(name: &str) -> Key {
-        ("default".to_owned(), name.to_owned())
+    fn key(name: &str) -> ObjectKey {
+        ObjectKey { namespace: "default".to_owned(), name: name.to_owned() }
     }
 
     /// 1 GB in use, which 8 Gbit/s copy in a second when the VM writes nothing.

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use api::{VirtualMachineSpec, VirtualMachineStatus};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
-use kube::{Resource, ResourceExt, core::DynamicObject};
+use kube::{ResourceExt, core::DynamicObject};
+use kube_io::ObjectKey;
 use serde_json::Value;
 use sim::units::Rate;
 
@@ -19,7 +20,8 @@ pub struct Vm {
     pub namespace: String,
     pub name: String,
     pub uid: String,
-    pub version: u64,
+    /// `resourceVersion`.
+    pub version: String,
     pub generation: Option<i64>,
     pub is_deleted: bool,
     /// The value of the label with the VM's node.
@@ -82,6 +84,10 @@ fn dirty_rate(vm: &DynamicObject) -> Result<Option<Rate>, String> {
 }
 
 impl Vm {
+    pub(super) fn key(&self) -> ObjectKey {
+        ObjectKey { namespace: self.namespace.clone(), name: self.name.clone() }
+    }
+
     /// Reads each field by itself: a field that cannot be read must not hide the others.
     pub fn of(vm: &DynamicObject) -> Vm {
         let stored = &vm.data["status"];
@@ -93,7 +99,7 @@ impl Vm {
             namespace: vm.namespace().unwrap_or_default(),
             name: vm.name_any(),
             uid: vm.uid().unwrap_or_default(),
-            version: version(vm),
+            version: vm.resource_version().unwrap_or_default(),
             generation: vm.metadata.generation,
             is_deleted: vm.metadata.deletion_timestamp.is_some(),
             label: vm.labels().get(launcher::NODE_NAME).cloned(),
@@ -109,7 +115,8 @@ impl Vm {
 pub struct LauncherPod {
     pub name: String,
     pub uid: String,
-    pub version: u64,
+    /// `resourceVersion`.
+    pub version: String,
     /// The UID of its VM.
     pub owner: Option<String>,
     pub node: Option<String>,
@@ -129,7 +136,7 @@ impl LauncherPod {
         LauncherPod {
             name: pod.name_any(),
             uid: pod.uid().unwrap_or_default(),
-            version: version(pod),
+            version: pod.resource_version().unwrap_or_default(),
             owner: owner.map(|owner| owner.uid.clone()),
             node: pod.spec.as_ref().and_then(|spec| spec.node_name.clone()).filter(|node| !node.is_empty()),
             is_running: phase == Some("Running"),
@@ -154,8 +161,4 @@ impl LauncherPod {
     pub(super) fn source(&self) -> Option<&str> {
         self.annotations.get(launcher::SOURCE).map(String::as_str)
     }
-}
-
-fn version<K: Resource>(object: &K) -> u64 {
-    object.meta().resource_version.as_deref().and_then(|version| version.parse().ok()).unwrap_or_default()
 }

@@ -9,9 +9,10 @@ use kube::{
     api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions},
     core::{ApiResource, DynamicObject},
 };
+use kube_io::{Class, ObjectKey};
 use serde_json::{Value, json};
 
-use super::{LauncherPod, Request, Vm, cache::Key, pod};
+use super::{LauncherPod, Request, Vm, pod};
 use crate::launcher;
 
 const FIELD_MANAGER: &str = "vm-controller";
@@ -37,14 +38,14 @@ impl From<String> for SendError {
     }
 }
 
-pub(super) async fn send(client: Client, vm: Option<Vm>, key: Key, request: Request) -> Result<Response, SendError> {
-    let pods: Api<Pod> = Api::namespaced(client.clone(), &key.0);
-    let vms: Api<DynamicObject> = Api::namespaced_with(client, &key.0, &ApiResource::erase::<VirtualMachine>(&()));
+pub(super) async fn send(client: Client, vm: Option<Vm>, key: ObjectKey, request: Request) -> Result<Response, SendError> {
+    let pods: Api<Pod> = Api::namespaced(client.clone(), &key.namespace);
+    let vms: Api<DynamicObject> = Api::namespaced_with(client, &key.namespace, &ApiResource::erase::<VirtualMachine>(&()));
     let params = PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() };
     let failed = |doing: String| {
-        move |error: kube::Error| match error {
-            kube::Error::Api(status) if status.code == 409 => SendError::Conflict,
-            error => SendError::Failed(format!("{doing}: {error}")),
+        move |error: kube::Error| match Class::of(&error) {
+            Class::Conflict => SendError::Conflict,
+            _ => SendError::Failed(format!("{doing}: {error}")),
         }
     };
     let missing = || "the VM is gone".to_owned();
@@ -86,12 +87,12 @@ pub(super) async fn send(client: Client, vm: Option<Vm>, key: Key, request: Requ
             let encode = |status| serde_json::to_value(status).map_err(|error| format!("writing the status: {error}"));
             let before = vm.unreadable_status.clone().map_or_else(|| encode(&vm.status), Ok)?;
             let patch = versioned(&vm, json!({"status": difference(&before, &encode(&status)?)}));
-            let answer = vms.patch_status(&key.1, &params, &Patch::Merge(patch)).await;
+            let answer = vms.patch_status(&key.name, &params, &Patch::Merge(patch)).await;
             Ok(Response::Vm(Box::new(Vm::of(&answer.map_err(failed("writing the status".into()))?))))
         }
         Request::LabelVm(node) => {
             let patch = json!({"metadata": {"labels": {launcher::NODE_NAME: node}}});
-            let answer = vms.patch(&key.1, &params, &Patch::Merge(patch)).await;
+            let answer = vms.patch(&key.name, &params, &Patch::Merge(patch)).await;
             Ok(Response::Vm(Box::new(Vm::of(&answer.map_err(failed("labelling the VM".into()))?))))
         }
     }
@@ -99,14 +100,14 @@ pub(super) async fn send(client: Client, vm: Option<Vm>, key: Key, request: Requ
 
 fn ignore_missing<T>(answer: kube::Result<T>) -> kube::Result<()> {
     match answer {
-        Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+        Err(error) if Class::of(&error).is_absent() => Ok(()),
         answer => answer.map(|_| ()),
     }
 }
 
 /// Adds the version that the step was decided on: the API server rejects the patch if the VM has changed since.
 fn versioned(vm: &Vm, mut patch: Value) -> Value {
-    patch["metadata"] = json!({"resourceVersion": vm.version.to_string(), "uid": vm.uid});
+    patch["metadata"] = json!({"resourceVersion": vm.version, "uid": vm.uid});
     patch
 }
 

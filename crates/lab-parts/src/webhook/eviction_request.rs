@@ -8,6 +8,7 @@ use kube::{
     api::{Patch, PatchParams},
     core::{ApiResource, DynamicObject},
 };
+use kube_io::Class;
 use serde_json::json;
 
 use super::{AdmissionRequest, Operation};
@@ -27,7 +28,7 @@ pub struct EvictionRequest {
     pub vm: String,
     /// The VM and its version that this was decided on.
     pub uid: String,
-    pub version: u64,
+    pub version: String,
     /// The node to leave.
     pub node: String,
     /// All conditions of the VM, with the one that has the cause.
@@ -55,7 +56,7 @@ impl EvictionRequest {
             namespace: vm.namespace.clone(),
             vm: vm.name.clone(),
             uid: vm.uid.clone(),
-            version: vm.version,
+            version: vm.version.clone(),
             node: node.to_owned(),
             conditions,
             source: (source != wanted).then_some(wanted),
@@ -67,7 +68,7 @@ impl EvictionRequest {
         let resource = ApiResource::erase::<VirtualMachine>(&());
         let vms: Api<DynamicObject> = Api::namespaced_with(client, &self.namespace, &resource);
         let params = PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() };
-        let mut version = Some(self.version.to_string());
+        let mut version = Some(self.version.clone());
         if let Some(source) = self.source {
             let annotations = json!({EVICTION_SOURCE: source});
             let patch = json!({"metadata": {"uid": self.uid, "resourceVersion": version, "annotations": annotations}});
@@ -105,8 +106,8 @@ fn cause(request: &AdmissionRequest, is_by_descheduler: bool, vm: &Vm, now: Time
 
 impl From<kube::Error> for WriteError {
     fn from(error: kube::Error) -> WriteError {
-        match &error {
-            kube::Error::Api(status) if matches!(status.code, 404 | 409) => WriteError::Conflict(error.to_string()),
+        match Class::of(&error) {
+            class if class == Class::Conflict || class.is_absent() => WriteError::Conflict(error.to_string()),
             _ => WriteError::Failed(error.to_string()),
         }
     }

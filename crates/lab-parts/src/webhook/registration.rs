@@ -9,8 +9,9 @@ use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use kube::{
     Api, Client,
     api::{Patch, PatchParams},
-    runtime::watcher::{Config, Event},
+    runtime::watcher::Config,
 };
+use kube_io::{Backoff, BackoffPolicy, Change, Clock, ResilientWatch, forward};
 use rustls::ServerConfig;
 use tokio::{
     sync::{
@@ -28,7 +29,6 @@ use super::{
     configuration,
     eviction_request::FIELD_MANAGER,
 };
-use crate::watch::{delay, watch};
 
 const BACKLOG: usize = 16;
 
@@ -54,11 +54,10 @@ impl Registration {
 
     /// Retries until the configuration is written.
     async fn register_with_retries(&self, authorities: Option<&str>) {
-        let mut tries = 0;
+        let mut backoff = Backoff::new(BackoffPolicy::LOCAL, Clock::default());
         while let Err(problem) = self.register(authorities).await {
             warn!(target: "lab", "eviction webhook: {problem}; trying again");
-            sleep(delay(tries)).await;
-            tries += 1;
+            sleep(backoff.failed()).await;
         }
     }
 }
@@ -170,12 +169,12 @@ impl RegistrationTask {
 
     /// Renews certificates when due, and registers again when the configuration was deleted.
     pub(super) async fn run(mut self) {
-        let (send, mut events) = mpsc::channel(BACKLOG);
+        let (send, mut changes) = mpsc::channel(BACKLOG);
         let mut watches = JoinSet::new();
         if self.registration.is_registered {
             let all: Api<ValidatingWebhookConfiguration> = Api::all(self.registration.client.clone());
             let this = Config::default().fields(&format!("metadata.name={NAME}"));
-            watches.spawn(watch(all, this, |_| {}, |event| event, send));
+            watches.spawn(forward(ResilientWatch::local(all, this), |change| change, send));
         }
         let mut presence = Presence::default();
         let mut due = Instant::now() + self.source.interval();
@@ -185,7 +184,7 @@ impl RegistrationTask {
                     self.renew().await;
                     due = Instant::now() + self.source.interval();
                 }
-                Some(event) = events.recv() => if presence.is_lost(&event) {
+                Some(change) = changes.recv() => if presence.is_lost(&change) {
                     warn!(target: "lab", "eviction webhook: ValidatingWebhookConfiguration {NAME} is gone; writing it again");
                     self.registration.register_with_retries(self.source.authorities().as_deref()).await;
                 },
@@ -225,33 +224,34 @@ impl RegistrationTask {
 /// Whether the watched object exists.
 #[derive(Debug, Default)]
 struct Presence {
-    is_listed: bool,
+    exists: bool,
 }
 
 impl Presence {
-    /// Returns whether the event shows that the object is gone.
-    fn is_lost<K>(&mut self, event: &Event<K>) -> bool {
-        match event {
-            Event::Init => self.is_listed = false,
-            Event::InitApply(_) => self.is_listed = true,
-            Event::InitDone => return !self.is_listed,
-            Event::Apply(_) => {}
-            Event::Delete(_) => return true,
+    /// Returns whether the change shows that the object is gone.
+    fn is_lost<K>(&mut self, change: &Change<K>) -> bool {
+        match change {
+            Change::Applied(_) => self.exists = true,
+            Change::Deleted(_) => self.exists = false,
+            Change::Synced => {}
         }
-        false
+        !self.exists
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use kube_io::ObjectKey;
+
     use super::*;
 
     #[test]
     fn an_object_is_lost_when_it_is_deleted_or_missing_in_a_list() {
+        let key = || ObjectKey { namespace: String::new(), name: NAME.to_owned() };
         let mut presence = Presence::default();
-        let mut heard = |events: &[Event<()>]| events.iter().map(|event| presence.is_lost(event)).collect::<Vec<_>>();
-        assert_eq!(heard(&[Event::Init, Event::InitApply(()), Event::InitDone, Event::Apply(())]), [false; 4]);
-        assert_eq!(heard(&[Event::Delete(()), Event::Apply(())]), [true, false]);
-        assert_eq!(heard(&[Event::Init, Event::InitDone]), [false, true], "deleted while nobody watched");
+        let mut lost = |changes: &[Change<()>]| changes.iter().map(|change| presence.is_lost(change)).collect::<Vec<_>>();
+        assert_eq!(lost(&[Change::Applied(Box::new(())), Change::Synced, Change::Applied(Box::new(()))]), [false; 3]);
+        assert_eq!(lost(&[Change::Deleted(key()), Change::Applied(Box::new(()))]), [true, false]);
+        assert!(Presence::default().is_lost(&Change::<()>::Synced), "deleted before the first list");
     }
 }

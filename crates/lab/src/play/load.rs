@@ -6,6 +6,7 @@ use kube::{
     Api, Client,
     api::{Patch, PatchParams},
 };
+use kube_io::Class;
 use serde_json::json;
 use sim::{ClusterModel, LoadTimeline};
 
@@ -98,7 +99,7 @@ pub async fn set_utilization(client: &Client, uses: Vec<(String, [Option<f64>; 2
                 let patch = Patch::Merge(json!({"spec": {"utilization": utilization}}));
                 match vms.patch(&name, &PatchParams::default(), &patch).await {
                     // A VM that was deleted needs no load.
-                    Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+                    Err(error) if Class::of(&error).is_absent() => Ok(()),
                     result => result.map(drop).doing(|| format!("setting the use of VirtualMachine {name}")),
                 }
             }

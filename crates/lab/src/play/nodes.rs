@@ -15,6 +15,7 @@ use kube::{
     api::{DeleteParams, EvictParams, ListParams, ObjectMeta, Patch, PatchParams, PostParams},
     core::PartialObjectMeta,
 };
+use kube_io::Class;
 use serde_json::json;
 use sim::ClusterModel;
 
@@ -25,6 +26,9 @@ use crate::{
     kwok::{self, by_number},
     launcher,
 };
+
+/// The code of every denied eviction.
+const TOO_MANY_REQUESTS: u16 = 429;
 
 /// An event of a node, which is given by its name.
 #[derive(Debug, Clone, PartialEq)]
@@ -171,11 +175,11 @@ impl NodeEvent {
             NodeEvent::Evict(node) => evict(client, node).await,
             NodeEvent::Fail(node) => {
                 let deleted = nodes.delete(node, &DeleteParams::default()).await.map(drop);
-                unless(404, deleted).doing(|| format!("deleting Node {node}"))
+                unless(Class::is_absent, deleted).doing(|| format!("deleting Node {node}"))
             }
             NodeEvent::Add(node) => {
                 let created = nodes.create(&PostParams::default(), node).await.map(drop);
-                unless(409, created).doing(|| format!("creating Node {}", node.name_any()))
+                unless(|class| *class == Class::Conflict, created).doing(|| format!("creating Node {}", node.name_any()))
             }
         }
     }
@@ -192,10 +196,10 @@ fn as_created(node: &Node) -> Node {
     }
 }
 
-/// Whether the request changed anything. With this code nothing was to be changed.
-fn unless(code: u16, answer: kube::Result<()>) -> kube::Result<bool> {
+/// Whether the request changed anything. `is_done` tells errors that mean that nothing was to be changed.
+fn unless(is_done: fn(&Class) -> bool, answer: kube::Result<()>) -> kube::Result<bool> {
     match answer {
-        Err(kube::Error::Api(status)) if status.code == code => Ok(false),
+        Err(error) if is_done(&Class::of(&error)) => Ok(false),
         answer => answer.map(|()| true),
     }
 }
@@ -203,7 +207,7 @@ fn unless(code: u16, answer: kube::Result<()>) -> kube::Result<bool> {
 async fn set_cordoned(nodes: &Api<Node>, node: &str, is_cordoned: bool) -> Result<bool, Error> {
     let patch = Patch::Merge(json!({"spec": {"unschedulable": is_cordoned.then_some(true)}}));
     let patched = nodes.patch_metadata(node, &PatchParams::default(), &patch).await.map(drop);
-    unless(404, patched).doing(|| format!("closing or opening Node {node}"))
+    unless(Class::is_absent, patched).doing(|| format!("closing or opening Node {node}"))
 }
 
 /// Requests the eviction of every VM on a node. The webhook denies the request, and the VM migrates.
@@ -216,8 +220,9 @@ async fn evict(client: &Client, node: &str) -> Result<bool, Error> {
     let evict = async |pod: &PartialObjectMeta<Pod>| {
         let pods: Api<Pod> = Api::namespaced(client.clone(), &pod.namespace().unwrap_or_default());
         match pods.evict(&pod.name_any(), &EvictParams::default()).await {
-            // The VM migrates, or cannot migrate yet; or the pod is gone.
-            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 429) => Ok(()),
+            // The pod is gone; or the VM migrates, or cannot migrate yet.
+            Err(error) if Class::of(&error).is_absent() => Ok(()),
+            Err(kube::Error::Api(status)) if status.code == TOO_MANY_REQUESTS => Ok(()),
             answer => answer.map(drop).doing(|| format!("evicting Pod {}", pod.name_any())),
         }
     };

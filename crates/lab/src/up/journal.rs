@@ -10,17 +10,14 @@ use api::VirtualMachine;
 use jiff::Timestamp;
 use kube::{
     Api, Client, ResourceExt,
-    runtime::watcher::{Config, Event},
+    runtime::watcher::Config,
 };
+use kube_io::{Change, ResilientWatch, forward};
 use serde::{Deserialize, Serialize};
 use tokio::{sync::mpsc, task::JoinHandle};
 use tracing::warn;
 
-use crate::{
-    listing::{Change, Listing},
-    watch,
-    webhook::{EVICTION_REQUESTED, EVICTION_SOURCE},
-};
+use crate::webhook::{EVICTION_REQUESTED, EVICTION_SOURCE};
 
 /// How many migrations are kept.
 const MOST: usize = 500;
@@ -54,16 +51,13 @@ struct Journal {
 }
 
 impl Journal {
-    /// Takes an event of a watch. A VM that is missing in a repeated list was deleted. Returns whether the migrations changed.
-    fn take(&mut self, listing: &mut Listing, event: Event<VirtualMachine>, now: Timestamp) -> bool {
-        let mut has_changed = false;
-        listing.hear(event, |change| {
-            has_changed |= match change {
-                Change::Is(vm) => self.apply(&vm, now),
-                Change::Gone((_, name)) => self.remove(&name, now),
-            };
-        });
-        has_changed
+    /// Returns whether the migrations have changed.
+    fn take(&mut self, change: Change<VirtualMachine>, now: Timestamp) -> bool {
+        match change {
+            Change::Applied(vm) => self.apply(&vm, now),
+            Change::Deleted(key) => self.remove(&key.name, now),
+            Change::Synced => false,
+        }
     }
 
     /// Takes the current state of a VM. Returns whether the migrations have changed.
@@ -156,19 +150,19 @@ impl JournalTask {
     pub(super) fn start(client: Client, file: PathBuf) -> JournalTask {
         JournalTask(tokio::spawn(async move {
             let vms: Api<VirtualMachine> = Api::all(client);
-            let (send, mut events) = mpsc::channel(BACKLOG);
-            let watched = watch::watch(vms, Config::default(), |_| {}, |event| *event, send);
+            let (send, mut changes) = mpsc::channel(BACKLOG);
+            let watched = forward(ResilientWatch::local(vms, Config::default()), |change| change, send);
             let written = async {
-                let (mut journal, mut listing) = (Journal::default(), Listing::default());
+                let mut journal = Journal::default();
                 let mut has_changed = true;
                 loop {
                     if has_changed && let Err(problem) = journal.write(&file) {
                         warn!(target: "lab", "writing {}: {problem}", file.display());
                     }
-                    let Some(event) = events.recv().await else { return };
-                    has_changed = journal.take(&mut listing, event, Timestamp::now());
-                    while let Ok(event) = events.try_recv() {
-                        has_changed |= journal.take(&mut listing, event, Timestamp::now());
+                    let Some(change) = changes.recv().await else { return };
+                    has_changed = journal.take(change, Timestamp::now());
+                    while let Ok(change) = changes.try_recv() {
+                        has_changed |= journal.take(change, Timestamp::now());
                     }
                 }
             };
@@ -185,6 +179,7 @@ impl Drop for JournalTask {
 
 #[cfg(test)]
 mod tests {
+    use kube_io::ObjectKey;
     use serde_json::json;
 
     use super::*;
@@ -264,14 +259,14 @@ mod tests {
 
     #[test]
     fn a_vm_that_is_deleted_while_the_watch_is_interrupted_ends_its_migration() {
-        let (mut journal, mut listing) = (Journal::default(), Listing::default());
-        for event in [Event::Init, Event::InitApply(vm(Some("n1"), Some("n1"), &[])), Event::InitDone] {
-            journal.take(&mut listing, event, at(0));
-        }
+        let mut journal = Journal::default();
+        journal.take(Change::Applied(Box::new(vm(Some("n1"), Some("n1"), &[]))), at(0));
+        journal.take(Change::Synced, at(0));
         assert_eq!(recorded(&journal), [("n1", None, "Eviction", "Migrating")]);
-        // The watch lists again, and the VM is not among what is listed.
-        assert!(!journal.take(&mut listing, Event::Init, at(1)));
-        assert!(journal.take(&mut listing, Event::InitDone, at(1)));
+        // What the watch delivers when the VM is missing in a repeated list.
+        let key = ObjectKey { namespace: "default".to_owned(), name: "a".to_owned() };
+        assert!(journal.take(Change::Deleted(key), at(1)));
+        assert!(!journal.take(Change::Synced, at(1)));
         assert_eq!(recorded(&journal), [("n1", None, "Eviction", "VmDeleted")]);
     }
 

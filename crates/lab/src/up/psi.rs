@@ -7,25 +7,22 @@ use k8s_openapi::api::core::v1::Node;
 use kube::{
     Api, Client, ResourceExt,
     core::PartialObjectMeta,
-    runtime::watcher::{Config, Event},
+    runtime::watcher::Config,
 };
+use kube_io::{Change, ResilientWatch, forward};
 use standins::machine_config::{MachineConfig, machine_config_resource, names};
 use tokio::{
     sync::{mpsc, watch},
     task::JoinHandle,
 };
 
-use crate::{
-    listing::{Change, Listing},
-    watch as watches,
-};
 
 const BACKLOG: usize = 256;
 const ARGUMENT: &str = "psi";
 
 enum Input {
-    Config(Box<Event<MachineConfig>>),
-    Node(Box<Event<PartialObjectMeta<Node>>>),
+    Config(Change<MachineConfig>),
+    Node(Change<PartialObjectMeta<Node>>),
 }
 
 #[derive(Debug, Default)]
@@ -34,45 +31,37 @@ struct PsiCache {
     configs: BTreeSet<String>,
     /// The nodes, and the config that each runs.
     nodes: BTreeMap<String, Option<String>>,
-    listings: (Listing, Listing),
-    listed: [bool; 2],
+    /// Whether configs and nodes have been listed.
+    synced: [bool; 2],
 }
 
 impl PsiCache {
     fn take(&mut self, input: Input) {
-        let PsiCache { configs, nodes, listings, listed } = self;
         match input {
-            Input::Config(event) => {
-                listed[0] |= listings.0.hear(*event, |change| match change {
-                    Change::Is(config)
-                        if kernel_arguments::value(&config.data, ARGUMENT).is_some_and(kernel_arguments::is_true) =>
-                    {
-                        configs.insert(config.name_any());
-                    }
-                    Change::Is(config) => {
-                        configs.remove(&config.name_any());
-                    }
-                    Change::Gone((_, name)) => {
-                        configs.remove(&name);
-                    }
-                });
+            Input::Config(Change::Applied(config)) => {
+                let value = kernel_arguments::value(&config.data, ARGUMENT);
+                match value.is_some_and(kernel_arguments::is_true) {
+                    true => self.configs.insert(config.name_any()),
+                    false => self.configs.remove(&config.name_any()),
+                };
             }
-            Input::Node(event) => {
-                listed[1] |= listings.1.hear(*event, |change| match change {
-                    Change::Is(node) => {
-                        nodes.insert(node.name_any(), node.annotations().get(names::CURRENT_CONFIG).cloned());
-                    }
-                    Change::Gone((_, name)) => {
-                        nodes.remove(&name);
-                    }
-                });
+            Input::Config(Change::Deleted(key)) => {
+                self.configs.remove(&key.name);
             }
+            Input::Config(Change::Synced) => self.synced[0] = true,
+            Input::Node(Change::Applied(node)) => {
+                self.nodes.insert(node.name_any(), node.annotations().get(names::CURRENT_CONFIG).cloned());
+            }
+            Input::Node(Change::Deleted(key)) => {
+                self.nodes.remove(&key.name);
+            }
+            Input::Node(Change::Synced) => self.synced[1] = true,
         }
     }
 
     fn all_measure(&self) -> bool {
         let measures = |config: &Option<String>| config.as_ref().is_some_and(|name| self.configs.contains(name));
-        self.listed == [true; 2] && !self.nodes.is_empty() && self.nodes.values().all(measures)
+        self.synced == [true; 2] && !self.nodes.is_empty() && self.nodes.values().all(measures)
     }
 }
 
@@ -95,8 +84,8 @@ impl PsiTask {
                 }
             };
             tokio::join!(
-                watches::watch(configs, Config::default(), |_| {}, Input::Config, send.clone()),
-                watches::watch(nodes, Config::default(), |_| {}, Input::Node, send),
+                forward(ResilientWatch::local(configs, Config::default()), Input::Config, send.clone()),
+                forward(ResilientWatch::local(nodes, Config::default()), Input::Node, send),
                 published
             );
         }))
@@ -118,20 +107,20 @@ mod tests {
     fn config(name: &str, arguments: &[&str]) -> Input {
         let mut config = MachineConfig::new(name, &machine_config_resource());
         config.data = json!({"spec": {"kernelArguments": arguments}});
-        Input::Config(Box::new(Event::Apply(config)))
+        Input::Config(Change::Applied(Box::new(config)))
     }
 
     fn node(name: &str, config: &str) -> Input {
         let mut node = PartialObjectMeta::<Node>::default();
         node.metadata.name = Some(name.to_owned());
         node.annotations_mut().insert(names::CURRENT_CONFIG.to_owned(), config.to_owned());
-        Input::Node(Box::new(Event::Apply(node)))
+        Input::Node(Change::Applied(Box::new(node)))
     }
 
     fn listed() -> PsiCache {
         let mut cache = PsiCache::default();
-        cache.take(Input::Config(Box::new(Event::InitDone)));
-        cache.take(Input::Node(Box::new(Event::InitDone)));
+        cache.take(Input::Config(Change::Synced));
+        cache.take(Input::Node(Change::Synced));
         cache
     }
 
@@ -153,13 +142,11 @@ mod tests {
     #[test]
     fn nothing_is_published_before_everything_is_listed() {
         let mut cache = PsiCache::default();
-        cache.take(Input::Config(Box::new(Event::InitDone)));
+        cache.take(Input::Config(Change::Synced));
         cache.take(config("new", &["psi=1"]));
         cache.take(node("a", "new"));
         assert!(!cache.all_measure(), "nodes have not been listed");
-        cache.take(Input::Node(Box::new(Event::InitDone)));
-        // The list was empty, so the node that was delivered before may not exist.
-        cache.take(node("a", "new"));
+        cache.take(Input::Node(Change::Synced));
         assert!(cache.all_measure());
     }
 }

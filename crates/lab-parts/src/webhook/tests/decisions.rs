@@ -14,7 +14,7 @@ fn an_eviction_request_has_the_node_to_leave_and_the_version_that_was_read() {
     for step in both(|_| {}) {
         let Step::Send(recorded) = step else { panic!("{step:?}") };
         assert_eq!((&*recorded.namespace, &*recorded.vm, &*recorded.node), ("ns", "a", "n1"));
-        assert_eq!((&*recorded.uid, recorded.version), ("v1", 7));
+        assert_eq!((&*recorded.uid, &*recorded.version), ("v1", "7"));
         assert_eq!(Denial::Triggered { namespace: recorded.namespace, vm: recorded.vm }.message(), TRIGGERED);
     }
 }
