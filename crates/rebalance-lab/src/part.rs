@@ -5,7 +5,7 @@ use std::{future::Future, io};
 use advisor::kube_descheduler::Release;
 use anyhow::Context;
 use kube::Client;
-use lab::connect;
+use kube_io::connect;
 use process::{Shutdown, cluster, logging};
 
 #[derive(clap::Args)]

@@ -8,7 +8,7 @@ use kube::{
     config::{KubeConfigOptions, Kubeconfig},
 };
 use lab::{survey::Sources, up::Part};
-use lab_parts::{connect};
+use kube_io::connect;
 use process::ProcessIdentity;
 use serde::{Deserialize, Serialize};
 
@@ -47,7 +47,7 @@ impl RunningLab {
         let mut config = Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await?;
         // The lab is on this machine.
         config.proxy_url = None;
-        connect::client(config, connect::LAB).context("making a client for the lab")
+        connect::retrying_client(config, lab::COMPONENT).context("making a client for the lab")
     }
 
     pub(crate) async fn sources(&self) -> anyhow::Result<Sources> {

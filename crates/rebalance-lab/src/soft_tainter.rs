@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use advisor::kube_descheduler::Release;
-use lab::soft_tainter::{self, SoftTainterSettings};
+use lab_parts::soft_tainter::{self, SoftTainterSettings};
 use process::Shutdown;
 
 use crate::{

@@ -22,7 +22,7 @@ const SIZES: [(usize, usize); 3] = [(1, 10), (100, 500), (1000, 5000)];
 pub(crate) async fn run() -> anyhow::Result<()> {
     println!("Starting a control plane with the third parties' kinds");
     let cluster = Cluster::builder().start().await?;
-    let client = lab::connect::client(cluster.access().config(&Identity::Admin).await?, "xtask")?;
+    let client = kube_io::connect::client(cluster.access().config(&Identity::Admin).await?, "xtask")?;
     for args in [
         &["apply", "--server-side", "-k", "config/crd/third-party"][..],
         &["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"],

@@ -55,7 +55,7 @@ impl Demo {
     async fn start() -> anyhow::Result<Self> {
         step("Starting etcd and kube-apiserver");
         let cluster = Cluster::builder().start().await?;
-        let client = lab::connect::client(cluster.access().config(&Identity::Admin).await?, "xtask")?;
+        let client = kube_io::connect::client(cluster.access().config(&Identity::Admin).await?, "xtask")?;
 
         step("Installing our custom resources, and what OpenShift would bring (stand-ins, here)");
         for args in [

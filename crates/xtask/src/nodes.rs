@@ -5,7 +5,7 @@ use std::time::Duration;
 use devcluster::{Cluster, Identity};
 use k8s_openapi::api::core::v1::Node;
 use kube::{Api, Client, api::PostParams};
-use lab::connect;
+use kube_io::connect;
 use serde_json::json;
 use standins::machine_config::{COMPONENT, MachineConfigSettings, StandIn};
 

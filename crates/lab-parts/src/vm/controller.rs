@@ -14,7 +14,7 @@ use kube::{
     core::{ApiResource, DynamicObject, PartialObjectMeta},
     runtime::watcher::Config,
 };
-use kube_io::{BackoffPolicy, Change, ObjectKey, KeyedBackoff, ResilientWatch, forward};
+use kube_io::{BackoffPolicy, Change, KeyedBackoff, ObjectKey, ResilientWatch, forward};
 use tokio::{
     sync::{mpsc, watch::Sender},
     task::JoinSet,
@@ -242,7 +242,8 @@ impl Controller {
         let now = Timestamp::now();
         let ended = self.copies.advance(now, &self.settings);
         self.dirty.extend(ended);
-        let due: Vec<ObjectKey> = self.wakes.iter().filter(|(_, wake)| **wake <= now).map(|(key, _)| key.clone()).collect();
+        let due: Vec<ObjectKey> =
+            self.wakes.iter().filter(|(_, wake)| **wake <= now).map(|(key, _)| key.clone()).collect();
         for key in due {
             self.wakes.remove(&key);
             self.dirty.insert(key);
@@ -303,7 +304,7 @@ impl Controller {
             Step::Wait(Wait { until, for_migration_slot }) => {
                 if vm.is_some_and(|vm| vm.status.phase == Some(Phase::Running)) {
                     self.failures.reset(&key);
-            self.creations.reset(&key);
+                    self.creations.reset(&key);
                 }
                 if for_migration_slot {
                     self.queued.insert(key.clone());

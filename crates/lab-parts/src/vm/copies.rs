@@ -68,7 +68,14 @@ impl Copies {
     }
 
     /// Call [`Copies::advance`] before, so that the copies that run share the network from now on.
-    pub(super) fn start(&mut self, key: ObjectKey, from: &str, to: &str, spec: &VmSpec, settings: &VmControllerSettings) {
+    pub(super) fn start(
+        &mut self,
+        key: ObjectKey,
+        from: &str,
+        to: &str,
+        spec: &VmSpec,
+        settings: &VmControllerSettings,
+    ) {
         if settings.migration.model == MigrationModel::Instant {
             self.ended.insert(key, CopyProgress::Copied);
             return;

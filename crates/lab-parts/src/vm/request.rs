@@ -38,9 +38,15 @@ impl From<String> for SendError {
     }
 }
 
-pub(super) async fn send(client: Client, vm: Option<Vm>, key: ObjectKey, request: Request) -> Result<Response, SendError> {
+pub(super) async fn send(
+    client: Client,
+    vm: Option<Vm>,
+    key: ObjectKey,
+    request: Request,
+) -> Result<Response, SendError> {
     let pods: Api<Pod> = Api::namespaced(client.clone(), &key.namespace);
-    let vms: Api<DynamicObject> = Api::namespaced_with(client, &key.namespace, &ApiResource::erase::<VirtualMachine>(&()));
+    let vms: Api<DynamicObject> =
+        Api::namespaced_with(client, &key.namespace, &ApiResource::erase::<VirtualMachine>(&()));
     let params = PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() };
     let failed = |doing: String| {
         move |error: kube::Error| match Class::of(&error) {

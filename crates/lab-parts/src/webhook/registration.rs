@@ -249,7 +249,8 @@ mod tests {
     fn an_object_is_lost_when_it_is_deleted_or_missing_in_a_list() {
         let key = || ObjectKey { namespace: String::new(), name: NAME.to_owned() };
         let mut presence = Presence::default();
-        let mut lost = |changes: &[Change<()>]| changes.iter().map(|change| presence.is_lost(change)).collect::<Vec<_>>();
+        let mut lost =
+            |changes: &[Change<()>]| changes.iter().map(|change| presence.is_lost(change)).collect::<Vec<_>>();
         assert_eq!(lost(&[Change::Applied(Box::new(())), Change::Synced, Change::Applied(Box::new(()))]), [false; 3]);
         assert_eq!(lost(&[Change::Deleted(key()), Change::Applied(Box::new(()))]), [true, false]);
         assert!(Presence::default().is_lost(&Change::<()>::Synced), "deleted before the first list");

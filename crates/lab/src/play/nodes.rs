@@ -179,7 +179,8 @@ impl NodeEvent {
             }
             NodeEvent::Add(node) => {
                 let created = nodes.create(&PostParams::default(), node).await.map(drop);
-                unless(|class| *class == Class::Conflict, created).doing(|| format!("creating Node {}", node.name_any()))
+                unless(|class| *class == Class::Conflict, created)
+                    .doing(|| format!("creating Node {}", node.name_any()))
             }
         }
     }

@@ -8,10 +8,7 @@ use std::{
 
 use api::VirtualMachine;
 use jiff::Timestamp;
-use kube::{
-    Api, Client, ResourceExt,
-    runtime::watcher::Config,
-};
+use kube::{Api, Client, ResourceExt, runtime::watcher::Config};
 use kube_io::{Change, ResilientWatch, forward};
 use serde::{Deserialize, Serialize};
 use tokio::{sync::mpsc, task::JoinHandle};

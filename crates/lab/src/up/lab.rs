@@ -8,6 +8,7 @@ use std::{
 
 use devcluster::{Cluster, Component, Identity, Kwok, Port};
 use kube::Client;
+use kube_io::connect;
 use standins::{
     descheduler::{self, DeschedulerSettings, Mode, Policy, PolicySource},
     machine_config,
@@ -16,7 +17,7 @@ use tokio::sync::watch;
 
 use super::{Check, Descheduling, Options, Part, advisor, journal::JournalTask, logs, platform, psi::PsiTask};
 use crate::{
-    Error, connect,
+    COMPONENT, Error,
     error::Doing,
     exporter::{self, Exporter},
     kwok, prometheus,
@@ -104,7 +105,7 @@ impl Lab {
         // The garbage collector discovers new kinds when it starts, and then only every half a minute.
         cluster.restart(Component::ControllerManager).await?;
         let config = cluster.access().config(&Identity::Admin).await?;
-        let client = connect::client(config, connect::LAB).doing(|| "making a client for the lab".into())?;
+        let client = connect::client(config, COMPONENT).doing(|| "making a client for the lab".into())?;
         platform::nodes(&client, &options).await?;
         platform::namespace(&client).await?;
         report(Ready { part: "nodes", place: format!("{} of {} cores", options.nodes, options.cores) });

@@ -13,7 +13,7 @@ const MODULES: [(&str, &str); 6] = [
     ("lab_parts::vm", "vm-controller"),
     ("lab_parts::webhook", "eviction-webhook"),
     ("lab_parts::exporter", "metrics-exporter"),
-    ("lab::soft_tainter", "soft-tainter"),
+    ("lab_parts::soft_tainter", "soft-tainter"),
     ("standins::descheduler", "descheduler-operator"),
     ("standins::machine_config", "machine-config-operator"),
 ];
@@ -59,7 +59,7 @@ mod tests {
         for (module, part) in [
             (Some("lab_parts::vm::controller"), "vm-controller"),
             (Some("lab_parts::vmm"), "lab"),
-            (Some("lab::soft_tainter::controller"), "soft-tainter"),
+            (Some("lab_parts::soft_tainter::controller"), "soft-tainter"),
             (Some("standins::descheduler::controller"), "descheduler-operator"),
             (Some("kube::client"), "lab"),
             (None, "lab"),

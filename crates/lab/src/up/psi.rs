@@ -4,18 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use advisor::kernel_arguments;
 use k8s_openapi::api::core::v1::Node;
-use kube::{
-    Api, Client, ResourceExt,
-    core::PartialObjectMeta,
-    runtime::watcher::Config,
-};
+use kube::{Api, Client, ResourceExt, core::PartialObjectMeta, runtime::watcher::Config};
 use kube_io::{Change, ResilientWatch, forward};
 use standins::machine_config::{MachineConfig, machine_config_resource, names};
 use tokio::{
     sync::{mpsc, watch},
     task::JoinHandle,
 };
-
 
 const BACKLOG: usize = 256;
 const ARGUMENT: &str = "psi";

@@ -24,10 +24,10 @@ use kube::{
     Api, Client,
     api::{ApiResource, DynamicObject, GroupVersionKind, ObjectMeta, Patch, PatchParams, PostParams},
 };
-use lab::{
+use lab_parts::{
+    prometheus,
     soft_tainter::{SoftTainter, SoftTainterSettings},
 };
-use lab_parts::prometheus;
 use serde_json::{Value, json};
 use standins::descheduler::{DeschedulerSettings, StandIn, StandInState, names};
 use tempfile::TempDir;

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use balance::promql::{Source, node_series};
 use devcluster::{Port, RunningProgram};
-use lab::soft_tainter::percents;
+use lab_parts::soft_tainter::percents;
 
 use super::*;
 

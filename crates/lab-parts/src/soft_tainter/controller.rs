@@ -7,8 +7,9 @@ use k8s_openapi::api::core::v1::Node;
 use kube::{
     Api, Client, ResourceExt,
     api::{DynamicObject, Patch, PatchParams},
-    runtime::watcher::{Config, Event},
+    runtime::watcher::Config,
 };
+use kube_io::{Change, Class, ResilientWatch, forward};
 use serde_json::json;
 use standins::{
     HttpClient,
@@ -27,10 +28,6 @@ use super::{
     taints::{is_tainted, retainted, wanted},
     task::{ObservedNode, Task, utilizations},
 };
-use crate::{
-    listing::{Change, Listing},
-    watch as watches,
-};
 
 const BACKLOG: usize = 256;
 /// The timeout of one request.
@@ -42,8 +39,8 @@ const CLEAN_AGAIN: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
 enum Input {
-    Object(Box<Event<DynamicObject>>),
-    Node(Box<Event<Node>>),
+    Object(Change<DynamicObject>),
+    Node(Change<Node>),
 }
 
 pub(super) struct Controller {
@@ -53,8 +50,8 @@ pub(super) struct Controller {
     findings: watch::Sender<Findings>,
     inputs: mpsc::Receiver<Input>,
     _watches: JoinSet<()>,
-    listings: (Listing, Listing),
-    listed: [bool; 2],
+    /// Whether the KubeDescheduler and the nodes have been listed.
+    synced: [bool; 2],
     task: Option<Task>,
     nodes: BTreeMap<String, ObservedNode>,
 }
@@ -71,26 +68,21 @@ impl Controller {
         let mut task = None;
         match &settings.policy_source {
             PolicySource::KubeDescheduler => {
-                watched.spawn(watches::watch(
-                    kube_descheduler_api(&client),
-                    only_cluster_object(),
-                    |_| {},
-                    Input::Object,
-                    send.clone(),
-                ));
+                let objects = ResilientWatch::local(kube_descheduler_api(&client), only_cluster_object());
+                watched.spawn(forward(objects, Input::Object, send.clone()));
             }
             PolicySource::Fixed(policy) => task = Task::of(policy),
         }
-        watched.spawn(watches::watch(Api::all(client.clone()), Config::default(), trim, Input::Node, send));
+        let nodes = ResilientWatch::local(Api::all(client.clone()), Config::default()).modify(trim);
+        watched.spawn(forward(nodes, Input::Node, send));
         Controller {
             client,
             prometheus,
-            listed: [settings.policy_source != PolicySource::KubeDescheduler, false],
+            synced: [settings.policy_source != PolicySource::KubeDescheduler, false],
             settings,
             findings,
             inputs,
             _watches: watched,
-            listings: Default::default(),
             task,
             nodes: BTreeMap::new(),
         }
@@ -102,7 +94,7 @@ impl Controller {
         loop {
             // Without a task only taints that are left have to be removed.
             let is_needed = self.task.is_some() || self.nodes.values().any(|node| is_tainted(&node.taints));
-            let is_needed = is_needed && self.listed == [true; 2];
+            let is_needed = is_needed && self.synced == [true; 2];
             tokio::select! {
                 input = self.inputs.recv() => match input {
                     Some(input) => {
@@ -122,32 +114,26 @@ impl Controller {
 
     /// Returns whether the task has changed.
     fn apply(&mut self, input: Input) -> bool {
-        let (before, was_listed) = (self.task.clone(), self.listed);
+        let (before, was_synced) = (self.task.clone(), self.synced);
         match input {
-            Input::Object(event) => {
-                let (task, settings) = (&mut self.task, &self.settings);
-                self.listed[0] |= self.listings.0.hear(*event, |change| match change {
-                    Change::Is(object) => *task = Task::of_spec(&object.data["spec"], settings, task.take()),
-                    Change::Gone(_) => *task = None,
-                });
+            Input::Object(Change::Applied(object)) => {
+                self.task = Task::of_spec(&object.data["spec"], &self.settings, self.task.take());
             }
-            Input::Node(event) => {
-                let nodes = &mut self.nodes;
-                self.listed[1] |= self.listings.1.hear(*event, |change| match change {
-                    Change::Is(node) => {
-                        nodes.insert(node.name_any(), ObservedNode::of(&node));
-                    }
-                    Change::Gone((_, name)) => {
-                        nodes.remove(&name);
-                    }
-                });
+            Input::Object(Change::Deleted(_)) => self.task = None,
+            Input::Object(Change::Synced) => self.synced[0] = true,
+            Input::Node(Change::Applied(node)) => {
+                self.nodes.insert(node.name_any(), ObservedNode::of(&node));
             }
+            Input::Node(Change::Deleted(key)) => {
+                self.nodes.remove(&key.name);
+            }
+            Input::Node(Change::Synced) => self.synced[1] = true,
         }
-        if was_listed != self.listed {
-            let is_acting = self.listed == [true; 2];
+        if was_synced != self.synced {
+            let is_acting = self.synced == [true; 2];
             self.findings.send_modify(|findings| findings.is_acting = is_acting);
         }
-        before != self.task || was_listed != self.listed
+        before != self.task || was_synced != self.synced
     }
 
     async fn cycle(&mut self) {
@@ -204,8 +190,8 @@ impl Controller {
                     self.nodes.insert(name.to_owned(), ObservedNode::of(&node));
                     return Ok(());
                 }
-                Ok(Err(kube::Error::Api(status))) if status.code == 404 => return Ok(()),
-                Ok(Err(kube::Error::Api(status))) if status.code == 409 => {
+                Ok(Err(error)) if Class::of(&error).is_absent() => return Ok(()),
+                Ok(Err(error)) if Class::of(&error) == Class::Conflict => {
                     let fresh = timeout(DEADLINE, nodes.get(name)).await.map_err(|_| failed("no answer".into()))?;
                     let fresh = fresh.map_err(|problem| failed(problem.to_string()))?;
                     self.nodes.insert(name.to_owned(), ObservedNode::of(&fresh));
