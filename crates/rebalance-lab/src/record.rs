@@ -7,8 +7,8 @@ use kube::{
     Client, Config,
     config::{KubeConfigOptions, Kubeconfig},
 };
-use lab::{survey::Sources, up::Part};
 use kube_io::connect;
+use lab::{survey::Sources, up::Part};
 use process::ProcessIdentity;
 use serde::{Deserialize, Serialize};
 

@@ -31,7 +31,12 @@ pub enum Ending {
 
 impl<'w> Player<'w> {
     /// Fails if the lab is too small for the scenario. Returns the VMs to create as well.
-    pub async fn new(client: &Client, model: &'w ClusterModel, seed: u64, speed: f64) -> Result<(Self, Placement), Error> {
+    pub async fn new(
+        client: &Client,
+        model: &'w ClusterModel,
+        seed: u64,
+        speed: f64,
+    ) -> Result<(Self, Placement), Error> {
         let load = LoadSchedule::new(model, seed);
         let placement = load.placement(&node_sizes(client).await?)?;
         let nodes = NodeSchedule::of(model, client).await?;

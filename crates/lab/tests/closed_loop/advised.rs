@@ -21,7 +21,7 @@ use lab::{
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use sim::{
-    Scenario, ClusterModel,
+    ClusterModel, Scenario,
     scenario::{Load, NodeGroup, VmGroup},
     units::{Bytes, Span},
 };

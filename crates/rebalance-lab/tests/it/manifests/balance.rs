@@ -16,8 +16,8 @@ use kube::{
     Api, ResourceExt,
     api::{DeleteParams, ListParams},
 };
-use lab::{kwok};
-use lab_parts::{prometheus};
+use lab::kwok;
+use lab_parts::prometheus;
 use serde_json::{Value, json};
 use testkit::eventually;
 
@@ -43,7 +43,10 @@ fn has_taint(node: &Node) -> bool {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_parts_of_the_manifests_balance_a_skew_with_the_rights_of_their_accounts() {
     let exporter_port = Port::reserve().unwrap();
-    let settings = prometheus::PrometheusSettings { time_scale: 20.0, ..prometheus::PrometheusSettings::new(exporter_port.address()) };
+    let settings = prometheus::PrometheusSettings {
+        time_scale: 20.0,
+        ..prometheus::PrometheusSettings::new(exporter_port.address())
+    };
     let cluster = Cluster::builder()
         .scheduler()
         .controllers(&kwok::CONTROLLERS)
