@@ -1,6 +1,6 @@
-//! Shows the product's main job on a real API server: a plan is drawn up, read, approved, rolled out node by node, and watched.
+//! Shows the main job of the product on a real API server: a plan is made, read, approved, rolled out node by node, and watched.
 //!
-//! Everything is real but the nodes and the machine config operator, which `standins::machine_config` replaces.
+//! Everything is real except the nodes and the machine config operator, which `standins::machine_config` replaces.
 
 mod rollout;
 
@@ -24,7 +24,7 @@ use crate::{cluster::stay_up, nodes, root};
 
 const PROFILE: &str = "load-aware-rebalancing";
 const NODES: usize = 6;
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(crate) async fn run() -> anyhow::Result<()> {
     let demo = Demo::start().await?;
@@ -102,7 +102,7 @@ impl Demo {
         self.preview().await
     }
 
-    /// Runs the binary that was built beside this one.
+    /// Runs `virt-advisor` from the folder of this binary.
     async fn preview(&self) -> anyhow::Result<()> {
         println!("\n$ virt-advisor preview {PROFILE}");
         let program = std::env::current_exe()?.with_file_name("virt-advisor");
@@ -187,7 +187,7 @@ impl Demo {
             }
         };
         let late = || format!("{PROFILE} did not become {phase}; the operator says:\n{}", self.operator.log_tail());
-        tokio::time::timeout(PATIENCE, arrived).await.with_context(late)?
+        tokio::time::timeout(TIMEOUT, arrived).await.with_context(late)?
     }
 
     async fn kubectl(&self, args: &[&str]) -> anyhow::Result<()> {
@@ -205,7 +205,7 @@ async fn kubectl(cluster: &Cluster, args: &[&str]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Runs kubectl from the root of the repository, showing the command and what it said.
+/// Runs kubectl from the root of the repository. Prints the command and its output.
 async fn show(cluster: &Cluster, args: &[&str]) -> anyhow::Result<Output> {
     println!("\n$ kubectl {}", args.iter().map(|arg| quoted(arg)).collect::<Vec<_>>().join(" "));
     let mut command = cluster.access().kubectl_command(&Identity::Admin).await?;
@@ -216,7 +216,7 @@ async fn show(cluster: &Cluster, args: &[&str]) -> anyhow::Result<Output> {
     Ok(output)
 }
 
-/// An argument as it has to be typed.
+/// The argument as a shell needs it.
 fn quoted(arg: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_=./:,".contains(c);
     if arg.chars().all(plain) { arg.to_owned() } else { format!("'{arg}'") }

@@ -1,4 +1,4 @@
-//! A line per node while a pool rolls: in place on a terminal, one line per change elsewhere.
+//! A line per node while a pool is updated: in place on a terminal, one line per change elsewhere.
 
 use std::{
     collections::BTreeMap,
@@ -17,9 +17,9 @@ use kube::{
 use standins::machine_config::names;
 
 const POLL: Duration = Duration::from_millis(100);
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Waits until the worker pool has its nodes and nothing to do.
+/// Waits until the worker pool has all of its nodes and is updated.
 pub(super) async fn at_rest(client: &Client, nodes: usize) -> anyhow::Result<()> {
     let kind = GroupVersionKind::gvk("machineconfiguration.openshift.io", "v1", "MachineConfigPool");
     let pools: Api<DynamicObject> = Api::all_with(client.clone(), &ApiResource::from_gvk(&kind));
@@ -32,7 +32,7 @@ pub(super) async fn at_rest(client: &Client, nodes: usize) -> anyhow::Result<()>
             tokio::time::sleep(POLL).await;
         }
     };
-    tokio::time::timeout(PATIENCE, rested).await.context("the worker pool did not settle")?
+    tokio::time::timeout(TIMEOUT, rested).await.context("the worker pool did not settle")?
 }
 
 /// Shows the nodes until `end`.
@@ -62,7 +62,7 @@ pub(super) async fn follow(client: &Client, end: impl Future<Output = anyhow::Re
         ended = end => ended?,
         watched = watched => return watched,
     }
-    // The last node is done a moment before the plan is.
+    // The last node is updated a moment before the plan is completed.
     lines.finish()
 }
 
@@ -70,7 +70,7 @@ fn annotation(node: &Node, name: &str) -> String {
     node.annotations().get(name).cloned().unwrap_or_default()
 }
 
-/// What is being done to a node, in a word and a sign.
+/// What happens to a node, as a sign and a word.
 fn state(node: &Node, done: bool) -> &'static str {
     let cordoned = node.spec.as_ref().and_then(|spec| spec.unschedulable).unwrap_or_default();
     let conditions = node.status.iter().flat_map(|status| status.conditions.iter().flatten());
