@@ -1,5 +1,7 @@
 //! The documentation leads where it says, and what it shows of the code is true.
 
+mod architecture;
+mod glossary;
 mod links;
 
 use std::{
