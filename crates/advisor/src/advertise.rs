@@ -97,7 +97,7 @@ mod tests {
         );
     }
 
-    /// W41: an upgrade brings its words along.
+    /// W41 (profile never offered): an upgrade brings its words along.
     #[test]
     fn an_older_text_of_ours_is_refreshed_and_nothing_else() {
         let refresh = |object: Value| refresh(&object, LoadAware.about());

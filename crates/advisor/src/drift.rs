@@ -118,7 +118,7 @@ mod tests {
         leaves(item, live).iter().map(ToString::to_string).collect()
     }
 
-    /// W22: labels too, and no field of others.
+    /// W22 (foreign fields as drift): labels too, and no field of others.
     #[test]
     fn what_is_watched_is_what_the_item_sets_takes_out_or_gives_up() {
         let mut item = item(json!({"a": "1"}));
@@ -152,7 +152,7 @@ mod tests {
         );
     }
 
-    /// W22: the members that others add are theirs.
+    /// W22 (foreign fields as drift): the members that others add are theirs.
     #[test]
     fn a_map_that_somebody_owns_in_part_is_not_atomic() {
         let item = item(json!({"limits": {"total": 5}}));

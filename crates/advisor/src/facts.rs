@@ -209,7 +209,7 @@ mod tests {
         assert_eq!(facts.unanswered(vec![known, new.clone(), Query::List(&MACHINE_CONFIG_POOL)]), [new]);
     }
 
-    /// W18: no answer is not an absence.
+    /// W18 (unreadable as absent): no answer is not an absence.
     #[test]
     fn a_kind_is_missing_only_when_the_server_said_so() {
         let facts = facts();

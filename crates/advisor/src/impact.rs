@@ -115,7 +115,7 @@ mod tests {
         (impact.severity, detail.reboot, names.collect())
     }
 
-    /// W16, W27: whatever reboots nodes is High.
+    /// W16 (hidden reboots), W27 (unusual pools): whatever reboots nodes is High.
     #[test]
     fn a_worker_argument_reboots_every_pool_that_selects_it() {
         let reached = vec!["worker Some(10) false".to_owned(), "infra Some(2) true".to_owned()];
@@ -141,7 +141,7 @@ mod tests {
         assert_eq!(pools, ["master Some(3) false", "infra Some(2) true"]);
     }
 
-    /// W16, D18: and no change has no impact.
+    /// W16 (hidden reboots), D18 (descheduler impact): and no change has no impact.
     #[test]
     fn components_weigh_more_when_new_and_the_platform_always_the_same() {
         let object = json!({});

@@ -148,7 +148,8 @@ mod tests {
         json!([{"type": "Updated", "status": status(updated)}, {"type": "Updating", "status": status(updating)}])
     }
 
-    /// W4, W27, D24: a pool is believed when it has taken in the change; empty, paused and degraded ones are told.
+    /// W4 (pool done too early), W27 (unusual pools), D24 (progress texts): a pool is believed when it has taken in
+    /// the change; empty, paused and degraded ones are told.
     #[test]
     fn a_rollout_is_told_in_the_words_of_the_guides() {
         let cases = [
@@ -229,7 +230,7 @@ mod tests {
         assert!(matches!(of(vec![pool(without)], Expected::Absent), Rollout::Done(_)));
     }
 
-    /// W4: what it says of the config before does not count.
+    /// W4 (pool done too early): what it says of the config before does not count.
     #[test]
     fn a_changed_config_that_was_part_of_the_pool_before_needs_a_new_target() {
         let of = |before: &str| of_changed(vec![pool(json!({}))], Expected::Present, Some(before));
@@ -238,7 +239,7 @@ mod tests {
         assert!(matches!(of("rendered-a"), Rollout::Done(_)));
     }
 
-    /// W27: custom pools too.
+    /// W27 (unusual pools): custom pools too.
     #[test]
     fn every_pool_that_takes_the_config_counts() {
         let infra = |difference: Value| {

@@ -251,7 +251,7 @@ mod tests {
         }
     }
 
-    /// W35: who owns what would be taken over.
+    /// W35 (silent take-over): who owns what would be taken over.
     #[test]
     fn a_conflict_names_the_managers_and_their_fields_in_an_order_of_its_own() {
         let cause = |(manager, field): (&str, &str)| {

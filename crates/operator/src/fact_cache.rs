@@ -156,7 +156,7 @@ mod tests {
         Observation::Object(ObjectVersion { uid: "u".into(), version: version.into(), generation, labels })
     }
 
-    /// W38: what others report in their status is not looked at.
+    /// W38 (cluster in memory): what others report in their status is not looked at.
     #[test]
     fn only_what_matters_is_a_change() {
         let metadata = json!({"uid": "u", "resourceVersion": "5", "generation": 2, "labels": {"a": "b"}});

@@ -47,7 +47,7 @@ mod tests {
 
     use super::*;
 
-    /// W20: only what a person has to do something about ends a plan.
+    /// W20 (final transient errors): only what a person has to do something about ends a plan.
     #[test]
     fn what_may_pass_by_itself_is_tried_again_and_never_final() {
         let is_final = |status: Value| {

@@ -179,7 +179,8 @@ fn custom_kinds(profiles: &[&dyn Profile]) -> Vec<&'static Kind> {
 mod tests {
     use super::*;
 
-    /// W36, D14: nothing here knows a profile; the definitions to watch follow from what profiles declare.
+    /// W36 (scattered profile code), D14 (profile-free operator): nothing here knows a profile; the definitions to
+    /// watch follow from what profiles declare.
     #[test]
     fn the_definition_of_every_kind_that_a_profile_names_is_watched() {
         let names: Vec<&str> = custom_kinds(PROFILES).iter().map(|kind| kind.kind).collect();

@@ -211,7 +211,7 @@ impl fmt::Display for ClockTime {
 mod tests {
     use super::*;
 
-    /// Holds L43.
+    /// Holds L43 (misread duration).
     #[test]
     fn quantities_are_read_and_written_alike() {
         for text in ["128Gi", "1Ti", "1536Mi", "7"] {

@@ -133,7 +133,7 @@ fn colored(line: &str) -> String {
 mod tests {
     use super::*;
 
-    /// W16: whatever the severity.
+    /// W16 (hidden reboots): whatever the severity.
     #[test]
     fn the_summary_never_hides_a_reboot() {
         let pool = |name: &str, nodes| PoolImpact { name: name.into(), nodes, ..PoolImpact::default() };

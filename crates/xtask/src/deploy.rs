@@ -134,7 +134,7 @@ mod tests {
         assert_eq!(images(&rendered(&kubectl, Some(&image)).unwrap()), [image]);
     }
 
-    /// W45: which is that of the operator, too.
+    /// W45 (several versions): which is that of the operator, too.
     #[test]
     fn the_image_has_the_version_of_this_tree() {
         let image = concat!("kubevirt.io/virt-advisor-operator:v", env!("CARGO_PKG_VERSION"));

@@ -38,6 +38,8 @@ const PAGES: [Page; 2] = [
 /// One numbered lesson.
 pub(crate) struct Lesson {
     pub(crate) number: &'static str,
+    /// Stands behind the number wherever code names it.
+    pub(crate) title: &'static str,
     pub(crate) text: &'static str,
     /// Why there is no test for it, if there is none; otherwise what the tests do not cover.
     pub(crate) instead: Option<&'static str>,
@@ -61,7 +63,7 @@ impl Page {
                     true => "**nothing yet**".to_owned(),
                     false => held.into_iter().chain(instead).collect::<Vec<_>>().join("<br>"),
                 };
-                text += &format!("| {} | {} | {held} |\n", lesson.number, lesson.text);
+                text += &format!("| {} | {}: {} | {held} |\n", lesson.number, lesson.title, lesson.text);
             }
         }
         text
@@ -164,6 +166,23 @@ mod tests {
         }
         let distinct: std::collections::BTreeSet<_> = lessons.iter().collect();
         assert_eq!(distinct.len(), lessons.len(), "a number stands for one thing");
+    }
+
+    #[test]
+    fn a_number_never_stands_without_its_title() {
+        let lessons = PAGES.iter().flat_map(|page| page.sections).flat_map(|(_, lessons)| *lessons);
+        let titles: BTreeMap<&str, &str> = lessons.map(|lesson| (lesson.number, lesson.title)).collect();
+        let is_code = |path: &std::path::PathBuf| !path.to_string_lossy().contains("xtask/src/weaknesses");
+        for path in sources(&crate::root().join("crates")).unwrap().into_iter().filter(is_code) {
+            let source = fs::read_to_string(&path).unwrap();
+            let comments = source.lines().map(|line| line.trim().strip_prefix("//").unwrap_or("\n"));
+            let text = comments.map(|line| line.trim_start_matches(['/', '!', ' '])).collect::<Vec<_>>().join(" ");
+            for number in numbers_in(&text) {
+                let Some(title) = titles.get(number.as_str()) else { continue };
+                let (named, titled) = (text.matches(&format!("{number} ")), format!("{number} ({title})"));
+                assert_eq!(named.count(), text.matches(&titled).count(), "{number} in {}", path.display());
+            }
+        }
     }
 
     #[test]

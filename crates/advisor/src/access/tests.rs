@@ -115,7 +115,7 @@ fn cases(profile: &str) -> Vec<(TestCluster, Value)> {
     }
 }
 
-/// W36: roles follow from what a profile declares.
+/// W36 (scattered profile code): roles follow from what a profile declares.
 #[test]
 fn every_profile_declares_what_its_plans_need_and_nothing_else() {
     let spoken = |(verb, kind, namespace, name): &Need| {
@@ -247,7 +247,8 @@ fn the_operator_is_granted_no_more_than_it_should_be() {
     }
 }
 
-/// W38, D12: of MachineConfigs, only those that plans name may be listed or watched.
+/// W38 (cluster in memory), D12 (named watches only): of MachineConfigs, only those that plans name may be listed or
+/// watched.
 #[test]
 fn what_is_not_bound_to_a_name_is_this_and_no_more() {
     let rules: Vec<Rule> = operator().into_iter().flat_map(|role| role.rules).collect();

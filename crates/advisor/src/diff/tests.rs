@@ -51,7 +51,7 @@ fn range(text: &str) -> (usize, usize) {
 proptest! {
     #![proptest_config(arbitrary::cases(48))]
 
-    /// W32: every count and every line, blank ones too.
+    /// W32 (wrong diffs): every count and every line, blank ones too.
     #[test]
     fn a_diff_leads_from_one_object_to_the_other(before in arbitrary::object(), after in arbitrary::object()) {
         let diff = diff("Thing", "a", Some(&before), Some(&after));
@@ -64,7 +64,7 @@ proptest! {
         }
     }
 
-    /// W32: not a line more or less than there are.
+    /// W32 (wrong diffs): not a line more or less than there are.
     #[test]
     fn a_new_object_is_all_additions_and_a_removed_one_all_removals(object in arbitrary::object()) {
         let text = render::yaml(Some(&object));
@@ -159,7 +159,7 @@ fn base64(text: &str) -> String {
     format!("data:text/plain;charset=utf-8;base64,{}", BASE64_STANDARD.encode(text))
 }
 
-/// W32: payloads are read in clear.
+/// W32 (wrong diffs): payloads are read in clear.
 #[test]
 fn people_see_which_line_of_a_script_changes() {
     let (before, after) = (script("set -e\n\nrun 1\n", base64), script("set -e\n\nrun 2\n", base64));

@@ -47,7 +47,7 @@ proptest! {
         prop_assert_eq!(sha256(&turned), sha256(&object));
     }
 
-    /// W22: whatever it is.
+    /// W22 (foreign fields as drift): whatever it is.
     #[test]
     fn a_field_that_somebody_adds_beside_ours_changes_nothing(fields in fields(), foreign in arbitrary::value()) {
         let leaves = leaves(&fields.keys().cloned().collect::<Vec<_>>());

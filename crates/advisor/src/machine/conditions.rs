@@ -184,7 +184,7 @@ mod tests {
         assert_eq!(ignored[1..], expected);
     }
 
-    /// W28: a phase that was left does not go on.
+    /// W28 (condition conventions): a phase that was left does not go on.
     #[test]
     fn a_plan_in_review_as_the_guide_prints_it_but_no_longer_pending() {
         assert_eq!(
@@ -221,7 +221,7 @@ mod tests {
         );
     }
 
-    /// W28: each says which generation it is about.
+    /// W28 (condition conventions): each says which generation it is about.
     #[test]
     fn exactly_one_phase_condition_holds_and_completed_also_with_an_upgrade() {
         for phase in Phase::ALL.iter().copied() {
@@ -238,7 +238,7 @@ mod tests {
         }
     }
 
-    /// W28: as Kubernetes means it.
+    /// W28 (condition conventions): as Kubernetes means it.
     #[test]
     fn time_moves_only_when_a_status_flips_and_what_was_left_is_cleared() {
         let review = conditions(&[], Phase::ReviewRequired, &REVIEW.into(), 1, &at(10));

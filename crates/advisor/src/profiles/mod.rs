@@ -47,7 +47,8 @@ mod tests {
         }
     }
 
-    /// W36, D14: a new profile is a folder here and a word in the API; what carries out plans knows none by name.
+    /// W36 (scattered profile code), D14 (profile-free operator): a new profile is a folder here and a word in the
+    /// API; what carries out plans knows none by name.
     #[test]
     fn neither_the_operator_nor_the_state_machine_knows_a_profile() {
         let crates = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");

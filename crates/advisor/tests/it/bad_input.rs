@@ -283,7 +283,7 @@ fn refused(value: &Value, schema: &Value, path: &str) -> Vec<String> {
 proptest! {
     #![proptest_config(cases(256))]
 
-    /// W23: of any kind, in any place.
+    /// W23 (one bad object stops all): of any kind, in any place.
     #[test]
     fn a_plan_from_damaged_objects_is_a_plan_or_a_reason((profile, options) in profile_and_options(), server in server()) {
         if let Ok(plan) = server.plan(profile, &options) {

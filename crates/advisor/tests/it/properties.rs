@@ -243,7 +243,7 @@ proptest! {
         }
     }
 
-    /// W1, D32: on every version, with whatever is there.
+    /// W1 (endless updates), D32 (all descheduler releases): on every version, with whatever is there.
     #[test]
     fn planning_again_after_applying_finds_nothing_to_change((_, cluster) in cluster(), (profile, options) in either()) {
         let mut cluster = with_hyper_converged(cluster);
@@ -287,7 +287,7 @@ proptest! {
         }
     }
 
-    /// W17: whatever is turned on and off.
+    /// W17 (overwritten settings): whatever is turned on and off.
     #[test]
     fn arguments_of_others_are_never_lost(
         (_, cluster) in cluster(),
@@ -307,7 +307,7 @@ proptest! {
         prop_assert_eq!(others(after), others(before.as_ref()));
     }
 
-    /// W22: of a plan, too.
+    /// W22 (foreign fields as drift): of a plan, too.
     #[test]
     fn a_foreign_field_changes_neither_digest_nor_snapshot(
         (descheduler, cluster) in cluster(),

@@ -31,7 +31,7 @@ const MISTAKES: &[(Mutation, Bounds, &[&str])] = &[
     (InputNotWatched, Bounds { inputs: 1, ..NONE }, &["5."]),
 ];
 
-/// W49: a check that cannot fail shows nothing.
+/// W49 (tests that cannot fail): a check that cannot fail shows nothing.
 #[test]
 fn every_mistake_is_noticed_and_without_it_nothing_is() {
     let (mut missed, mut sound) = (Vec::new(), Vec::new());

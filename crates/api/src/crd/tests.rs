@@ -147,7 +147,7 @@ fn lists_with_identity_merge_by_their_key() {
     }
 }
 
-/// W34: short name, category, and columns for drift and plan.
+/// W34 (no events or columns): short name, category, and columns for drift and plan.
 #[test]
 fn names_and_columns_are_those_users_know() {
     let columns = |crd: &CustomResourceDefinition, wide: bool| -> Vec<String> {

@@ -87,7 +87,7 @@ fn empty_options_stay_distinct_from_their_defaults() {
     assert_eq!(serde_json::from_value::<KsmConfiguration>(json!({})).unwrap(), KsmConfiguration::default());
 }
 
-/// W13, D3, D26: so that turning swap off is enough.
+/// W13 (enableSwap: false refused), D3 (swap removal), D26 (density default): so that turning swap off is enough.
 #[test]
 fn the_default_ratio_depends_on_swap() {
     let cases = [
@@ -118,7 +118,7 @@ fn a_selector_converts_to_the_kubernetes_type_with_the_same_json() {
     }
 }
 
-/// W23: the object can be read all the same.
+/// W23 (one bad object stops all): the object can be read all the same.
 #[test]
 fn an_unreadable_timeout_is_an_error_only_when_it_is_used() {
     let timeout = spec(json!({ "profile": "example-profile", "waitTimeout": "abc" })).wait_timeout.unwrap();

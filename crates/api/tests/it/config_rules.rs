@@ -52,7 +52,7 @@ async fn options_are_those_of_the_profile() {
     .await;
 }
 
-/// W13, D3, D4: `enableSwap: false` alone is valid.
+/// W13 (enableSwap: false refused), D3 (swap removal), D4 (ratio needs swap): `enableSwap: false` alone is valid.
 #[tokio::test]
 async fn a_high_ratio_needs_swap_and_its_absence_needs_nothing() {
     const MESSAGE: &str = "spec.options.virtHigherDensity.memoryToRequestRatio: Invalid value: memoryToRequestRatio > 120 requires enableSwap=true";
@@ -96,7 +96,7 @@ async fn ksm_is_asked_for_in_every_form() {
     .await;
 }
 
-/// W23: anything else never gets in.
+/// W23 (one bad object stops all): anything else never gets in.
 #[tokio::test]
 async fn a_wait_timeout_is_a_positive_duration() {
     const RULE: &str = "must be a positive duration such as 30m, 2h or 1h30m";

@@ -83,7 +83,7 @@ async fn get_shows_a_table() {
     golden.finish();
 }
 
-/// W34: `kubectl get vpcfg`.
+/// W34 (no events or columns): `kubectl get vpcfg`.
 #[tokio::test]
 async fn short_names_and_categories_show_the_same() {
     let names = async |what: &str| kubectl(&["get", what, "-o", "name"]).await.unwrap();

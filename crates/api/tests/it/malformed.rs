@@ -153,7 +153,7 @@ fn expected(readings: &[(&str, Option<&str>)]) -> BTreeMap<String, Option<String
     readings.iter().map(|(name, error)| ((*name).to_owned(), error.map(str::to_owned))).collect()
 }
 
-/// W23: an object that cannot be read stops nobody.
+/// W23 (one bad object stops all): an object that cannot be read stops nobody.
 #[tokio::test]
 async fn malformed_configs_do_not_hide_the_good_ones() {
     let client = upgraded().await;

@@ -45,7 +45,7 @@ async fn every_word_of_a_status_is_accepted() {
     check_on(&server, cases.into_iter().flatten()).await;
 }
 
-/// D17: an impact is Low, Medium or High.
+/// D17 (three impacts): an impact is Low, Medium or High.
 #[tokio::test]
 async fn a_status_is_bounded_and_typed() {
     let server = example_cluster::server().await;

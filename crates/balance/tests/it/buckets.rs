@@ -25,7 +25,7 @@ fn golden_buckets_hold_in_every_mode() {
     }
 }
 
-/// Holds L8.
+/// Holds L8 (mode by name).
 #[test]
 fn modes_have_the_names_and_offsets_of_the_reference() {
     let shown: Vec<String> = Mode::ALL.iter().map(Mode::to_string).collect();

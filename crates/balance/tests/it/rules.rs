@@ -7,7 +7,7 @@ use balance::{
     promql::{Options, Source, cluster_series, node_series, rule_file, rules},
 };
 
-/// Holds L9.
+/// Holds L9 (missing series).
 #[test]
 fn series_are_named_as_the_requirements_name_them() {
     let k3 = Algorithm::amplified(3.0);
@@ -16,7 +16,7 @@ fn series_are_named_as_the_requirements_name_them() {
     assert_eq!(node_series(&Algorithm::MaxMetric), "descheduler:node:max_metric:avg1m");
 }
 
-/// Holds L9.
+/// Holds L9 (missing series).
 #[test]
 fn all_19_and_their_averages_are_recorded_once() {
     for source in Source::ALL {

@@ -99,7 +99,7 @@ fn use_of(node: &str, share: &str) -> String {
     format!("node_cpu_usage_ratio{{node=\"{node}\",instance=\"{node}\"}} {share}")
 }
 
-/// Holds L3 and L51.
+/// Holds L3 (posted scenario) and L51 (slow scrape).
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_page_follows_nodes_pods_and_vms_and_a_scrape_asks_nobody() {
     let (cluster, client) = blank(Cluster::builder()).await;

@@ -288,7 +288,8 @@ fn cause(vm: &VirtualMachine) -> Option<(String, String)> {
     Some((found.reason.clone(), found.message.clone()))
 }
 
-/// L20, L28, L30, L31, L32 and L34, as far as the answers go.
+/// L20 (undeletable pod), L28 (target as source), L30 (webhook never called), L31 (dry run migrates), L32 (HTML for a
+/// bad review) and L34 (repeated eviction), as far as the answers go.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn evictions_and_deletions_of_a_vm_mark_it_and_others_pass() {
     let lab = Lab::start().await;

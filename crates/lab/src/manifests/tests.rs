@@ -49,7 +49,7 @@ fn the_policy_is_the_one_of_the_guide() {
     assert_eq!(policy["metricsProviders"][0]["prometheus"]["url"], "http://prometheus.monitoring.svc:9090");
 }
 
-/// Holds L12.
+/// Holds L12 (unloaded rules).
 #[test]
 fn rules_and_configuration_of_prometheus_lie_beside_each_other() {
     let rules = one("prometheus-rules.yaml", "ConfigMap", "prometheus-rules");
@@ -75,7 +75,7 @@ fn nothing_of_the_lab_but_vms_goes_to_pretended_nodes() {
     }
 }
 
-/// Holds L14.
+/// Holds L14 (proxy name).
 #[test]
 fn every_service_finds_the_pods_of_its_name() {
     for service in everything().iter().filter(|object| object["kind"] == "Service") {

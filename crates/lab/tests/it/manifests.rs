@@ -39,7 +39,7 @@ fn the_committed_manifests_are_up_to_date() {
     }
 }
 
-/// Holds L11.
+/// Holds L11 (broken installation).
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_api_server_accepts_every_manifest() {
     let (cluster, _) = blank(Cluster::builder()).await;
@@ -223,7 +223,7 @@ fn a_cluster_that_is_there_is_kept_when_nobody_can_be_asked() {
     run.succeeded().never_calls("kind create").never_calls("kind delete").calls("kind export kubeconfig");
 }
 
-/// Holds L11.
+/// Holds L11 (broken installation).
 #[test]
 fn everything_that_is_applied_is_there_and_everything_there_is_applied() {
     let policy = Stage::new(&["docker"], RECENT, "").run(&[], &[]);

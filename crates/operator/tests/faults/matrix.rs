@@ -79,7 +79,8 @@ enum CellResult {
     Failed(String),
 }
 
-/// W20, W40: busy servers, lost answers, conflicts and crashes, on every request.
+/// W20 (final transient errors), W40 (ignored status errors): busy servers, lost answers, conflicts and crashes, on
+/// every request.
 #[tokio::test(flavor = "multi_thread")]
 async fn whatever_happens_to_whichever_request_the_end_is_the_same() {
     run(Lifecycle::Usual).await;

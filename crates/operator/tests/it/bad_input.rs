@@ -281,7 +281,7 @@ async fn attempt(platform: &Platform, seed: u64, counts: &mut Counts) -> Result<
     Ok(())
 }
 
-/// W23: and whatever else people, other programs and older versions leave behind.
+/// W23 (one bad object stops all): and whatever else people, other programs and older versions leave behind.
 #[tokio::test(flavor = "multi_thread")]
 async fn whatever_is_there_the_operator_lives_rests_and_says_where_it_stands() {
     let first = number("BAD_INPUT_SEED").unwrap_or_default();

@@ -16,7 +16,7 @@ async fn requests(platform: &Platform) -> Vec<String> {
     lines
 }
 
-/// W38, D13: every item is previewed by a dry run of the API server.
+/// W38 (cluster in memory), D13 (server-side diffs): every item is previewed by a dry run of the API server.
 #[tokio::test]
 async fn a_plan_reads_each_object_once_and_a_thousand_other_objects_cost_nothing() {
     let platform = Platform::shared().await;

@@ -23,7 +23,7 @@ async fn refused_plan(platform: &Platform, profile: &str) -> Plan {
     }
 }
 
-/// W35: in the plan, before anybody approves it.
+/// W35 (silent take-over): in the plan, before anybody approves it.
 #[tokio::test]
 async fn fields_of_other_managers_are_named_before_they_are_taken_over() {
     let platform = Platform::shared().await;
@@ -69,7 +69,7 @@ async fn missing_kinds_are_listed_with_what_to_install() {
     );
 }
 
-/// D20: not even HyperConverged.
+/// D20 (needed prerequisites only): not even HyperConverged.
 #[tokio::test]
 async fn only_what_the_options_need_is_required() {
     let platform = Platform::with(&["kubedescheduler-5.1.yaml"]).await;
@@ -96,7 +96,7 @@ async fn a_missing_namespace_is_an_outcome_of_its_own() {
     assert_eq!(planned.item.diff, None);
 }
 
-/// W18: limits are not made up.
+/// W18 (unreadable as absent): limits are not made up.
 #[tokio::test]
 async fn what_may_not_be_read_is_an_error_and_never_a_default() {
     let platform = Platform::shared().await;
@@ -210,7 +210,7 @@ async fn invalid_values_and_invalid_options_are_told_apart() {
     assert_eq!(error.reason(), "InvalidOptions");
 }
 
-/// W16: no second argument, no reboot.
+/// W16 (hidden reboots): no second argument, no reboot.
 #[tokio::test]
 async fn psi_that_is_effective_already_needs_no_item() {
     let platform = Platform::shared().await;

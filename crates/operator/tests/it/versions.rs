@@ -20,7 +20,7 @@ async fn carry_out_and_settle(platform: &Platform, profile: &str, options: Value
     assert!(diffs.iter().all(|diff| diff.ends_with("(no changes)\n")), "{case}: {diffs:?}");
 }
 
-/// D32: as their real schemas judge it.
+/// D32 (all descheduler releases): as their real schemas judge it.
 #[tokio::test]
 async fn every_descheduler_version_gets_a_plan_that_it_accepts_and_that_settles() {
     let platform = Platform::at_rest().await;
@@ -113,7 +113,7 @@ async fn page_merging_that_somebody_else_turned_on_is_turned_off() {
     carry_out_and_settle(&platform, DENSITY, options, "off").await;
 }
 
-/// W14, D3: on a real API server.
+/// W14 (leftover MachineConfig), D3 (swap removal): on a real API server.
 #[tokio::test]
 async fn turning_swap_and_psi_off_removes_what_is_ours_with_its_reboots_and_nothing_else() {
     let platform = Platform::shared().await;

@@ -22,7 +22,8 @@ async fn status(platform: &Platform, method: &str, uri: &str, content: &str, bod
 }
 
 /// The preconditions of server-side apply, which all other tests here rely on.
-/// W24 is beaten by these alone: between our comparison and the write, only the API server can tell.
+/// W24 (race before the write) is beaten by these alone: between our comparison and the write, only the API server
+/// can tell.
 #[tokio::test]
 async fn the_preconditions_that_writes_rely_on_hold_on_this_api_server() {
     let platform = Platform::shared().await;
@@ -52,7 +53,7 @@ async fn the_preconditions_that_writes_rely_on_hold_on_this_api_server() {
     assert_eq!(status(&platform, "PATCH", uri, "application/json-patch+json", patch).await, 422, "a failed test");
 }
 
-/// W21: the answer, and not what is there later.
+/// W21 (live state as baseline): the answer, and not what is there later.
 #[tokio::test]
 async fn an_item_is_created_or_configured_and_the_answer_is_the_baseline() {
     let platform = Platform::shared().await;
@@ -88,7 +89,7 @@ async fn a_write_whose_answer_was_lost_is_found_and_not_repeated() {
     assert_eq!(write(&kubernetes, item(&plan, PSI), Lock::Compare).await, Ok(Written::Gone), "gone is gone");
 }
 
-/// W24: compared right before the write, every time.
+/// W24 (race before the write): compared right before the write, every time.
 #[tokio::test]
 async fn nothing_is_written_over_a_change_that_the_plan_did_not_see() {
     let platform = Platform::shared().await;
@@ -125,7 +126,7 @@ async fn a_change_beside_the_managed_fields_is_none_of_our_business() {
     assert_eq!(object["spec"]["profileCustomizations"]["thresholdPriority"], 7);
 }
 
-/// W24: those too.
+/// W24 (race before the write): those too.
 #[tokio::test]
 async fn objects_that_appear_or_vanish_meanwhile_are_stale() {
     let platform = Platform::shared().await;

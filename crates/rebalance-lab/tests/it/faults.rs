@@ -153,7 +153,7 @@ fn reason_of_mark(vm: &VirtualMachine) -> Option<String> {
     reason(vm, launcher::EVICTION_REQUESTED)
 }
 
-/// Holds L7 and L27.
+/// Holds L7 (loop stops) and L27 (third pod after restart).
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_part_is_killed_under_a_migration_and_every_vm_ends_as_one_running_pod() {
     let (mut site, client) = Site::start().await;

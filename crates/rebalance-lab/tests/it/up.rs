@@ -145,7 +145,7 @@ impl Drop for Up {
     }
 }
 
-/// Holds L7 and L10.
+/// Holds L7 (loop stops) and L10 (unloaded scenario).
 #[test]
 fn a_lab_is_started_looked_at_loaded_and_ended_and_leaves_nothing() {
     let place = Place::new();

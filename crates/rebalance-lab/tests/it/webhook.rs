@@ -24,7 +24,7 @@ async fn start(cluster: &Cluster, more: &[&str]) -> RunningProgram {
     cluster.access().run(&who, "webhook", program, &args).await.unwrap()
 }
 
-/// Holds L35.
+/// Holds L35 (webhook blocks the cluster).
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_webhook_that_is_killed_holds_up_vms_only_and_the_next_one_goes_on() {
     let cluster = Cluster::builder().start().await.unwrap_or_else(|error| panic!("{error}"));

@@ -154,7 +154,7 @@ mod tests {
         ClusterModel::new(&crate::scenario::parse(&text).unwrap()[0]).unwrap()
     }
 
-    /// Holds L40.
+    /// Holds L40 (first node only).
     #[test]
     fn tasks_for_the_hottest_node_go_there_and_not_to_the_first() {
         let model = with_tasks("{name: t, every: 1s, cpu: 0.1, seconds: 1, target: {hottestNodes: 1}}");
@@ -166,7 +166,7 @@ mod tests {
         }
     }
 
-    /// Holds L41 and L42.
+    /// Holds L41 (number cut to one) and L42 (load stays).
     #[test]
     fn as_many_tasks_come_as_were_drawn_and_their_load_goes_with_them() {
         let model = with_tasks("{name: t, every: 50s, count: 3, cpu: 0.1, seconds: 10, target: {vms: busy}}");

@@ -67,7 +67,7 @@ fn scores_have_the_same_bits_everywhere() {
     assert_eq!(found.join("\n"), include_str!("../score-digests.txt").trim_end());
 }
 
-/// Holds L44.
+/// Holds L44 (shared task state).
 #[test]
 fn a_comparison_does_not_depend_on_the_number_of_threads() {
     let scenario = shipped::find("light").unwrap();

@@ -109,7 +109,7 @@ fn fuzz_the_loop_with_small_random_clusters() {
         .unwrap();
 }
 
-/// Holds L6.
+/// Holds L6 (unequal round trip).
 #[test]
 fn a_scenario_survives_being_written_and_read() {
     runner(64)

@@ -122,7 +122,7 @@ fn limits_hold(scenario: &Scenario, moves: &[Move]) {
 }
 
 /// The reference never ends here, because the only under-utilized node has no room for any VM.
-/// Holds L4.
+/// Holds L4 (endless simulation).
 #[test]
 fn a_cluster_in_which_nothing_fits_ends_and_says_that_nothing_had_room() {
     for (semantics, placement) in [

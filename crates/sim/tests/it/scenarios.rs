@@ -5,7 +5,7 @@ use sim::{
     scenario::{Load, generate::generate, parse, shipped},
 };
 
-/// Holds L1.
+/// Holds L1 (crashing samples).
 #[test]
 fn every_shipped_scenario_can_be_read_and_is_what_it_says() {
     let sizes: Vec<(String, usize, usize)> = shipped::FILES
@@ -22,7 +22,7 @@ fn every_shipped_scenario_can_be_read_and_is_what_it_says() {
     assert_eq!(sizes.len(), 8);
 }
 
-/// Holds L5.
+/// Holds L5 (nameless objects).
 #[test]
 fn a_mistake_is_told_with_its_line_its_field_and_what_was_expected() {
     let base = "name: a\nnodes:\n- name: n\n  cores: 32\nvms:\n- name: v\n  cpu: 0.5\n";
@@ -98,7 +98,7 @@ fn absurd_sizes_are_refused_before_they_cost_anything() {
     }
 }
 
-/// Holds L1.
+/// Holds L1 (crashing samples).
 #[test]
 fn a_generated_scenario_has_the_nodes_and_vms_asked_for_and_reads_back() {
     for (nodes, vms) in [(1, 1), (7, 100), (12, 648), (5, 3)] {
@@ -125,7 +125,7 @@ fn vms_without_a_place_are_spread_over_the_nodes() {
     assert_eq!(run.pending().len(), 36);
 }
 
-/// Holds L6.
+/// Holds L6 (unequal round trip).
 #[test]
 fn loads_are_written_as_they_are_read() {
     for text in [

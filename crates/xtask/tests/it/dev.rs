@@ -79,7 +79,8 @@ fn wait_until_gone(pids: &[u32]) {
     }
 }
 
-/// W48, D25, D27, D31: with stand-ins for all kinds, and the samples can be applied.
+/// W48 (broken quick start), D25 (quick start as printed), D27 (namespaced KubeDescheduler), D31 (shipped stand-ins):
+/// with stand-ins for all kinds, and the samples can be applied.
 #[test]
 fn our_own_control_plane_outlives_the_command_and_ends_when_told() {
     let dev = Dev::new();
@@ -164,7 +165,7 @@ case "$1 $2" in
 esac
 "#;
 
-/// W48: there, too.
+/// W48 (broken quick start): there, too.
 #[tokio::test]
 async fn where_there_is_kind_its_cluster_is_used() {
     let cluster = Cluster::builder().start().await.unwrap();

@@ -13,7 +13,8 @@ fn names(kubeconfig: &Path, kind: &str) -> Vec<String> {
     listed.lines().map(|line| line.rsplit('/').next().unwrap().to_owned()).collect()
 }
 
-/// W46, W47, D25: undeploying leaves namespace and objects.
+/// W46 (deleted namespace), W47 (unusable roles and samples), D25 (quick start as printed): undeploying leaves
+/// namespace and objects.
 #[tokio::test]
 async fn every_step_may_be_repeated_and_nothing_of_others_is_lost() {
     let cluster = Cluster::builder().start().await.unwrap();

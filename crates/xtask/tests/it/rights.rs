@@ -81,7 +81,7 @@ async fn what_users_apply_is_accepted_and_restricted_pods_are_what_it_runs() {
     assert!(printed(&plain).contains("deployment.apps/virt-advisor-operator-controller-manager"));
 }
 
-/// W46: nor whatever else lives in it.
+/// W46 (deleted namespace): nor whatever else lives in it.
 #[tokio::test]
 async fn nothing_that_is_deployed_would_take_a_namespace_along_when_it_is_deleted() {
     let access = cluster().await;
@@ -98,7 +98,7 @@ fn read(path: &str) -> String {
 
 // --- people ---
 
-/// W47: the roles are about a kind that there is.
+/// W47 (unusable roles and samples): the roles are about a kind that there is.
 #[tokio::test]
 async fn viewers_see_editors_change_and_admins_may_clear_all() {
     let access = cluster().await;
@@ -165,7 +165,7 @@ async fn apply(access: &Access, file: &Path, dry_run: &str) -> Output {
     kubectl_as(access, &operator_account(), &[&flags[..], &[file.to_str().unwrap()]].concat()).await
 }
 
-/// W47: every write of every profile.
+/// W47 (unusable roles and samples): every write of every profile.
 #[tokio::test]
 async fn the_operator_may_do_what_its_plans_need() {
     let access = cluster().await;
@@ -210,7 +210,7 @@ async fn the_operator_watches_what_it_names_and_reads_what_it_must() {
     }
 }
 
-/// W38, D12: not even list the MachineConfigs that no plan names.
+/// W38 (cluster in memory), D12 (named watches only): not even list the MachineConfigs that no plan names.
 #[tokio::test]
 async fn the_operator_may_do_nothing_else() {
     let access = cluster().await;

@@ -3,7 +3,8 @@
 use super::*;
 use Phase::*;
 
-/// W40, D15, D23: Pending is shown, items go in order without waiting, and each step is recorded once.
+/// W40 (ignored status errors), D15 (first phases), D23 (items in order): Pending is shown, items go in order without
+/// waiting, and each step is recorded once.
 #[test]
 fn planned_reviewed_approved_rolled_out() {
     let mut fixture = Fixture::new(LOAD_AWARE, Action::DryRun);
@@ -32,7 +33,8 @@ fn apply_from_the_start_is_an_approval() {
     assert_eq!(fixture.written.len(), 2);
 }
 
-/// W30, D15: a dry run after completion plans again; nothing to change is done at once.
+/// W30 (DryRun after completion), D15 (first phases): a dry run after completion plans again; nothing to change is
+/// done at once.
 #[test]
 fn a_plan_without_changes_completes_at_once() {
     let mut fixture = Fixture::completed(LOAD_AWARE);
@@ -45,7 +47,8 @@ fn a_plan_without_changes_completes_at_once() {
     assert_eq!(fixture.written.len(), 2, "nothing was written again");
 }
 
-/// W5, D11: a rollout that is under way is followed under DryRun, and nothing is written.
+/// W5 (writes in DryRun), D11 (DryRun writes nothing): a rollout that is under way is followed under DryRun, and
+/// nothing is written.
 #[test]
 fn nothing_would_change_but_nodes_still_roll() {
     let mut fixture = Fixture::new(LOAD_AWARE, Action::Apply);
@@ -58,7 +61,8 @@ fn nothing_would_change_but_nodes_still_roll() {
     assert_eq!(fixture.written.len(), 2);
 }
 
-/// W9, D9, D10: Drifted ends with the drift, and nobody is fought.
+/// W9 (stale Drifted), D9 (exact Completed), D10 (no fighting by default): Drifted ends with the drift, and nobody is
+/// fought.
 #[test]
 fn drift_is_told_and_goes_away_with_its_cause() {
     let mut fixture = Fixture::completed(LOAD_AWARE);
@@ -74,7 +78,7 @@ fn drift_is_told_and_goes_away_with_its_cause() {
     assert!(item.diff.as_deref().unwrap().ends_with("(no changes)\n") && item.drifted_by.is_none());
 }
 
-/// W42: with pauses, and not against somebody who does the same.
+/// W42 (endless reverts): with pauses, and not against somebody who does the same.
 #[test]
 fn drift_is_reverted_on_request_and_not_for_ever() {
     let mut fixture = Fixture::completed(LOAD_AWARE);
@@ -140,7 +144,7 @@ fn prerequisites_that_vanish_while_nodes_are_waited_for_are_missed() {
     assert_eq!(fixture.condition("InputDependencyDrift").unwrap().reason, "PrerequisitesVanished");
 }
 
-/// D5: a new plan, a forced review, and an end of it when the change is taken back.
+/// D5 (changed input): a new plan, a forced review, and an end of it when the change is taken back.
 #[test]
 fn a_changed_input_is_reviewed_whatever_the_action_says() {
     let mut fixture = Fixture::completed(LOAD_AWARE);
@@ -162,7 +166,8 @@ fn a_changed_input_is_reviewed_whatever_the_action_says() {
     assert_eq!(fixture.written.len(), 3);
 }
 
-/// W3, D5, D26: compared with what was applied; what the user fixed drifts.
+/// W3 (missed density changes), D5 (changed input), D26 (density default): compared with what was applied; what the
+/// user fixed drifts.
 #[test]
 fn a_setting_that_is_managed_at_its_default_is_an_input_too() {
     let mut fixture = Fixture::completed(DENSITY);
@@ -185,7 +190,7 @@ fn a_setting_that_is_managed_at_its_default_is_an_input_too() {
     assert_eq!(fixed.phase(), Drifted, "what the user fixed drifts the ordinary way");
 }
 
-/// W25: what was High to apply is Low by now, and that is no upgrade.
+/// W25 (unresolved upgrade): what was High to apply is Low by now, and that is no upgrade.
 #[test]
 fn a_new_version_is_adopted_silently_when_it_changes_nothing() {
     let mut fixture = Fixture::completed(LOAD_AWARE);
@@ -197,7 +202,7 @@ fn a_new_version_is_adopted_silently_when_it_changes_nothing() {
     assert_eq!(fixture.condition("UpgradeAvailable"), None);
 }
 
-/// W25: shown with its diff, settled by hand too, and drift is seen meanwhile.
+/// W25 (unresolved upgrade): shown with its diff, settled by hand too, and drift is seen meanwhile.
 #[test]
 fn a_new_version_that_would_change_something_is_shown_and_resolved_by_hand_or_by_a_new_plan() {
     let mut fixture = Fixture::completed(LOAD_AWARE);
@@ -240,7 +245,8 @@ fn a_new_version_that_would_change_something_is_shown_and_resolved_by_hand_or_by
     assert_eq!(fixture.condition("UpgradeAvailable").unwrap().reason, "Applied");
 }
 
-/// W1, D32: limits that a version does not have are neither missed nor taken for changed.
+/// W1 (endless updates), D32 (all descheduler releases): limits that a version does not have are neither missed nor
+/// taken for changed.
 #[test]
 fn a_plan_for_any_version_of_the_descheduler_comes_into_force_and_stays_there() {
     for version in crate::kube_descheduler::Release::ALL.map(crate::kube_descheduler::Release::as_str) {
@@ -257,7 +263,8 @@ fn a_plan_for_any_version_of_the_descheduler_comes_into_force_and_stays_there() 
     }
 }
 
-/// W21: the baseline is what the API server answered to our write, whatever is there when the nodes are done.
+/// W21 (live state as baseline): the baseline is what the API server answered to our write, whatever is there when
+/// the nodes are done.
 #[test]
 fn what_somebody_changes_before_the_nodes_are_done_is_drift_and_no_baseline() {
     let mut fixture = Fixture::new(LOAD_AWARE, Action::Apply);
@@ -269,7 +276,8 @@ fn what_somebody_changes_before_the_nodes_are_done_is_drift_and_no_baseline() {
     assert_eq!((fixture.phase(), fixture.written.len()), (Completed, 2));
 }
 
-/// W6, D10: an edit by hand makes the pool roll. That is the news, and not a reason to apply anything again.
+/// W6 (reverted by a rollout), D10 (no fighting by default): an edit by hand makes the pool roll. That is the news,
+/// and not a reason to apply anything again.
 #[test]
 fn an_edited_config_whose_pool_rolls_is_told_and_not_written_over() {
     let mut fixture = Fixture::completed(LOAD_AWARE);
@@ -283,7 +291,7 @@ fn an_edited_config_whose_pool_rolls_is_told_and_not_written_over() {
     assert!(fixture.item("enable-psi-metrics").drifted_by.is_some());
 }
 
-/// W42: whoever asked for reverts gets back what was changed, and no round of everything else.
+/// W42 (endless reverts): whoever asked for reverts gets back what was changed, and no round of everything else.
 #[test]
 fn only_what_drifted_is_applied_again() {
     let mut fixture = Fixture::completed(LOAD_AWARE);

@@ -58,7 +58,8 @@ fn ignore_works_from_every_phase_and_keeps_what_is_there() {
     }
 }
 
-/// W7, W8, W11, W29, D21: also after errors and during a review.
+/// W7 (applied unlike reviewed), W8 (ignored options), W11 (errors as success), W29 (lagging observedGeneration), D21
+/// (usual observedGeneration): also after errors and during a review.
 #[test]
 fn every_edit_of_the_spec_is_acted_on_in_every_phase() {
     for before in everywhere() {
@@ -79,7 +80,7 @@ fn every_edit_of_the_spec_is_acted_on_in_every_phase() {
     }
 }
 
-/// W7: an approval may name what was read.
+/// W7 (applied unlike reviewed): an approval may name what was read.
 #[test]
 fn only_an_approval_of_this_very_plan_counts_when_it_names_one() {
     let mut fixture = Fixture::new(LOAD_AWARE, Action::DryRun);
@@ -99,7 +100,7 @@ fn only_an_approval_of_this_very_plan_counts_when_it_names_one() {
     assert_eq!((fixture.phase(), fixture.written.len()), (InProgress, 2));
 }
 
-/// W24, W32: told while it waits, and refused when it is approved.
+/// W24 (race before the write), W32 (wrong diffs): told while it waits, and refused when it is approved.
 #[test]
 fn a_plan_whose_target_moved_is_not_applied_unless_that_is_asked_for() {
     let mut fixture = Fixture::completed(LOAD_AWARE);
@@ -115,7 +116,7 @@ fn a_plan_whose_target_moved_is_not_applied_unless_that_is_asked_for() {
     assert_eq!((bypassing.phase(), bypassing.written.len()), (Completed, 3));
 }
 
-/// D8, D9: and neither is a success.
+/// D8 (failure policy), D9 (exact Completed): and neither is a success.
 #[test]
 fn the_first_failure_ends_it_under_abort_and_nothing_does_under_continue() {
     let mut abort = Fixture::new(LOAD_AWARE, Action::Apply);
@@ -133,7 +134,8 @@ fn the_first_failure_ends_it_under_abort_and_nothing_does_under_continue() {
     assert_eq!(proceed.condition("Completed").unwrap().status, "False");
 }
 
-/// W2, W10, D6, D8: no event is needed, and the end is not Completed.
+/// W2 (timeout counts as success), W10 (stale wait clock), D6 (waitTimeout fails), D8 (failure policy): no event is
+/// needed, and the end is not Completed.
 #[test]
 fn waiting_ends_by_the_clock_alone() {
     for (policy, phase) in [(FailurePolicy::Abort, Failed), (FailurePolicy::Continue, CompletedWithErrors)] {
@@ -162,7 +164,7 @@ fn waiting_ends_by_the_clock_alone() {
     }
 }
 
-/// W12: time alone does not make them valid.
+/// W12 (retry without pause): time alone does not make them valid.
 #[test]
 fn invalid_options_wait_for_another_spec_and_not_in_circles() {
     let mut fixture = Fixture::new(LOAD_AWARE, Action::Apply);
@@ -196,7 +198,7 @@ fn what_vanished_under_a_plan_in_force_means_a_review_when_it_is_back() {
     assert_eq!(fixture.phase(), Completed, "nothing was lost, so there is nothing to review");
 }
 
-/// W14, D3: what is turned off is deleted, and that is waited for.
+/// W14 (leftover MachineConfig), D3 (swap removal): what is turned off is deleted, and that is waited for.
 #[test]
 fn removals_are_followed_to_the_nodes() {
     let mut fixture = Fixture::completed(LOAD_AWARE);
@@ -209,7 +211,8 @@ fn removals_are_followed_to_the_nodes() {
     assert_eq!(fixture.phase(), Completed);
 }
 
-/// W10: nothing changes in this plan, so it was never written and its wait begins when it is found to be under way.
+/// W10 (stale wait clock): nothing changes in this plan, so it was never written and its wait begins when it is found
+/// to be under way.
 #[test]
 fn a_rollout_that_is_joined_later_is_timed_from_then_on() {
     let mut fixture = Fixture::new(LOAD_AWARE, Action::Apply);
@@ -222,7 +225,7 @@ fn a_rollout_that_is_joined_later_is_timed_from_then_on() {
     assert_eq!((fixture.phase(), fixture.written.len()), (Failed, 2));
 }
 
-/// W9: texts are for people. What happens next follows from phases, states, reasons and fingerprints.
+/// W9 (stale Drifted): texts are for people. What happens next follows from phases, states, reasons and fingerprints.
 #[test]
 fn no_message_decides_what_happens_next() {
     for before in everywhere() {
@@ -249,7 +252,8 @@ fn no_message_decides_what_happens_next() {
     }
 }
 
-/// W33: somebody who has no plan yet, because something is missing, still reads what the profile may do.
+/// W33 (no early impact): somebody who has no plan yet, because something is missing, still reads what the profile
+/// may do.
 #[test]
 fn an_impact_is_shown_in_every_phase_with_and_without_a_plan() {
     for fixture in everywhere() {
@@ -265,7 +269,7 @@ fn an_impact_is_shown_in_every_phase_with_and_without_a_plan() {
     }
 }
 
-/// D7: watches may miss something; the clock does not.
+/// D7 (regular comparison): watches may miss something; the clock does not.
 #[test]
 fn whatever_is_in_force_is_looked_at_again_within_five_minutes() {
     let mut looked_at = Vec::new();
@@ -330,7 +334,7 @@ fn is_marked(fixture: &Fixture) -> bool {
     fixture.condition("InputDependencyDrift").is_some_and(|condition| condition.status == "True")
 }
 
-/// W14, D3: whatever hid it, and a person looks at it before it is made.
+/// W14 (leftover MachineConfig), D3 (swap removal): whatever hid it, and a person looks at it before it is made.
 #[test]
 fn a_removal_that_nobody_saw_to_be_needed_is_planned_when_it_is_seen() {
     for action in [Action::DryRun, Action::Apply] {
@@ -349,7 +353,8 @@ fn a_removal_that_nobody_saw_to_be_needed_is_planned_when_it_is_seen() {
     }
 }
 
-/// D3: an approved removal whose target is gone is made if that is said once, and done if it is said twice.
+/// D3 (swap removal): an approved removal whose target is gone is made if that is said once, and done if it is said
+/// twice.
 #[test]
 fn an_approved_removal_is_not_given_up_for_one_old_answer() {
     let mut fixture = Fixture::completed(LOAD_AWARE);

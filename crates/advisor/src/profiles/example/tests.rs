@@ -23,7 +23,7 @@ fn it_requires_nothing_and_is_not_advertised() {
     assert_eq!((about.name, about.category, about.impact, about.advertised), (NAME, "example", Severity::Low, false));
 }
 
-/// D13: no diff of its own making.
+/// D13 (server-side diffs): no diff of its own making.
 #[test]
 fn its_plan_is_one_config_map_and_previewed_like_any_other() {
     let mut cluster = TestCluster::empty();

@@ -67,7 +67,7 @@ fn the_profile_tells_what_it_is() {
     assert_eq!(about.impact_summary, summary);
 }
 
-/// W37, D4: the rule of swap holds where no schema was asked, too.
+/// W37 (options as strings), D4 (ratio needs swap): the rule of swap holds where no schema was asked, too.
 #[test]
 fn options_that_no_schema_would_let_pass_are_refused() {
     let swap = "memoryToRequestRatio > 120 requires enableSwap=true";
@@ -95,7 +95,7 @@ fn options_that_no_schema_would_let_pass_are_refused() {
 
 // --- what is required and what is asked ---
 
-/// D20: without swap no MachineConfig.
+/// D20 (needed prerequisites only): without swap no MachineConfig.
 #[test]
 fn what_is_required_follows_from_the_options() {
     let config = "  - MachineConfig (machineconfiguration.openshift.io.v1): MachineConfig CRD is required for swap \
@@ -183,7 +183,7 @@ fn no_more_is_asked_than_the_plan_depends_on_and_nothing_twice() {
 
 // --- impact ---
 
-/// W16: nothing to change is Low, here too.
+/// W16 (hidden reboots): nothing to change is Low, here too.
 #[test]
 fn impact_follows_from_what_would_change() {
     let severities = |cluster: &TestCluster, options: Value| -> Vec<(Verb, Severity)> {

@@ -81,7 +81,7 @@ fn spec(cluster: &TestCluster, options: Value) -> Value {
     fields(&descheduler(cluster, options))["spec"].clone()
 }
 
-/// D19: as the workflow guide prints it.
+/// D19 (pressure metrics first): as the workflow guide prints it.
 #[test]
 fn the_plan_has_two_items_and_pressure_comes_first() {
     let draft = TestCluster::with_descheduler("5.1").draft(NAME, Value::Null);
@@ -139,7 +139,7 @@ fn the_profile_tells_what_it_is() {
 
 // --- what is required and what is asked ---
 
-/// D20: what is turned off is not required, and what has a default is not either.
+/// D20 (needed prerequisites only): what is turned off is not required, and what has a default is not either.
 #[test]
 fn what_is_required_follows_from_the_options() {
     let descheduler =
@@ -286,7 +286,7 @@ fn no_more_is_asked_than_the_plan_depends_on_and_nothing_twice() {
 
 // --- impact ---
 
-/// W16, D18: an item without changes is Low, and one that reboots is High.
+/// W16 (hidden reboots), D18 (descheduler impact): an item without changes is Low, and one that reboots is High.
 #[test]
 fn impact_follows_from_what_would_change() {
     let severities = |cluster: &TestCluster, options: Value| -> Vec<(String, Verb, Severity)> {

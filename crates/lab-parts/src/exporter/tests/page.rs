@@ -14,7 +14,7 @@ fn counters_are_there_at_the_first_scrape() {
     assert!(text.contains("node_cpu_seconds_total{instance=\"n1\",mode=\"idle\"} 0\n"), "{text}");
 }
 
-/// Holds L13.
+/// Holds L13 (missing metrics).
 #[test]
 fn the_text_has_every_metric_of_both_families_with_the_node_as_instance() {
     let mut index = sample();

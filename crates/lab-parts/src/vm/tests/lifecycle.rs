@@ -71,7 +71,7 @@ fn a_change_of_size_counts_from_the_next_pod_on() {
     assert_eq!(fixture.status().allocated_cpu.as_deref(), Some("2"));
 }
 
-/// Holds L22 and L24.
+/// Holds L22 (ignored spec.running) and L24 (stale node and label).
 #[test]
 fn a_vm_is_stopped_and_started() {
     let mut fixture = Fixture::evicted();
@@ -83,7 +83,7 @@ fn a_vm_is_stopped_and_started() {
     assert_eq!(fixture.play(), ["status Pending -", "create new0", "status Scheduling new0"]);
 }
 
-/// Holds L20.
+/// Holds L20 (undeletable pod).
 #[test]
 fn pods_of_a_vm_that_is_gone_or_being_deleted_are_removed() {
     for vm in [None, Some(Vm { is_deleted: true, ..vm(spec(), json!({})) })] {
@@ -110,7 +110,7 @@ fn a_pod_of_an_earlier_vm_of_the_same_name_is_removed() {
     assert_eq!(fixture.play(), ["remove p1", "status Pending -", "create new0", "status Scheduling new0"]);
 }
 
-/// Holds L25.
+/// Holds L25 (second pod stays).
 #[test]
 fn duplicates_are_removed_and_the_pod_that_the_status_names_stays() {
     let mut fixture = Fixture::settled();
@@ -118,7 +118,7 @@ fn duplicates_are_removed_and_the_pod_that_the_status_names_stays() {
     assert_eq!(fixture.play(), ["remove older"]);
 }
 
-/// Holds L24.
+/// Holds L24 (stale node and label).
 #[test]
 fn a_finished_pod_and_one_on_a_node_that_is_gone_are_replaced() {
     let replaced = ["remove p1", "status Pending -", "create new0", "status Scheduling new0", "label -"];
@@ -142,7 +142,7 @@ fn a_spec_that_cannot_be_read_fails_the_vm_and_leaves_its_pod() {
     assert_eq!(fixture.pods.len(), 1);
 }
 
-/// Holds L23.
+/// Holds L23 (growing conditions).
 #[test]
 fn conditions_are_bounded_and_keep_the_time_of_their_last_change() {
     let old = json!({"type": "PhaseRunning", "status": "True", "reason": "TransitionedToRunning", "message": "",

@@ -24,7 +24,7 @@ fn a_migration_makes_the_target_first_hands_over_in_one_write_and_then_removes_t
     assert_eq!(fixture.migrated(), ("True".into(), "Succeeded".into()));
 }
 
-/// Holds L21.
+/// Holds L21 (leftover target).
 #[test]
 fn a_migration_that_fails_leaves_one_running_pod_no_eviction_request_and_a_reason() {
     type Spoil = fn(&mut Fixture);
@@ -102,7 +102,7 @@ fn an_eviction_request_for_a_node_that_the_vm_is_not_on_is_cleared() {
     assert_eq!(fixture.pods.len(), 1);
 }
 
-/// Holds L27.
+/// Holds L27 (third pod after restart).
 #[test]
 fn a_controller_that_restarts_at_any_step_comes_to_the_same_end() {
     // A controller without memory meets every state that the objects go through in a migration.

@@ -59,7 +59,7 @@ fn an_eviction_request_tells_who_asked_how_and_why() {
     assert_eq!(cause(&record(request, None)).1.chars().count(), 1024);
 }
 
-/// L34: a repeated eviction marked the VM again and was answered like the first.
+/// L34 (repeated eviction): a repeated eviction marked the VM again and was answered like the first.
 #[test]
 fn a_vm_that_migrates_already_is_reported_as_such() {
     both_denied(IN_PROGRESS, |case| edit(&mut case.vm, "/status/evacuationNodeName", json!("n1")));
@@ -72,7 +72,7 @@ fn an_eviction_request_for_a_node_that_the_vm_is_not_on_is_replaced() {
     }
 }
 
-/// L31: dry-run evictions start migrations.
+/// L31 (dry run migrates): dry-run evictions start migrations.
 #[test]
 fn a_dry_run_is_denied_with_the_same_message_and_records_nothing() {
     both_denied(TRIGGERED, |case| case.request["dryRun"] = json!(true));
@@ -81,7 +81,7 @@ fn a_dry_run_is_denied_with_the_same_message_and_records_nothing() {
     assert!(matches!(by_options.step(), Step::Done(Outcome::Denied(Denial::Triggered { .. }))));
 }
 
-/// L30: the branch for evictions asked for a resource `pods/eviction`, which there is not.
+/// L30 (webhook never called): the branch for evictions asked for a resource `pods/eviction`, which there is not.
 #[test]
 fn an_eviction_is_known_by_its_subresource() {
     assert_eq!(parse(eviction()).unwrap().operation, Operation::Eviction);
@@ -99,7 +99,7 @@ fn an_eviction_is_known_by_its_subresource() {
     }
 }
 
-/// L20: the pod of a VM that was deleted could not be deleted.
+/// L20 (undeletable pod): the pod of a VM that was deleted could not be deleted.
 #[test]
 fn the_pod_of_a_vm_that_is_gone_is_allowed() {
     both_allowed(AllowReason::VmGone, |case| case.vm = Ok(None));
@@ -109,7 +109,7 @@ fn the_pod_of_a_vm_that_is_gone_is_allowed() {
     both_allowed(AllowReason::VmGone, |case| edit(&mut case.vm, "/metadata/uid", json!("another of that name")));
 }
 
-/// L21: the cleanup of a failed target was refused by the lab's own webhook.
+/// L21 (leftover target): the cleanup of a failed target was refused by the lab's own webhook.
 #[test]
 fn a_pod_without_our_finalizer_is_allowed() {
     both_allowed(AllowReason::Unprotected, |case| {
@@ -150,7 +150,7 @@ fn a_pod_that_runs_no_vm_is_allowed() {
     });
 }
 
-/// L28: the test for the target was inverted as soon as the VM told its new node.
+/// L28 (target as source): the test for the target was inverted as soon as the VM told its new node.
 #[test]
 fn the_target_of_a_migration_is_denied_and_not_counted() {
     both_denied("Eviction request for target Pod", |case| {

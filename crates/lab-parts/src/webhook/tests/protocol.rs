@@ -12,7 +12,7 @@ use crate::webhook::{
     configuration,
 };
 
-/// L32: a malformed review was answered with a page of HTML.
+/// L32 (HTML for a bad review): a malformed review was answered with a page of HTML.
 #[test]
 fn what_is_no_review_is_not_read_as_one() {
     let review = |request: Value| {
@@ -91,7 +91,8 @@ fn files_that_do_not_fit_together_are_rejected_with_a_reason() {
     assert!(CertificatePair::make(&["not\u{e4}scii".into()], Timestamp::now(), Duration::from_secs(1)).is_err());
 }
 
-/// L35: every eviction in the cluster went through the webhook, and failed when it was down.
+/// L35 (webhook blocks the cluster): every eviction in the cluster went through the webhook, and failed when it was
+/// down.
 #[test]
 fn the_api_server_asks_about_virt_launchers_only() {
     let exempt_users = ["it's me".to_owned()];

@@ -11,7 +11,7 @@ use serde_json::json;
 use super::{Lab, Observer, USER, fast, gate, node, reason, slow, status};
 use testkit::eventually;
 
-/// Holds L22, L23 and L24.
+/// Holds L22 (ignored spec.running), L23 (growing conditions) and L24 (stale node and label).
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_vm_is_started_loaded_stopped_started_and_deleted() {
     let lab = Lab::start(&["n1", "n2"]).await;
@@ -49,7 +49,7 @@ async fn a_vm_is_started_loaded_stopped_started_and_deleted() {
     assert!(lab.vms.get_opt("a").await.unwrap().is_none());
 }
 
-/// Holds L20.
+/// Holds L20 (undeletable pod).
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn deleting_a_vm_always_succeeds() {
     let lab = Lab::start(&["n1", "n2"]).await;
@@ -125,7 +125,7 @@ async fn a_vm_whose_stored_object_makes_no_sense_fails_alone() {
     lab.no_pod("good").await;
 }
 
-/// Holds L26.
+/// Holds L26 (dropped write).
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_status_write_that_is_overtaken_is_made_again() {
     let lab = Lab::start(&["n1", "n2"]).await;

@@ -37,7 +37,7 @@ async fn migrations_keep_to_the_limits_of_node_and_cluster() {
     assert_eq!(controller.state().borrow().vms, 12);
 }
 
-/// Holds L50.
+/// Holds L50 (requests without change).
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn hundreds_of_vms_that_rest_cost_no_request() {
     const VMS: usize = 300;

@@ -48,7 +48,7 @@ async fn a_migration_goes_target_copy_hand_over_source() {
     assert_eq!(term["matchExpressions"], not_there);
 }
 
-/// Holds L21.
+/// Holds L21 (leftover target).
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_target_that_cannot_be_placed_is_given_up() {
     let lab = Lab::start(&["n1"]).await;

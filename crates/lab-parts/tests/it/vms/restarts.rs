@@ -14,7 +14,7 @@ use super::{
 /// More writes than a migration takes.
 const ENOUGH: usize = 30;
 
-/// Holds L27.
+/// Holds L27 (third pod after restart).
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_controller_that_dies_before_or_after_any_write_of_a_migration_is_followed_by_one_that_finishes_it() {
     let lab = Lab::start(&["n1", "n2"]).await;
@@ -70,7 +70,7 @@ async fn a_controller_that_dies_while_memory_is_copied_leaves_the_source_countin
     assert_ne!(node(&lab.settle("a").await), from);
 }
 
-/// Holds L25.
+/// Holds L25 (second pod stays).
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_controllers_at_once_come_to_the_same_end_as_one() {
     let lab = Lab::start(&["n1", "n2", "n3"]).await;

@@ -11,7 +11,8 @@ use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair}
 use super::{EVICTIONS, Lab, triggered};
 use testkit::eventually;
 
-/// L36: no rotation, and every call failed between the installation and the first `caBundle`.
+/// L36 (certificates not renewed): no rotation, and every call failed between the installation and the first
+/// `caBundle`.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn certificates_are_renewed_and_read_again_while_requests_go_on() {
     let lab = Lab::start().await;

@@ -13,7 +13,7 @@ use testkit::replay::{Moment, Observer, Seen, node, status};
 /// Hundreds of migrations, a few at a time, on a machine that does other things too.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// Holds L34.
+/// Holds L34 (repeated eviction).
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn five_hundred_evictions_at_once_are_each_answered_correctly() {
     const VMS: usize = 500;

@@ -2,7 +2,8 @@
 
 use super::*;
 
-/// The VM controller, the collectors and the webhook together. L20: deleting a VM left an undeletable pod.
+/// The VM controller, the collectors and the webhook together. L20 (undeletable pod): deleting a VM left an
+/// undeletable pod.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn with_the_vm_controller_evictions_move_vms_and_deletions_succeed_even_without_the_webhook() {
     let (_turn, lab) = Lab::start_with_nodes().await;
@@ -55,7 +56,8 @@ async fn with_the_vm_controller_evictions_move_vms_and_deletions_succeed_even_wi
     }
 }
 
-/// L33: no `eviction-in-progress`, so that a failed migration kept the descheduler waiting for ten minutes.
+/// L33 (missing eviction mark): no `eviction-in-progress`, so that a failed migration kept the descheduler waiting
+/// for ten minutes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_eviction_is_shown_on_the_pod_while_it_lasts_and_can_be_repeated_when_it_failed() {
     let (_turn, lab) = Lab::start_with_nodes().await;

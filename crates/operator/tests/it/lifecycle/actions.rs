@@ -25,7 +25,7 @@ async fn held_at_its_first_write() -> (Platform, RunningOperator, Gate, LogPosit
     (platform, operator, gate, mark)
 }
 
-/// W5, D11: what was not written yet is not written any more.
+/// W5 (writes in DryRun), D11 (DryRun writes nothing): what was not written yet is not written any more.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dry_run_in_the_middle_of_an_apply_stops_it_before_the_next_write() {
     let (platform, operator, gate, mark) = held_at_its_first_write().await;
@@ -60,7 +60,7 @@ async fn a_configuration_that_is_deleted_in_the_middle_of_an_apply_stops_it_too(
     operator.stop().await;
 }
 
-/// W5, D11: nodes roll on, and nothing is applied again.
+/// W5 (writes in DryRun), D11 (DryRun writes nothing): nodes roll on, and nothing is applied again.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rollout_that_is_under_way_is_followed_under_dry_run_too_and_nothing_is_written() {
     let platform = Platform::shared().await;
@@ -164,7 +164,7 @@ async fn takes_note(platform: &Platform, profile: &str, timeout: &str, arrives_i
     assert_eq!(condition(&after, arrives_in)["observedGeneration"], after["metadata"]["generation"], "{from}");
 }
 
-/// W29, D21: so that `kubectl wait` comes to an end.
+/// W29 (lagging observedGeneration), D21 (usual observedGeneration): so that `kubectl wait` comes to an end.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_phase_takes_note_of_an_edit_of_the_spec() {
     let platform = Platform::shared().await;

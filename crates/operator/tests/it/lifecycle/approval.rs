@@ -21,7 +21,7 @@ fn is_mismatched(config: &Value) -> bool {
         && config["status"]["observedGeneration"] == config["metadata"]["generation"]
 }
 
-/// W7: read and approved by its digest.
+/// W7 (applied unlike reviewed): read and approved by its digest.
 #[tokio::test(flavor = "multi_thread")]
 async fn only_the_plan_that_the_approval_names_is_applied() {
     let platform = Platform::shared().await;
@@ -64,7 +64,7 @@ async fn an_approval_given_beforehand_applies_at_once() {
     operator.stop().await;
 }
 
-/// D15: under DryRun, too.
+/// D15 (first phases): under DryRun, too.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_plan_without_changes_is_in_force_at_once_and_writes_nothing() {
     let platform = Platform::shared().await;
@@ -85,7 +85,7 @@ async fn a_plan_without_changes_is_in_force_at_once_and_writes_nothing() {
     operator.stop().await;
 }
 
-/// W24, W32: whoever reads it is told that it is old.
+/// W24 (race before the write), W32 (wrong diffs): whoever reads it is told that it is old.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_plan_whose_target_has_moved_says_so_and_is_not_applied_unless_told_to() {
     let platform = Platform::shared().await;

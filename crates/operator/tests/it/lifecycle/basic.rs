@@ -8,7 +8,8 @@ use testkit::{
     running_operator::RunningOperator,
 };
 
-/// W4, D23, D29: a pool that says it is updated of what was before is waited for.
+/// W4 (pool done too early), D23 (items in order), D29 (drift by watch): a pool that says it is updated of what was
+/// before is waited for.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_profile_is_offered_planned_approved_rolled_out_and_watched() {
     let platform = Platform::shared().await;

@@ -24,7 +24,7 @@ async fn namespace(platform: &Platform, name: &str) {
     platform.apply("admin", &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}), "").await;
 }
 
-/// W33, W39: in one process, and with an impact before there is a plan.
+/// W33 (no early impact), W39 (exit on new definition): in one process, and with an impact before there is a plan.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_missing_is_named_and_the_plan_goes_on_as_soon_as_it_appears() {
     let platform = Platform::with(&[]).await;
@@ -74,7 +74,7 @@ async fn what_is_missing_is_named_and_the_plan_goes_on_as_soon_as_it_appears() {
     operator.stop().await;
 }
 
-/// W39: going is noticed as well as coming.
+/// W39 (exit on new definition): going is noticed as well as coming.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_component_that_is_upgraded_or_vanishes_leads_to_a_new_plan_and_a_forced_review() {
     let platform = Platform::with(&["kubedescheduler-4.18.yaml", "hyperconverged-v1beta1.yaml"]).await;

@@ -17,7 +17,7 @@ fn ratio(percent: i32) -> Value {
     hyper_converged(json!({"higherWorkloadDensity": {"memoryOvercommitPercentage": percent}}))
 }
 
-/// W3, D5: ratio and page merging.
+/// W3 (missed density changes), D5 (changed input): ratio and page merging.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_we_set_by_default_and_others_change_is_reviewed_and_resolves_itself_when_set_back() {
     let platform = Platform::shared().await;
@@ -72,7 +72,7 @@ async fn what_we_set_by_default_and_others_change_is_reviewed_and_resolves_itsel
     operator.stop().await;
 }
 
-/// D5: the user has the last word.
+/// D5 (changed input): the user has the last word.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_the_options_fix_drifts_the_ordinary_way() {
     let platform = Platform::shared().await;

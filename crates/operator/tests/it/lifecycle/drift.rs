@@ -14,7 +14,8 @@ fn culprit<'a>(config: &'a Value, name: &str) -> &'a str {
     item(config, name)["driftedBy"]["manager"].as_str().unwrap_or("nobody")
 }
 
-/// W9, W22, D9, D29: labels too, and long before the next recheck.
+/// W9 (stale Drifted), W22 (foreign fields as drift), D9 (exact Completed), D29 (drift by watch): labels too, and
+/// long before the next recheck.
 #[tokio::test(flavor = "multi_thread")]
 async fn whatever_we_manage_is_watched_and_recovers_when_it_is_set_back() {
     let platform = Platform::shared().await;
@@ -99,7 +100,7 @@ async fn the_last_field_of_a_map_that_is_set_back_by_hand_is_no_longer_drift() {
     operator.stop().await;
 }
 
-/// W22: within maps that we manage in part.
+/// W22 (foreign fields as drift): within maps that we manage in part.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_others_set_beside_our_fields_is_no_drift() {
     let platform = Platform::shared().await;
@@ -128,7 +129,8 @@ async fn what_others_set_beside_our_fields_is_no_drift() {
     operator.stop().await;
 }
 
-/// W5, W6, D10, D11: under Apply and DryRun.
+/// W5 (writes in DryRun), W6 (reverted by a rollout), D10 (no fighting by default), D11 (DryRun writes nothing):
+/// under Apply and DryRun.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pool_that_rolls_for_other_reasons_concerns_nobody_and_reverts_nothing() {
     let platform = Platform::shared().await;
@@ -159,7 +161,7 @@ async fn a_pool_that_rolls_for_other_reasons_concerns_nobody_and_reverts_nothing
     operator.stop().await;
 }
 
-/// W21: and is not taken for what was applied.
+/// W21 (live state as baseline): and is not taken for what was applied.
 #[tokio::test(flavor = "multi_thread")]
 async fn drift_of_a_finished_item_is_told_while_the_nodes_still_roll() {
     let platform = Platform::shared().await;
@@ -186,7 +188,7 @@ async fn drift_of_a_finished_item_is_told_while_the_nodes_still_roll() {
     operator.stop().await;
 }
 
-/// W14: with their reboots, and waited for.
+/// W14 (leftover MachineConfig): with their reboots, and waited for.
 #[tokio::test(flavor = "multi_thread")]
 async fn pressure_metrics_that_are_turned_off_go_from_the_nodes_too() {
     let platform = Platform::shared().await;

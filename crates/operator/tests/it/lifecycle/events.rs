@@ -34,7 +34,7 @@ pub(super) async fn until_event(platform: &Platform, expected: &str) {
     eventually(expected, is_told).await;
 }
 
-/// W34: for `kubectl describe`.
+/// W34 (no events or columns): for `kubectl describe`.
 #[tokio::test(flavor = "multi_thread")]
 async fn events_tell_every_phase_every_item_and_who_changed_what() {
     let platform = Platform::shared().await;

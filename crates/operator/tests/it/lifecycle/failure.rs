@@ -18,7 +18,8 @@ fn status<'a>(config: &'a Value, kind: &str) -> &'a str {
     condition(config, kind)["status"].as_str().unwrap_or("absent")
 }
 
-/// W11, D8, D9: however often it is looked at, and until a new spec.
+/// W11 (errors as success), D8 (failure policy), D9 (exact Completed): however often it is looked at, and until a new
+/// spec.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refused_item_ends_the_plan_or_only_itself_as_the_failure_policy_says() {
     let platform = Platform::shared().await;
@@ -84,7 +85,8 @@ async fn an_item_that_is_refused_when_planned_fails_the_plan_and_the_others_are_
     operator.stop().await;
 }
 
-/// W2, W10, D6, D8: Failed, or CompletedWithErrors.
+/// W2 (timeout counts as success), W10 (stale wait clock), D6 (waitTimeout fails), D8 (failure policy): Failed, or
+/// CompletedWithErrors.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_wait_that_takes_too_long_fails_its_item_although_nothing_is_heard() {
     let platform = Platform::shared().await;
@@ -116,7 +118,7 @@ async fn a_wait_that_takes_too_long_fails_its_item_although_nothing_is_heard() {
     operator.stop().await;
 }
 
-/// W10: an earlier rollout does not count.
+/// W10 (stale wait clock): an earlier rollout does not count.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_wait_has_a_clock_of_its_own() {
     let platform = Platform::shared().await;
@@ -134,7 +136,7 @@ async fn every_wait_has_a_clock_of_its_own() {
     operator.stop().await;
 }
 
-/// W27: the item tells what to do about it.
+/// W27 (unusual pools): the item tells what to do about it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pool_that_is_degraded_or_paused_is_waited_for_and_says_so() {
     let platform = Platform::shared().await;

@@ -29,7 +29,7 @@ async fn live_limits(platform: &Platform) -> Value {
 }
 
 /// The workflow guide, sections 10 and 11: somebody edited the descheduler, and somebody else the migration limits.
-/// W31, D5: and it does not ask for an action that is set.
+/// W31 (pointless forced review), D5 (changed input): and it does not ask for an action that is set.
 #[tokio::test(flavor = "multi_thread")]
 async fn changed_migration_limits_lead_to_a_new_plan_that_waits_for_a_person() {
     let platform = Platform::shared().await;
@@ -80,7 +80,7 @@ async fn changed_migration_limits_lead_to_a_new_plan_that_waits_for_a_person() {
     operator.stop().await;
 }
 
-/// D22: other options are another plan, and acknowledge nothing.
+/// D22 (acknowledge with options): other options are another plan, and acknowledge nothing.
 #[tokio::test(flavor = "multi_thread")]
 async fn any_new_generation_acknowledges_a_forced_review_and_nothing_else_does() {
     let platform = Platform::shared().await;
@@ -107,7 +107,7 @@ async fn any_new_generation_acknowledges_a_forced_review_and_nothing_else_does()
     operator.stop().await;
 }
 
-/// D5: nobody has to do anything.
+/// D5 (changed input): nobody has to do anything.
 #[tokio::test(flavor = "multi_thread")]
 async fn limits_that_are_set_back_resolve_the_review_by_themselves() {
     let platform = Platform::shared().await;
@@ -128,7 +128,7 @@ async fn limits_that_are_set_back_resolve_the_review_by_themselves() {
     operator.stop().await;
 }
 
-/// W40: one status.
+/// W40 (ignored status errors): one status.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_change_without_consequences_does_nothing_and_is_remembered() {
     let platform = Platform::shared().await;
@@ -149,7 +149,7 @@ async fn a_change_without_consequences_does_nothing_and_is_remembered() {
     operator.stop().await;
 }
 
-/// W19: each on its own.
+/// W19 (wrong culprit): each on its own.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_limit_that_is_fixed_in_the_options_is_not_followed_and_the_other_is() {
     let platform = Platform::shared().await;
@@ -165,7 +165,7 @@ async fn a_limit_that_is_fixed_in_the_options_is_not_followed_and_the_other_is()
     operator.stop().await;
 }
 
-/// W19: HyperConverged is not blamed for it.
+/// W19 (wrong culprit): HyperConverged is not blamed for it.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_edit_of_the_limits_themselves_is_drift_and_no_changed_input() {
     let platform = Platform::shared().await;

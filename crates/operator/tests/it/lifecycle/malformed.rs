@@ -27,7 +27,7 @@ async fn notes(platform: &Platform, profile: &str) -> Vec<String> {
     events.map(|event| format!("{}: {}", event["reason"].as_str().unwrap(), event["note"].as_str().unwrap())).collect()
 }
 
-/// W23: nor itself, once it is corrected.
+/// W23 (one bad object stops all): nor itself, once it is corrected.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_malformed_object_is_told_what_is_wrong_with_it_and_stops_nobody_else() {
     let platform = Platform::shared().await;
@@ -70,7 +70,7 @@ async fn a_malformed_object_is_told_what_is_wrong_with_it_and_stops_nobody_else(
     operator.stop().await;
 }
 
-/// W12: not one request.
+/// W12 (retry without pause): not one request.
 #[tokio::test(flavor = "multi_thread")]
 async fn invalid_options_are_not_looked_at_again_until_they_are_edited() {
     let platform = Platform::shared().await;

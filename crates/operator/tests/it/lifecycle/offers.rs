@@ -42,7 +42,7 @@ async fn names(platform: &Platform) -> Vec<String> {
     items.map(|config| config["metadata"]["name"].as_str().unwrap().to_owned()).collect()
 }
 
-/// D30: as new, and ignored.
+/// D30 (deleted configuration): as new, and ignored.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_advertised_profile_is_offered_and_offered_again_when_it_is_deleted() {
     let platform = Platform::shared().await;
@@ -76,7 +76,7 @@ async fn every_advertised_profile_is_offered_and_offered_again_when_it_is_delete
     operator.stop().await;
 }
 
-/// W41: by an upgrade.
+/// W41 (profile never offered): by an upgrade.
 #[tokio::test(flavor = "multi_thread")]
 async fn older_words_of_ours_are_refreshed_and_those_of_others_are_not() {
     let platform = Platform::shared().await;
@@ -121,7 +121,7 @@ async fn older_words_of_ours_are_refreshed_and_those_of_others_are_not() {
     operator.stop().await;
 }
 
-/// W41: until it is accepted.
+/// W41 (profile never offered): until it is accepted.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_offer_that_is_refused_is_made_again() {
     let platform = Platform::shared().await;

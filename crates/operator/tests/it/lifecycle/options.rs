@@ -18,7 +18,7 @@ fn density(options: Value) -> Value {
     json!({"options": {"virtHigherDensity": options}})
 }
 
-/// W7: nor is one applied that nobody read.
+/// W7 (applied unlike reviewed): nor is one applied that nobody read.
 #[tokio::test(flavor = "multi_thread")]
 async fn options_edited_during_the_review_lead_to_another_plan_and_the_old_one_is_never_applied() {
     let platform = Platform::shared().await;
@@ -53,7 +53,7 @@ async fn options_edited_during_the_review_lead_to_another_plan_and_the_old_one_i
     operator.stop().await;
 }
 
-/// W8, D2: the mode and the limits, too.
+/// W8 (ignored options), D2 (descheduler mode): the mode and the limits, too.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_option_of_load_aware_rebalancing_takes_effect_after_completion() {
     let platform = Platform::shared().await;
@@ -78,7 +78,7 @@ async fn every_option_of_load_aware_rebalancing_takes_effect_after_completion() 
     operator.stop().await;
 }
 
-/// W8, W14, D3: and without swap its MachineConfig goes.
+/// W8 (ignored options), W14 (leftover MachineConfig), D3 (swap removal): and without swap its MachineConfig goes.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_option_of_higher_density_takes_effect_after_completion() {
     let platform = Platform::shared().await;
@@ -111,7 +111,7 @@ async fn every_option_of_higher_density_takes_effect_after_completion() {
     operator.stop().await;
 }
 
-/// W30, D11: also when something has drifted.
+/// W30 (DryRun after completion), D11 (DryRun writes nothing): also when something has drifted.
 #[tokio::test(flavor = "multi_thread")]
 async fn after_completion_a_dry_run_plans_and_writes_nothing() {
     let platform = Platform::shared().await;

@@ -32,7 +32,7 @@ fn reverts(config: &Value) -> usize {
     config["status"]["reverts"].as_array().map_or(0, Vec::len)
 }
 
-/// W42: with a pause before the second.
+/// W42 (endless reverts): with a pause before the second.
 #[tokio::test(flavor = "multi_thread")]
 async fn drift_is_reverted_on_request_and_every_revert_is_counted() {
     let platform = Platform::shared().await;
@@ -64,7 +64,7 @@ async fn drift_is_reverted_on_request_and_every_revert_is_counted() {
     operator.stop().await;
 }
 
-/// W42: who changes it is named.
+/// W42 (endless reverts): who changes it is named.
 #[tokio::test(flavor = "multi_thread")]
 async fn after_three_reverts_in_ten_minutes_the_operator_gives_up_until_the_spec_is_edited() {
     let platform = Platform::shared().await;
@@ -97,7 +97,7 @@ async fn after_three_reverts_in_ten_minutes_the_operator_gives_up_until_the_spec
     operator.stop().await;
 }
 
-/// W6, D10: by default nobody is fought.
+/// W6 (reverted by a rollout), D10 (no fighting by default): by default nobody is fought.
 #[tokio::test(flavor = "multi_thread")]
 async fn without_the_request_or_without_the_approval_nothing_is_reverted() {
     let platform = Platform::shared().await;

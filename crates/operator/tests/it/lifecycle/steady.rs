@@ -26,7 +26,8 @@ fn reads(requests: &[Request]) -> BTreeMap<String, usize> {
     reads
 }
 
-/// W38, W40, D7: every recheck reads what the plan names, and nothing else.
+/// W38 (cluster in memory), W40 (ignored status errors), D7 (regular comparison): every recheck reads what the plan
+/// names, and nothing else.
 #[tokio::test(flavor = "multi_thread")]
 async fn two_plans_in_force_cost_one_read_per_named_object_and_recheck_and_no_write() {
     let platform = Platform::shared().await;
@@ -76,7 +77,7 @@ async fn two_plans_in_force_cost_one_read_per_named_object_and_recheck_and_no_wr
 }
 
 /// The operator of HyperConverged updates its status often; that causes no request.
-/// W38: generations tell what matters.
+/// W38 (cluster in memory): generations tell what matters.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_status_that_others_report_causes_no_request_at_all() {
     let platform = Platform::shared().await;

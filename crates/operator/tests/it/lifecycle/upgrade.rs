@@ -38,7 +38,7 @@ async fn live_interval(platform: &Platform) -> Value {
     platform.get(&descheduler(Value::Null)).await["spec"]["deschedulingIntervalSeconds"].clone()
 }
 
-/// W25: one status, no question.
+/// W25 (unresolved upgrade): one status, no question.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_version_that_changes_nothing_is_adopted_silently() {
     let platform = Platform::shared().await;
@@ -62,7 +62,7 @@ async fn a_version_that_changes_nothing_is_adopted_silently() {
     newer.stop().await;
 }
 
-/// W25: with the diff, and with an eye on drift.
+/// W25 (unresolved upgrade): with the diff, and with an eye on drift.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_version_that_would_do_it_differently_says_how_and_waits() {
     let platform = Platform::shared().await;
@@ -107,7 +107,7 @@ async fn a_version_that_would_do_it_differently_says_how_and_waits() {
     newer.stop().await;
 }
 
-/// W25: compared with the cluster.
+/// W25 (unresolved upgrade): compared with the cluster.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_upgrade_that_is_done_by_hand_is_no_longer_offered() {
     let platform = Platform::shared().await;

@@ -64,7 +64,7 @@ async fn stays_quiet(platform: &Platform, case: &str) {
     assert_eq!(platform.config(LOAD_AWARE).await, before, "{case}");
 }
 
-/// W1, D32: not a write more, whatever limits a version has.
+/// W1 (endless updates), D32 (all descheduler releases): not a write more, whatever limits a version has.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_descheduler_version_comes_into_force_and_is_watched_without_a_loop() {
     let platform = Platform::at_rest().await;

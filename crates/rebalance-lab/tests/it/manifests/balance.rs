@@ -39,7 +39,7 @@ fn has_taint(node: &Node) -> bool {
     taints.is_some_and(|taints| taints.iter().any(|taint| taint.key.ends_with("/overutilized")))
 }
 
-/// Holds L7 and L14.
+/// Holds L7 (loop stops) and L14 (proxy name).
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_parts_of_the_manifests_balance_a_skew_with_the_rights_of_their_accounts() {
     let exporter_port = Port::reserve().unwrap();

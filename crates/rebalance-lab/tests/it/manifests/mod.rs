@@ -49,7 +49,7 @@ fn args(deployment: &Value, container: &str, changes: &[(&str, &str)]) -> Vec<St
     args.map(change).filter(|arg| !arg.is_empty()).collect()
 }
 
-/// Holds L11.
+/// Holds L11 (broken installation).
 #[test]
 fn the_arguments_of_every_container_mean_something_to_the_program() {
     let folder = tempfile::tempdir().unwrap();

@@ -75,7 +75,7 @@ fn now() -> f64 {
     jiff::Timestamp::now().as_millisecond() as f64 / 1000.0
 }
 
-/// Holds L9 and L12.
+/// Holds L9 (missing series) and L12 (unloaded rules).
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn scores_end_soon_after_the_last_scrape_whatever_they_are_made_of_and_averaged_over() {
     let program = tokio::task::spawn_blocking(|| tools::ensure(Program::Prometheus)).await.unwrap().unwrap();

@@ -17,7 +17,7 @@ use testkit::{
 
 use super::fixtures::{STAND_IN, apply, configs, describe, is_at_rest, name, new_cluster, start_stand_in};
 
-/// Holds L50.
+/// Holds L50 (requests without change).
 #[tokio::test]
 async fn the_sample_cluster_is_adopted_as_it_is_and_at_rest_costs_no_requests() {
     let (cluster, client) = new_cluster(Cluster::builder()).await;

@@ -82,7 +82,8 @@ fn machine_config() -> GroupVersionKind {
     GroupVersionKind::gvk("machineconfiguration.openshift.io", "v1", "MachineConfig")
 }
 
-/// W38, D12, D30: under the rights of the deployed operator; deleted, it is offered again and its MachineConfig stays.
+/// W38 (cluster in memory), D12 (named watches only), D30 (deleted configuration): under the rights of the deployed
+/// operator; deleted, it is offered again and its MachineConfig stays.
 #[tokio::test]
 async fn the_guide_of_higher_density() {
     let cluster = TestCluster::with_platform().await;

@@ -43,7 +43,7 @@ fn states(config: &Value) -> Vec<&str> {
     config["status"]["items"].as_array().unwrap().iter().map(|item| item["state"].as_str().unwrap()).collect()
 }
 
-/// D8: Failed, or CompletedWithErrors.
+/// D8 (failure policy): Failed, or CompletedWithErrors.
 #[tokio::test]
 async fn the_failure_policy_decides_what_becomes_of_the_rest_of_a_plan() {
     let cluster = TestCluster::with_platform().await;

@@ -70,7 +70,7 @@ fn patch(spec: &str) -> String {
     format!("kubectl patch virtplatformconfig load-aware-rebalancing --type=merge -p '{{\"spec\": {spec}}}'")
 }
 
-/// D25: the commands of the quick start, as printed.
+/// D25 (quick start as printed): the commands of the quick start, as printed.
 #[tokio::test]
 async fn the_guide_of_load_aware_rebalancing() {
     let cluster = TestCluster::with_platform().await;

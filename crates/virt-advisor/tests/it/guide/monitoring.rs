@@ -41,7 +41,8 @@ fn is_forced_review(config: &Value) -> bool {
     config["status"]["phase"] == "ReviewRequired" && condition(config, "InputDependencyDrift").0 == "True"
 }
 
-/// W4, W31, D5, D24: word for word, but for what is listed as a difference.
+/// W4 (pool done too early), W31 (pointless forced review), D5 (changed input), D24 (progress texts): word for word,
+/// but for what is listed as a difference.
 #[tokio::test]
 async fn sections_8_to_11() {
     let cluster = TestCluster::with_platform().await;

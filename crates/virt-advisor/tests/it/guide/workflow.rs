@@ -40,7 +40,8 @@ fn without_age(table: &str) -> Vec<String> {
     table.lines().map(line).collect()
 }
 
-/// W39, D11, D15: a kind that appears restarts nothing, and a dry run creates nothing.
+/// W39 (exit on new definition), D11 (DryRun writes nothing), D15 (first phases): a kind that appears restarts
+/// nothing, and a dry run creates nothing.
 #[tokio::test]
 async fn sections_1_to_7_and_our_own_guide() {
     let cluster = TestCluster::with_platform().await;

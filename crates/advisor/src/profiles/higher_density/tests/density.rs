@@ -36,7 +36,7 @@ fn the_item_is_the_one_of_the_guide() {
     assert_eq!(removed(&intent), []);
 }
 
-/// D3, D26: never what HyperConverged has at the moment.
+/// D3 (swap removal), D26 (density default): never what HyperConverged has at the moment.
 #[test]
 fn the_ratio_is_the_users_or_follows_from_swap() {
     let cases = [
@@ -56,7 +56,7 @@ fn the_ratio_is_the_users_or_follows_from_swap() {
     }
 }
 
-/// D1: in every form of the options.
+/// D1 (page merging default): in every form of the options.
 #[test]
 fn page_merging_is_on_by_default_and_off_where_options_leave_it_out() {
     let labels = json!({"matchLabels": {"ksm-enabled": "true"}});
@@ -154,7 +154,7 @@ fn page_merging_of_ours_is_turned_off_too() {
     assert!(!cluster.plan(NAME, off).has_changes());
 }
 
-/// W3, D26: and what was fixed is not.
+/// W3 (missed density changes), D26 (density default): and what was fixed is not.
 #[test]
 fn what_the_user_did_not_fix_is_an_input_too() {
     const RATIO: &str = "spec.higherWorkloadDensity.memoryOvercommitPercentage";

@@ -87,7 +87,7 @@ fn both_units_are_enabled_and_run_before_the_kubelet() {
     }
 }
 
-/// W15: nothing that the kubelet needs depends on it.
+/// W15 (swap script): nothing that the kubelet needs depends on it.
 #[test]
 fn a_node_without_the_partition_still_starts_its_kubelet() {
     for unit in config()["systemd"]["units"].as_array().unwrap() {
@@ -98,7 +98,7 @@ fn a_node_without_the_partition_still_starts_its_kubelet() {
     }
 }
 
-/// W15: the second reboot is like the first.
+/// W15 (swap script): the second reboot is like the first.
 #[test]
 fn swap_comes_back_after_every_reboot() {
     let config = config();
@@ -130,7 +130,7 @@ fn label_only() -> Value {
     object
 }
 
-/// W14, D3: with a note for what stays.
+/// W14 (leftover MachineConfig), D3 (swap removal): with a note for what stays.
 #[test]
 fn turned_off_what_is_ours_goes_and_what_is_not_stays() {
     let live = || machine_config(SWAP, json!({"config": {"ignition": {"version": "3.2.0"}}}));

@@ -144,7 +144,7 @@ fn the_schema_of_the_served_version_decides() {
     assert_eq!(chosen(&definition), "KubeVirtRelieveAndMigrate", "another version's schema tells nothing");
 }
 
-/// W17: duplicates would be refused.
+/// W17 (overwritten settings): duplicates would be refused.
 #[test]
 fn profiles_of_the_administrator_that_go_with_ours_are_kept_once_and_in_order() {
     let ours = "KubeVirtRelieveAndMigrate";
@@ -185,7 +185,7 @@ fn profiles_of_the_administrator_that_go_with_ours_are_kept_once_and_in_order() 
     );
 }
 
-/// W8, D2: the mode among them.
+/// W8 (ignored options), D2 (descheduler mode): the mode among them.
 #[test]
 fn options_reach_the_descheduler() {
     let options = json!({
@@ -202,7 +202,7 @@ fn options_reach_the_descheduler() {
     assert_eq!(spec["evictionLimits"], json!({"total": 50, "node": 12}), "fixed limits are not scaled");
 }
 
-/// W37: refused, and not replaced by a default.
+/// W37 (options as strings): refused, and not replaced by a default.
 #[test]
 fn options_that_no_schema_would_let_pass_are_refused() {
     let cases = [
@@ -257,7 +257,7 @@ fn derived_limits_leave_room_for_migrations_that_people_start() {
     assert_eq!(scaled(i64::MAX), i64::MAX / 5 * 4 + 3, "a nonsensical setting is scaled like any other");
 }
 
-/// W19: one that is fixed leaves the other alone.
+/// W19 (wrong culprit): one that is fixed leaves the other alone.
 #[test]
 fn each_limit_is_fixed_or_derived_on_its_own() {
     let cluster = "spec.liveMigrationConfig.parallelMigrationsPerCluster";
@@ -317,7 +317,7 @@ fn inputs_from_hco(inputs: &[(&str, Option<&str>)]) -> Vec<Input> {
     inputs.iter().map(input).collect()
 }
 
-/// W1: what cannot be set cannot differ.
+/// W1 (endless updates): what cannot be set cannot differ.
 #[test]
 fn a_limit_that_the_installed_version_lacks_has_no_input_either() {
     let cluster =
@@ -340,7 +340,7 @@ fn limits_are_found_where_version_1_of_hyper_converged_keeps_them() {
     assert_eq!(intent.inputs, inputs_from_hco(&expected));
 }
 
-/// W18: HyperConverged is looked for where it may be.
+/// W18 (unreadable as absent): HyperConverged is looked for where it may be.
 #[test]
 fn limits_are_found_in_the_upstream_namespace() {
     let mut object = hyper_converged("v1beta1", migrations(json!(8), json!(4)));
@@ -349,7 +349,7 @@ fn limits_are_found_in_the_upstream_namespace() {
     assert_eq!(spec(&cluster, json!({}))["evictionLimits"], json!({"total": 8, "node": 4}));
 }
 
-/// D16: and it is not managed.
+/// D16 (managementState): and it is not managed.
 #[test]
 fn the_management_state_is_set_on_creation_and_kept_only_while_it_is_ours() {
     let plain = || live_descheduler(json!({"mode": "Automatic"}));

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// W16: no reboot for an argument that is in force.
+/// W16 (hidden reboots): no reboot for an argument that is in force.
 #[test]
 fn nothing_is_added_where_pressure_metrics_are_on_already() {
     let on = |name: &str| machine_config(name, json!({"kernelArguments": ["quiet", "psi=1"]}));
@@ -82,7 +82,7 @@ fn nothing_is_added_where_pressure_metrics_are_on_already() {
     }
 }
 
-/// W17: the list is replaced as a whole, with theirs in it.
+/// W17 (overwritten settings): the list is replaced as a whole, with theirs in it.
 #[test]
 fn arguments_that_others_put_into_the_config_are_kept() {
     let cases = [
@@ -128,7 +128,7 @@ fn the_message_says_whether_the_argument_is_in_force() {
     }
 }
 
-/// W14: deleted, or taken out of what others use too.
+/// W14 (leftover MachineConfig): deleted, or taken out of what others use too.
 #[test]
 fn turned_off_what_is_ours_is_taken_back_and_nothing_else() {
     let base = || TestCluster::with_descheduler("5.1");
@@ -224,7 +224,7 @@ fn a_config_that_was_there_before_us_survives_us() {
     }
 }
 
-/// W14: nothing stays behind without a word.
+/// W14 (leftover MachineConfig): nothing stays behind without a word.
 #[test]
 fn turned_off_what_is_not_ours_stays_and_the_plan_says_so() {
     let note = |owner: &str| {
