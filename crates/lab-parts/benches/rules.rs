@@ -27,7 +27,7 @@ use tokio::net::TcpListener;
 
 use synthetic::{VMS_PER_NODE, index};
 
-const PATIENCE: Duration = Duration::from_secs(600);
+const TIMEOUT: Duration = Duration::from_secs(600);
 /// More than the averages need to have all their samples.
 const ROUNDS: f64 = 7.0;
 const SCORE: &str = "descheduler:node:linear_amplified_ideal_point_positive_distance:k3:avg1m";
@@ -107,7 +107,7 @@ async fn measure(nodes: u32) {
         let own = prometheus.own().await?;
         (own.get("prometheus_rule_group_iterations_total")? >= &ROUNDS).then_some(own)
     };
-    let own = within(PATIENCE, format!("{ROUNDS} rounds"), rounds).await;
+    let own = within(TIMEOUT, format!("{ROUNDS} rounds"), rounds).await;
     assert_eq!(prometheus.ask(SCORE).await.len(), nodes as usize, "every node has a score");
     assert_eq!(own["prometheus_rule_evaluation_failures_total"], 0.0);
     let rules = prometheus.json("/api/v1/rules").await.unwrap();

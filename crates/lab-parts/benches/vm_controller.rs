@@ -30,7 +30,7 @@ const PER_NODE: usize = 100;
 const AT_ONCE: usize = 32;
 const REST: Duration = Duration::from_secs(20);
 const MOVES: usize = 50;
-const PATIENCE: Duration = Duration::from_secs(1800);
+const TIMEOUT: Duration = Duration::from_secs(1800);
 const BREATHER: Duration = Duration::from_millis(200);
 
 fn settings() -> VmControllerSettings {
@@ -93,7 +93,7 @@ async fn measure(count: usize) {
     let start = Instant::now();
     let first = VmController::start(cluster.access().client().await.unwrap(), settings());
     stream::iter(0..count).for_each_concurrent(AT_ONCE, |number| create_vm(&vms, number)).await;
-    within(PATIENCE, "all run", async || (counted(&vms, runs).await == count).then_some(())).await;
+    within(TIMEOUT, "all run", async || (counted(&vms, runs).await == count).then_some(())).await;
     let all_run = start.elapsed();
     drop(first);
 
@@ -101,7 +101,7 @@ async fn measure(count: usize) {
     let start = Instant::now();
     let controller = start_process(&cluster).await;
     let ready = async || std::fs::read_to_string(controller.log()).ok()?.contains("ready").then_some(());
-    within(PATIENCE, "the controller is ready", ready).await;
+    within(TIMEOUT, "the controller is ready", ready).await;
     let started = start.elapsed();
     let at_start = asked(&cluster, &client, mark).await;
     let mark = cluster.audit().position(&client).await.unwrap();
@@ -117,7 +117,7 @@ async fn measure(count: usize) {
         vms.patch_status(&name, &PatchParams::default(), &patch).await.unwrap();
     };
     stream::iter(0..MOVES).for_each_concurrent(AT_ONCE, mark_vm).await;
-    within(PATIENCE, "all have moved", async || (counted(&vms, has_moved).await == MOVES).then_some(())).await;
+    within(TIMEOUT, "all have moved", async || (counted(&vms, has_moved).await == MOVES).then_some(())).await;
     let moved = start.elapsed();
 
     let lists = at_start.iter().filter(|verb| *verb == "list").count();

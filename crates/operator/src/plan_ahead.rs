@@ -1,5 +1,5 @@
-//! Makes a plan while the phases before it are recorded. It saves SAVED ms of the MEDIAN ms between the creation of a
-//! configuration and its review (median of `make bench-operator`). Without this module the plan is made afterwards.
+//! Makes a plan while the phases before it are recorded, so that an administrator waits for the slower of the two and not for
+//! their sum. Without this module the plan is made afterwards.
 
 use std::pin::{Pin, pin};
 

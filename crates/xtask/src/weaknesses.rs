@@ -45,6 +45,16 @@ pub(crate) struct Lesson {
     pub(crate) instead: Option<&'static str>,
 }
 
+/// A lesson that tests hold.
+const fn lesson(number: &'static str, title: &'static str, text: &'static str) -> Lesson {
+    Lesson { number, title, text, instead: None }
+}
+
+/// A lesson that tests hold in part or not at all, and why.
+const fn partly(number: &'static str, title: &'static str, text: &'static str, instead: &'static str) -> Lesson {
+    Lesson { number, title, text, instead: Some(instead) }
+}
+
 /// The pages: path from the root of the repository, and content.
 pub(crate) fn pages(root: &Path) -> anyhow::Result<Vec<(&'static str, String)>> {
     let tests = tests_by_number(root)?;
@@ -177,9 +187,10 @@ mod tests {
             let source = fs::read_to_string(&path).unwrap();
             let comments = source.lines().map(|line| line.trim().strip_prefix("//").unwrap_or("\n"));
             let text = comments.map(|line| line.trim_start_matches(['/', '!', ' '])).collect::<Vec<_>>().join(" ");
-            for number in numbers_in(&text) {
+            let numbers = numbers_in(&text);
+            for number in &numbers {
                 let Some(title) = titles.get(number.as_str()) else { continue };
-                let (named, titled) = (text.matches(&format!("{number} ")), format!("{number} ({title})"));
+                let (named, titled) = (numbers.iter().filter(|other| *other == number), format!("{number} ({title})"));
                 assert_eq!(named.count(), text.matches(&titled).count(), "{number} in {}", path.display());
             }
         }

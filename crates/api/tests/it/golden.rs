@@ -7,7 +7,7 @@ use std::{
 
 use crate::kubectl::Kubectl;
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(100);
 
 async fn kubectl(args: &[&str]) -> Result<String, String> {
@@ -122,7 +122,7 @@ async fn explain(path: &str) -> String {
     loop {
         match kubectl(&["explain", path]).await {
             Ok(text) => return text,
-            Err(error) if start.elapsed() > PATIENCE => panic!("{path}: {error}"),
+            Err(error) if start.elapsed() > TIMEOUT => panic!("{path}: {error}"),
             Err(_) => tokio::time::sleep(POLL).await,
         }
     }

@@ -27,7 +27,7 @@ use crate::{
     table::{accept, check_on, reject},
 };
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(50);
 
 /// Objects that the current definitions refuse, and two of each kind that they accept.
@@ -88,7 +88,7 @@ async fn set_up() -> Cluster {
     for malformed in [example("action: Now"), guest("cpu: lots, memory: 4Gi")] {
         let fresh = Manifest { name: "new".to_owned(), ..malformed };
         while server.dry_run(&fresh, "Strict").await.is_success() {
-            assert!(start.elapsed() < PATIENCE, "the old definition stays in force");
+            assert!(start.elapsed() < TIMEOUT, "the old definition stays in force");
             tokio::time::sleep(POLL).await;
         }
     }
@@ -113,7 +113,7 @@ where
 type Guarded<K> = Event<DeserializeGuard<K>>;
 
 async fn next<K>(watch: &mut (impl Stream<Item = watcher::Result<Guarded<K>>> + Unpin)) -> Guarded<K> {
-    let event = tokio::time::timeout(PATIENCE, watch.next()).await;
+    let event = tokio::time::timeout(TIMEOUT, watch.next()).await;
     event.expect("the watch shows something").expect("the watch goes on").expect("the watch reads everything")
 }
 

@@ -11,7 +11,7 @@ use kube::{
     runtime::{WatchStreamExt, watcher},
 };
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 fn config_map(name: &str) -> ConfigMap {
     ConfigMap { metadata: ObjectMeta { name: Some(name.into()), ..Default::default() }, ..Default::default() }
@@ -40,7 +40,7 @@ async fn a_restarted_api_server_keeps_its_data_and_its_port_and_a_watch_reconnec
                 }
             }
         };
-        tokio::time::timeout(PATIENCE, next).await.unwrap_or_else(|_| panic!("the watch never showed {name}"));
+        tokio::time::timeout(TIMEOUT, next).await.unwrap_or_else(|_| panic!("the watch never showed {name}"));
     };
     seen("before").await;
 
@@ -78,7 +78,7 @@ async fn paused_etcd_makes_the_api_server_wait_and_resumed_etcd_loses_nothing() 
     waited.await.expect_err("a write was answered while etcd was paused");
 
     cluster.resume(Component::Etcd).unwrap();
-    tokio::time::timeout(PATIENCE, create).await.expect("the write goes through").unwrap().unwrap();
+    tokio::time::timeout(TIMEOUT, create).await.expect("the write goes through").unwrap().unwrap();
     api.get("during-the-pause").await.unwrap();
 }
 

@@ -170,7 +170,7 @@ pub(super) fn kwok_nodes() -> Vec<Document> {
     documents
 }
 
-/// What the real operator would make of a KubeDescheduler with the seed's values. In a pod the descheduler has a token of
+/// What the real operator would make of a KubeDescheduler with the values of the reference. In a pod the descheduler has a token of
 /// its own for Prometheus.
 fn policy() -> Result<Policy, String> {
     let spec = json!({

@@ -36,7 +36,7 @@ use crate::{
 
 const PROFILE: &str = "load-aware-rebalancing";
 const PSI: &str = "99-worker-psi-karg";
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// How many VMs come when the pools have rolled.
 const NEWCOMERS: usize = 100;
@@ -179,7 +179,7 @@ impl Stage {
     /// The descheduler has the limits, the mode, the profile and the thresholds of the plan. Returns its process.
     async fn runs_as_planned(&self) -> u32 {
         let mut states = self.lab.descheduler().unwrap();
-        let ready = timeout(PATIENCE, states.wait_for(|state| state.is_ready)).await.expect("a descheduler starts");
+        let ready = timeout(TIMEOUT, states.wait_for(|state| state.is_ready)).await.expect("a descheduler starts");
         let state = ready.unwrap().clone();
         assert_eq!(state.starts, 1, "it started once, when the nodes were ready for it");
         let started = state.policy.unwrap();
@@ -215,7 +215,7 @@ impl Stage {
     async fn load(&self, observer: &Observer) {
         let client = self.lab.client();
         let all = async || Some(observer.homes()).filter(|homes| homes.len() == self.guests + NEWCOMERS);
-        let homes = within(PATIENCE, "the observer has seen all VMs", all).await;
+        let homes = within(TIMEOUT, "the observer has seen all VMs", all).await;
         let world = ClusterModel::new(&scenario(&homes)).unwrap();
         let mut load = LoadSchedule::new(&world, 0);
         let placement = load.placement(&node_sizes(client).await.unwrap()).unwrap();
@@ -226,7 +226,7 @@ impl Stage {
         }
         let skewed = async || (observer.spread() >= SKEWED).then_some(());
         let spread = fmt::from_fn(|f| write!(f, "the spread is {}, not {SKEWED}", observer.spread()));
-        within(PATIENCE, spread, skewed).await;
+        within(TIMEOUT, spread, skewed).await;
     }
 
     /// What the plan brought, as far as only the advisor or a person would change it.
@@ -240,9 +240,9 @@ impl Stage {
     async fn two_more_cycles(&self) {
         let metrics = Metrics::of(&self.lab);
         let cycles = async || Some(metrics.read().await?.cycles);
-        let before = within(PATIENCE, "the descheduler tells its cycles", cycles).await;
+        let before = within(TIMEOUT, "the descheduler tells its cycles", cycles).await;
         let more = async || cycles().await.filter(|now| *now >= before + 2);
-        within(PATIENCE, "the descheduler goes on", more).await;
+        within(TIMEOUT, "the descheduler goes on", more).await;
     }
 }
 
@@ -266,7 +266,7 @@ impl Advisor {
 
     async fn stop(self) {
         let _ = self.stop.send(());
-        timeout(PATIENCE, self.task).await.expect("the advisor ends").unwrap();
+        timeout(TIMEOUT, self.task).await.expect("the advisor ends").unwrap();
     }
 }
 
@@ -276,6 +276,6 @@ where
     K: Clone + Debug + Send + DeserializeOwned + kube::Resource + 'static,
 {
     let condition = |object: Option<&K>| object.is_some_and(&holds);
-    let waited = timeout(PATIENCE, await_condition(api.clone(), name, condition)).await;
+    let waited = timeout(TIMEOUT, await_condition(api.clone(), name, condition)).await;
     waited.unwrap_or_else(|_| panic!("did not happen: {what}")).unwrap().unwrap()
 }

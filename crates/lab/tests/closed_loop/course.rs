@@ -16,7 +16,7 @@ pub(crate) const TIME_SCALE: f64 = 20.0;
 /// The last eviction is by this cycle, and none follows in so many more.
 pub(crate) const BY: u64 = 20;
 pub(crate) const QUIET: u64 = 10;
-const PATIENCE: Duration = Duration::from_secs(240);
+const TIMEOUT: Duration = Duration::from_secs(240);
 const PAUSE: Duration = Duration::from_millis(200);
 /// A lab that has nothing to do is gone by then.
 const END: Duration = Duration::from_secs(30);
@@ -134,7 +134,7 @@ pub(crate) async fn follow(lab: &Lab, observer: &Observer) -> Record {
             cycles = cycle;
         }
     };
-    tokio::time::timeout(PATIENCE, settled).await.unwrap_or_else(|_| panic!("{cycles} cycles, {evictions} evictions"));
+    tokio::time::timeout(TIMEOUT, settled).await.unwrap_or_else(|_| panic!("{cycles} cycles, {evictions} evictions"));
     observer.at_rest().await;
     frames.push(frame());
     let moves = observer.moves().split_off(moves_before);

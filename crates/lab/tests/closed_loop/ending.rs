@@ -12,7 +12,7 @@ use tokio::time::timeout;
 
 use crate::observer::Observer;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 /// For those who wait for an answer, and for those who have to be killed.
 const END: Duration = Duration::from_secs(25);
 
@@ -20,7 +20,7 @@ const END: Duration = Duration::from_secs(25);
 async fn a_lab_ends_soon_although_its_descheduler_hangs_and_nobody_answers() {
     let lab = Lab::start(Options::default(), |_| {}).await.unwrap();
     let mut states = lab.descheduler().unwrap();
-    let pid = timeout(PATIENCE, states.wait_for(|state| state.pid.is_some())).await.unwrap().unwrap().pid.unwrap();
+    let pid = timeout(TIMEOUT, states.wait_for(|state| state.pid.is_some())).await.unwrap().unwrap().pid.unwrap();
     let others =
         [Component::Etcd, Component::ApiServer, Component::Prometheus].map(|one| lab.cluster().pid(one).unwrap());
     let folder = lab.folder().to_owned();

@@ -78,7 +78,7 @@ async fn every_skew_is_evened_out_with_either_thresholds_and_three_seeds() {
     assert!(within * 3 >= compared.len() * 2, "only {within} of {} runs are as simulated", compared.len());
 }
 
-/// A limit of the seed's algorithm: each of four equally hot nodes is too near the average of five.
+/// A limit of the reference's algorithm: each of four equally hot nodes is too near the average of five.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "slow: `make test-closed-loop` runs it"]
 async fn four_hot_nodes_and_an_empty_one_are_left_as_they_are() {

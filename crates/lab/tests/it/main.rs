@@ -4,4 +4,4 @@
 
 mod manifests;
 mod platform;
-mod seed_commands;
+mod reference_commands;

@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// How long the outcome may take to be that of the baseline, after the last step.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Whether the messages of items must be the same. An item that looked drifted in a stale answer says that it is back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub(crate) async fn same_end(platform: &Platform, expected: &Value, messages: Me
         if seen == expected {
             return Ok(());
         }
-        if start.elapsed() > PATIENCE {
+        if start.elapsed() > TIMEOUT {
             return Err(format!("another end:\n{}", differences(&expected, &seen, "").join("\n")));
         }
         tokio::time::sleep(Duration::from_millis(5)).await;

@@ -26,7 +26,7 @@ use testkit::{
 use crate::parts::Part;
 
 /// A migration takes some seconds, and several of them come one after another.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 const VMS: usize = 16;
 const TIME_SCALE: &str = "--time-scale=20";
 
@@ -94,7 +94,7 @@ impl Site {
     async fn move_away(&self, vm: &str) {
         let named = async || status(&self.vms.get(vm).await.unwrap()).pod_name;
         let asked = async || self.evict(&named().await?).await.contains("Eviction triggered evacuation").then_some(());
-        within(PATIENCE, "the webhook marks the VM", asked).await;
+        within(TIMEOUT, "the webhook marks the VM", asked).await;
     }
 
     /// A VM of which source and target run, because of this.
@@ -110,7 +110,7 @@ impl Site {
             let moves = vms.iter().find(|vm| reason_of_mark(vm).as_deref() == Some(cause) && runs_twice(vm))?;
             Some(Migration { vm: moves.name_any(), from: node(moves) })
         };
-        within(PATIENCE, format!("a migration by {cause} is under way"), found).await
+        within(TIMEOUT, format!("a migration by {cause} is under way"), found).await
     }
 
     /// Kills a part under a migration.
@@ -138,7 +138,7 @@ impl Site {
             let vm = self.vms.get(&migration.vm).await.unwrap();
             (status(&vm).evacuation_node_name.is_none() && node(&vm) != migration.from).then_some(vm)
         };
-        let vm = within(PATIENCE, format!("{migration:?} ends, without {name} for a while"), ended).await;
+        let vm = within(TIMEOUT, format!("{migration:?} ends, without {name} for a while"), ended).await;
         assert_eq!(reason(&vm, "Migrated").as_deref(), Some("Succeeded"), "{name}: {migration:?}");
     }
 }
@@ -176,7 +176,7 @@ async fn each_part_is_killed_under_a_migration_and_every_vm_ends_as_one_running_
         });
         site.vms.create(&PostParams::default(), &serde_json::from_value(vm).unwrap()).await.unwrap();
     }
-    observer.until(PATIENCE, "all VMs run", |now| now.rests(VMS)).await;
+    observer.until(TIMEOUT, "all VMs run", |now| now.rests(VMS)).await;
     add_node("n2").await;
     add_node("n3").await;
 
@@ -201,9 +201,9 @@ async fn each_part_is_killed_under_a_migration_and_every_vm_ends_as_one_running_
         let vms = site.vms.list(&ListParams::default()).await.unwrap();
         (vms.iter().filter(|vm| node(vm) == "n1").count() <= 7).then_some(())
     };
-    within(PATIENCE, "the descheduler goes on", balanced).await;
+    within(TIMEOUT, "the descheduler goes on", balanced).await;
     orders.delete("cluster", &Default::default()).await.unwrap();
-    observer.until(PATIENCE, "every VM runs as one pod", |now| now.rests(VMS)).await;
+    observer.until(TIMEOUT, "every VM runs as one pod", |now| now.rests(VMS)).await;
     site.parts["exporter"].shows("/metrics", "node_vm_count{node=\"n1\"").await;
 
     let history = observer.history().await;

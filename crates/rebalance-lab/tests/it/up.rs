@@ -11,7 +11,7 @@ use std::{
 use serde_json::Value;
 use tempfile::TempDir;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 const SCENARIO: &str = "
 name: rush
@@ -75,7 +75,7 @@ impl Place {
             if is_so(&survey) {
                 return survey;
             }
-            assert!(start.elapsed() < PATIENCE, "did not happen: {what}: {survey:#}");
+            assert!(start.elapsed() < TIMEOUT, "did not happen: {what}: {survey:#}");
         }
     }
 
@@ -101,7 +101,7 @@ impl Place {
     fn leaves_nothing(&self) {
         let start = Instant::now();
         while !self.left().is_empty() {
-            assert!(start.elapsed() < PATIENCE, "left behind: {:#?}", self.left());
+            assert!(start.elapsed() < TIMEOUT, "left behind: {:#?}", self.left());
             std::thread::yield_now();
         }
     }

@@ -78,7 +78,7 @@ impl Endpoint {
 /// A descheduler that was started. It is killed when dropped, and whenever this process ends.
 #[derive(Debug)]
 pub(super) struct Descheduler {
-    companion: RunningProgram,
+    program: RunningProgram,
 }
 
 impl Descheduler {
@@ -102,20 +102,20 @@ impl Descheduler {
         args.extend(settings.kubeconfig.as_ref().map(|file| format!("--kubeconfig={}", file.display())));
         args.extend(policy.flags());
         let log = log_path(&settings.folder);
-        Ok(Descheduler { companion: RunningProgram::spawn(NAME, &settings.program, args, &settings.folder, &log)? })
+        Ok(Descheduler { program: RunningProgram::spawn(NAME, &settings.program, args, &settings.folder, &log)? })
     }
 
     pub(super) fn pid(&self) -> u32 {
-        self.companion.pid()
+        self.program.pid()
     }
 
     pub(super) fn exit_status(&self) -> Option<ExitStatus> {
-        self.companion.exit_status()
+        self.program.exit_status()
     }
 
     /// The last error in its log, or else the last line.
     pub(super) fn last_error(&self) -> String {
-        let tail = self.companion.log_tail();
+        let tail = self.program.log_tail();
         let lines: Vec<&str> = tail.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
         let error = lines.iter().rev().find(|line| line.contains("err=") || line.starts_with("Error"));
         error.or(lines.last()).map_or_else(String::new, |line| line.chars().take(LONGEST_MESSAGE).collect())
@@ -123,7 +123,7 @@ impl Descheduler {
 
     pub(super) async fn stop(self) {
         // If it does not stop, it is killed when dropped.
-        let _ = self.companion.stop(GRACE).await;
+        let _ = self.program.stop(GRACE).await;
     }
 }
 

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 const TIMES: [&str; 3] =
     ["--leader-elect-lease-duration=3s", "--leader-elect-renew-deadline=2s", "--leader-elect-retry-period=300ms"];
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 const CONFIG: &str = "/apis/advisor.kubevirt.io/v1alpha1/virtplatformconfigs/example-profile";
 const TARGET: &str = "/api/v1/namespaces/openshift-cnv/configmaps/example-config";
 const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/openshift-cnv/leases/virt-advisor-operator";
@@ -67,7 +67,7 @@ async fn until(client: &Client, uri: &str, what: &str, holds: impl Fn(&Value) ->
         if holds(&object) {
             return object;
         }
-        assert!(start.elapsed() < PATIENCE, "never {what}: {object:#}");
+        assert!(start.elapsed() < TIMEOUT, "never {what}: {object:#}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
@@ -101,7 +101,7 @@ async fn grant(client: &Client, users: &[&str]) {
             if answer["status"]["allowed"] == true {
                 break;
             }
-            assert!(start.elapsed() < PATIENCE, "never granted: {answer:#}");
+            assert!(start.elapsed() < TIMEOUT, "never granted: {answer:#}");
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }
@@ -158,7 +158,7 @@ async fn one_of_two_leads_and_a_leader_that_was_stopped_writes_nothing_when_it_w
     leader.signal("-CONT");
     let start = Instant::now();
     while leader.process.exit_status().is_none() {
-        assert!(start.elapsed() < PATIENCE, "it goes on: {}", leader.process.log_tail());
+        assert!(start.elapsed() < TIMEOUT, "it goes on: {}", leader.process.log_tail());
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     assert!(!leader.process.exit_status().unwrap().success(), "so that it is started again");

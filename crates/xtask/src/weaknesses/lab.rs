@@ -1,6 +1,6 @@
 //! What the numbers of the lab's lessons stand for.
 
-use super::Lesson;
+use super::{Lesson, lesson, partly};
 
 pub(crate) const SECTIONS: &[(&str, &[Lesson])] = &[
     ("What could not be run", RUNNING),
@@ -9,14 +9,6 @@ pub(crate) const SECTIONS: &[(&str, &[Lesson])] = &[
     ("Scenarios", SCENARIOS),
     ("Size", SIZE),
 ];
-
-const fn lesson(number: &'static str, title: &'static str, text: &'static str) -> Lesson {
-    Lesson { number, title, text, instead: None }
-}
-
-const fn partly(number: &'static str, title: &'static str, text: &'static str, instead: &'static str) -> Lesson {
-    Lesson { number, title, text, instead: Some(instead) }
-}
 
 const RUNNING: &[Lesson] = &[
     lesson("L1", "crashing samples", "Generating a sample scenario crashes, and so do the examples"),

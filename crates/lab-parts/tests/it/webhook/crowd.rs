@@ -11,7 +11,7 @@ use super::{EVICTIONS, Lab, cause, cluster_with_nodes, in_progress, triggered};
 use testkit::replay::{Moment, Observer, Seen, node, status};
 
 /// Hundreds of migrations, a few at a time, on a machine that does other things too.
-const PATIENCE: Duration = Duration::from_secs(300);
+const TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Holds L34 (repeated eviction).
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -65,7 +65,7 @@ async fn five_hundred_evictions_at_once_move_five_hundred_vms_within_the_limits(
     let names_of_pods = |moment: &Moment| -> BTreeMap<String, String> {
         moment.vms.iter().map(|(name, vm)| (name.clone(), status(vm).pod_name.unwrap())).collect()
     };
-    let before = names_of_pods(&observer.until(PATIENCE, "all VMs run", |now| now.rests(VMS)).await);
+    let before = names_of_pods(&observer.until(TIMEOUT, "all VMs run", |now| now.rests(VMS)).await);
     let _webhook = lab.webhook(Certificates::default()).await;
     lab.is_asked(&before["vm-0"]).await;
 
@@ -86,7 +86,7 @@ async fn five_hundred_evictions_at_once_move_five_hundred_vms_within_the_limits(
         migrated.is_some_and(|condition| condition.reason == "Succeeded")
     };
     let have_moved = |now: &Moment| now.rests(VMS) && now.vms.values().all(|vm| has_moved(vm));
-    let after = names_of_pods(&observer.until(PATIENCE, "all VMs have moved and run", have_moved).await);
+    let after = names_of_pods(&observer.until(TIMEOUT, "all VMs have moved and run", have_moved).await);
     assert!(before.iter().all(|(name, pod)| after[name] != *pod), "each has moved");
 
     let history = observer.history().await;

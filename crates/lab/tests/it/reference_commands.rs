@@ -61,7 +61,7 @@ impl Shell {
             .env("PROMETHEUS_URL", self.lab.prometheus_url().unwrap())
             .env("EXPORTER_URL", self.lab.exporter_url())
             .env("PARTS", "processes")
-            .env("PATIENCE", "90")
+            .env("TIMEOUT", "90")
             .env_remove("CONTEXT")
             .current_dir(root());
         command
