@@ -202,7 +202,7 @@ fn a_plan_that_is_faster_than_the_pool_is_waited_for_in_vain() {
 /// Two edits, one target edit, one change of the input, one lost answer and one crash together for one item, and for more items as
 /// much as is feasible.
 #[test]
-#[ignore = "slow: `make test-model` runs it"]
+#[ignore = "hundreds of thousands of states: `make test-model` explores them"]
 fn all_bounds_together() {
     let all = Bounds { edits: 2, foreign_edits: 1, inputs: 1, lost_answers: 1, crashes: 1, ..NONE };
     // Approved in advance, and in review. Edits lead from these two to all others.

@@ -62,7 +62,7 @@ async fn a_skew_in_use_is_evened_out_and_then_the_loop_stops_as_the_simulator_sa
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "slow: `make test-closed-loop` runs it"]
+#[ignore = "twelve more runs of the real loop: `make test-closed-loop` makes them"]
 async fn every_skew_is_evened_out_with_either_thresholds_and_three_seeds() {
     let mut compared = Vec::new();
     for seed in 1..=3 {
@@ -80,21 +80,21 @@ async fn every_skew_is_evened_out_with_either_thresholds_and_three_seeds() {
 
 /// A limit of the reference's algorithm: each of four equally hot nodes is too near the average of five.
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "slow: `make test-closed-loop` runs it"]
+#[ignore = "another run of the real loop: `make test-closed-loop` makes it"]
 async fn four_hot_nodes_and_an_empty_one_are_left_as_they_are() {
     run(&four_hot_nodes(), Mode::Low).await.does_nothing();
 }
 
 /// A limit of every scheduler that looks at requests: it puts VMs back where they came from.
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "slow: `make test-closed-loop` runs it"]
+#[ignore = "another run of the real loop: `make test-closed-loop` makes it"]
 async fn without_the_soft_tainter_a_skew_in_use_never_settles() {
     run_with(&use_skew(1), &Algorithm::default(), Mode::Low, false).await.course.goes_on();
 }
 
 /// A limit of moving whole VMs: a big one takes the heat along.
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "slow: `make test-closed-loop` runs it"]
+#[ignore = "another run of the real loop: `make test-closed-loop` makes it"]
 async fn big_guests_are_moved_to_and_fro() {
     run(&big_guests(1), Mode::Low).await.goes_on();
 }

@@ -25,6 +25,11 @@ fn keep(path: &Path, current: &str) {
     }
 }
 
+#[test]
+fn the_published_schema_is_that_of_the_code() {
+    keep(&path("config/lab/scenario.schema.json"), &sim::scenario::schema());
+}
+
 /// Each marked block contains a command and its output.
 #[test]
 fn the_guide_shows_real_output() {
