@@ -15,13 +15,6 @@ TEST_TOOLS := $(DEMO_TOOLS) kube-scheduler kube-controller-manager kwok deschedu
 # Says at once what is missing on this machine. Times that are announced below are of two cores.
 PREREQUISITES := @CARGO='$(CARGO)' tools/check-prerequisites
 
-# These need the processor, the others wait for API servers most of the time.
-TESTS := $(CARGO) test --workspace --locked
-CPU_BOUND := --test model --test lease_model --test schedules
-# More threads than processors: a test that waits leaves its processor to another.
-TEST_THREADS := $(shell n=$$(nproc); echo $$((n > 4 ? n : 4)))
-CPU_LOG := $(or $(CARGO_TARGET_DIR),target)/cpu-bound-tests.log
-
 .PHONY: help
 help: ## List the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-zA-Z0-9_-]+:.*## / {printf "  %-16s %s\n", $$1, $$2} /^##@/ {printf "\n%s\n", substr($$0, 5)}' $(MAKEFILE_LIST)
@@ -107,12 +100,8 @@ test: ## Run everything: format, lints, unit and API-server tests (a quarter of 
 	@$(BUILT)/xtask tools $(TEST_TOOLS)
 	@echo "== 5 of 6: examples in the documentation (1 minute)"
 	@$(CARGO) test --workspace --locked --doc
-	@echo "== 6 of 6: unit and API-server tests; model checks and schedules beside them, at low priority (a quarter of an hour)"
-	@mkdir -p $(dir $(CPU_LOG))
-	@nice -n 19 $(TESTS) $(CPU_BOUND) -- --skip fidelity >$(CPU_LOG) 2>&1 & \
-	  beside=$$!; trap "kill $$beside 2>/dev/null" INT TERM; \
-	  RUST_TEST_THREADS=$(TEST_THREADS) $(TESTS) --lib --bins --test it --test faults && $(TESTS) --test schedules fidelity && $(TESTS) --test closed_loop; \
-	  first=$$?; wait $$beside; second=$$?; cat $(CPU_LOG); exit $$((first | second))
+	@echo "== 6 of 6: unit and API-server tests, several programs at a time (12 minutes)"
+	@CARGO='$(CARGO)' $(BUILT)/xtask run-tests
 
 .PHONY: test-e2e
 test-e2e: ## Run the guides command by command, the operator as its own process, on a control plane of their own

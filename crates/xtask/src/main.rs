@@ -14,6 +14,7 @@ mod install;
 mod kubectl;
 mod nodes;
 mod picture;
+mod run_tests;
 mod tools;
 mod weaknesses;
 
@@ -30,6 +31,8 @@ enum Command {
     Picture,
     /// Build the third-party programs that are missing from the cache
     Tools(tools::Args),
+    /// Run every test program of the workspace, several at a time
+    RunTests,
     /// Run a control plane until Ctrl-C
     Cluster(cluster::Args),
     /// Show the product on a control plane of its own, and leave it running until Ctrl-C
@@ -70,6 +73,7 @@ fn main() -> ExitCode {
             Command::Generate => generate::run(),
             Command::Picture => picture::run(),
             Command::Tools(args) => tools::run(&args),
+            Command::RunTests => runtime.block_on(run_tests::run()),
             Command::Cluster(args) => runtime.block_on(cluster::run(&args)),
             Command::Demo => runtime.block_on(demo::run()),
             Command::Install => install::install(),
