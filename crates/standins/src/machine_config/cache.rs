@@ -12,7 +12,7 @@ use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
 use kube_io::Change;
 
-use super::{MachineConfig, MachineConfigPool, action::Object};
+use super::{MachineConfig, MachineConfigPool, request::Object};
 
 /// A change that one of the watches reports.
 #[derive(Debug)]

@@ -7,13 +7,13 @@ use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
 
 use super::{
-    Action, Machine, MachineConfigSettings, Membership, PoolView, TooManyPools, cache::Cache, garbage,
+    Actions, Machine, MachineConfigSettings, Membership, PoolView, Request, TooManyPools, cache::Cache, garbage,
     node_actions::node_actions, pool_actions, render_cache::RenderCache,
 };
 
 #[derive(Debug, Default)]
 pub(super) struct ClusterActions {
-    pub(super) actions: Vec<Action>,
+    pub(super) actions: Actions,
     /// Nodes that get no config, because they belong to several pools.
     pub(super) unassigned: Vec<TooManyPools>,
 }
@@ -31,10 +31,10 @@ pub(super) fn cluster_actions(
         match membership.pool(node) {
             Ok(Some(pool)) => members.entry(pool.name_any()).or_default().push(node),
             // A node without a pool finishes an update that has begun.
-            Ok(None) => result.actions.extend(node_actions(Machine::of(node), now, settings)),
+            Ok(None) => result.actions.append(node_actions(Machine::of(node), now, settings)),
             Err(error) => {
                 result.unassigned.push(error);
-                result.actions.extend(node_actions(Machine::of(node), now, settings));
+                result.actions.append(node_actions(Machine::of(node), now, settings));
             }
         }
     }
@@ -45,11 +45,11 @@ pub(super) fn cluster_actions(
         let view = PoolView { pool, render: render.as_ref(), is_stored };
         let name = pool.name_any();
         let nodes = members.remove(&name).unwrap_or_default();
-        result.actions.extend(pool_actions(&view, &nodes, now, settings));
+        result.actions.append(pool_actions(&view, &nodes, now, settings));
         let unused = garbage::unused(&name, cache.configs.iter(), &used);
         // The config that was just rendered is not in use yet.
         let unused = unused.into_iter().filter(|name| !render.as_ref().is_ok_and(|it| it.name == *name));
-        result.actions.extend(unused.map(|config| Action::DeleteRendered { config }));
+        result.actions.requests.extend(unused.map(|config| Request::DeleteRendered { config }));
     }
     result
 }
@@ -59,7 +59,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::machine_config::action::Object;
+    use crate::machine_config::request::Object;
     use crate::machine_config::test_objects::{NodeBuilder, at, node, pool, sample};
 
     fn sample_cache() -> Cache {
@@ -88,7 +88,7 @@ mod tests {
                 cache.nodes.put(node);
             }
         }
-        assert_eq!(actions_of(&cache).actions, []);
+        assert_eq!(actions_of(&cache).actions, Actions::default());
     }
 
     #[test]
@@ -103,8 +103,8 @@ mod tests {
         cache.nodes.put(node("torn", &["worker", "gpu", "infra"]));
         let ClusterActions { actions, unassigned } = actions_of(&cache);
         let of_nodes: Vec<_> =
-            actions.iter().filter(|action| matches!(action.object(), Some(Object::Node(_)))).collect();
-        assert_eq!(of_nodes, [&Action::Cordon { node: "begun".into(), config: "y".into() }]);
+            actions.requests.iter().filter(|request| matches!(request.object(), Object::Node(_))).collect();
+        assert_eq!(of_nodes, [&Request::Cordon { node: "begun".into(), config: "y".into() }]);
         assert_eq!(unassigned.len(), 1);
         assert_eq!(
             unassigned[0].to_string(),

@@ -1,6 +1,9 @@
-//! The loop of the stand-in: take inputs, decide, perform the actions, wait. At rest it makes no requests.
+//! The loop of the stand-in: take inputs, decide, send the requests, wait. At rest it makes no requests.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
@@ -14,20 +17,20 @@ use tokio::{
 use tracing::{info, warn};
 
 use super::{
-    Action, Machine, MachineConfigSettings, TooManyPools,
-    action::Object,
+    Drain, Machine, MachineConfigSettings, Request, TooManyPools,
     cache::{Cache, Input},
     cluster_actions::{ClusterActions, cluster_actions},
     drain::Drains,
     kinds::machine_config_resource,
     names::FIELD_MANAGER,
     render_cache::RenderCache,
+    request::Object,
     retries::Retries,
     writer::{Writer, Written},
 };
 
 const BACKLOG: usize = 1024;
-/// How long the loop sleeps when no action is due. Every input ends the sleep.
+/// How long the loop sleeps when nothing is due. Every input ends the sleep.
 const IDLE: Duration = Duration::from_secs(24 * 60 * 60);
 
 pub(super) struct Controller {
@@ -87,8 +90,8 @@ impl Controller {
                     Some(input) => self.apply(input),
                     None => break,
                 },
-                (node, config) = self.drains.done() => {
-                    self.attempt(&Action::MarkDrained { node, config }).await;
+                Drain { node, config } = self.drains.done() => {
+                    self.attempt(&Request::MarkDrained { node, config }).await;
                 }
                 () = sleep(pause) => {}
             }
@@ -107,29 +110,18 @@ impl Controller {
         self.cache.apply(input);
     }
 
-    /// Performs the actions that are due. Returns how long to wait for the next one.
+    /// Sends the requests that are due. Returns how long to wait for the next one.
     async fn round(&mut self) -> Duration {
         let settings = self.settings.borrow_and_update().clone();
         let now = Timestamp::now();
-        let mut wake = self.renders.refresh(&self.cache, now, settings.render_delay);
+        let wake = self.renders.refresh(&self.cache, now, settings.render_delay);
         let ClusterActions { actions, unassigned } = cluster_actions(&self.cache, &self.renders, now, &settings);
         self.log_unassigned(unassigned);
 
-        let (mut drains, mut has_written) = (BTreeMap::new(), false);
-        for action in actions {
-            match action {
-                Action::WakeAt(time) => wake = Some(wake.map_or(time, |wake| wake.min(time))),
-                Action::Drain { node, config } => {
-                    let has_kubelet =
-                        self.cache.nodes.get(&node).is_some_and(|node| Machine::of(node).is_managed_by_kwok());
-                    let may_start = self.retries.may_try(&Object::Node(node.clone()), now);
-                    let drain = (node, config);
-                    if may_start || self.drains.is_running(&drain) {
-                        drains.insert(drain, has_kubelet);
-                    }
-                }
-                action => has_written |= self.attempt(&action).await,
-            }
+        let drains = self.drains_to_run(actions.drains, now);
+        let mut has_written = false;
+        for request in &actions.requests {
+            has_written |= self.attempt(request).await;
             if *self.stop.borrow() {
                 return Duration::ZERO;
             }
@@ -140,21 +132,35 @@ impl Controller {
         }
         // As of the beginning of the round: an object whose wait has ended meanwhile was not tried in it.
         let retry = self.retries.next(now);
-        wake.into_iter().chain(retry).min().map_or(IDLE, |wake| until(Timestamp::now(), wake))
+        wake.into_iter().chain(actions.wake_at).chain(retry).min().map_or(IDLE, |wake| until(Timestamp::now(), wake))
     }
 
-    /// Performs an action, unless its object has to wait. Returns whether an object changed.
-    async fn attempt(&mut self, action: &Action) -> bool {
+    /// The drains that run already or may start, and whether KWOK acts as the kubelet of their node.
+    fn drains_to_run(&self, wanted: BTreeSet<Drain>, now: Timestamp) -> BTreeMap<Drain, bool> {
+        let mut drains = BTreeMap::new();
+        for drain in wanted {
+            let node = self.cache.nodes.get(&drain.node);
+            let has_kubelet = node.is_some_and(|node| Machine::of(node).is_managed_by_kwok());
+            let may_start = self.retries.may_try(&Object::Node(drain.node.clone()), now);
+            if may_start || self.drains.is_running(&drain) {
+                drains.insert(drain, has_kubelet);
+            }
+        }
+        drains
+    }
+
+    /// Sends a request, unless its object has to wait. Returns whether the object changed.
+    async fn attempt(&mut self, request: &Request) -> bool {
         let now = Timestamp::now();
-        let Some(object) = action.object() else { return false };
+        let object = request.object();
         self.retries.retain(|object| self.cache.has(object));
         if !self.retries.may_try(&object, now) {
             return false;
         }
-        match self.writer.perform(action, &self.cache, now).await {
+        match self.writer.send(request, &self.cache, now).await {
             Ok(written) => {
-                info!(target: FIELD_MANAGER, "stand-in: {action}");
-                self.retries.succeeded(object, action, Timestamp::now());
+                info!(target: FIELD_MANAGER, "stand-in: {request}");
+                self.retries.succeeded(object, request, Timestamp::now());
                 match written {
                     Written::Config(config) => self.cache.configs.put(*config),
                     Written::Pool(pool) => self.cache.pools.put(*pool),

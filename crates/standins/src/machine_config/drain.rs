@@ -18,11 +18,8 @@ use tokio::{
 };
 use tracing::{info, warn};
 
-use super::{names, names::FIELD_MANAGER};
+use super::{Drain, names, names::FIELD_MANAGER};
 use crate::request::within_deadline;
-
-/// The node, and the config that it is drained for.
-pub(super) type Drain = (String, String);
 
 pub(super) struct Drains {
     client: Client,
@@ -48,7 +45,7 @@ impl Drains {
             if !self.running.contains_key(drain) {
                 let (client, owned, has_kubelet) = (self.client.clone(), drain.clone(), *has_kubelet);
                 let task = self.tasks.spawn(async move {
-                    drain_node(&client, &owned.0, has_kubelet).await;
+                    drain_node(&client, &owned.node, has_kubelet).await;
                     owned
                 });
                 self.running.insert(drain.clone(), task);

@@ -4,10 +4,10 @@
 //! uncordon, and reports counts and conditions as the real operator does. It reboots nothing and needs only Node objects.
 //!
 //! Pure functions make the decisions: [`render()`], [`pool_actions()`] and their parts. The rest watches three kinds, keeps
-//! them in a cache, and performs one action after the other. All state is in the cluster, so a restarted stand-in
+//! them in a cache, and sends one request after the other. All state is in the cluster, so a restarted stand-in
 //! continues where the last one stopped. Only one may run at a time.
 
-mod action;
+mod actions;
 mod cache;
 mod cluster_actions;
 mod controller;
@@ -22,6 +22,7 @@ mod node_actions;
 mod pool_actions;
 mod render;
 mod render_cache;
+mod request;
 mod retries;
 mod settings;
 mod stand_in;
@@ -31,7 +32,7 @@ mod test_objects;
 mod validation;
 mod writer;
 
-pub use action::Action;
+pub use actions::{Actions, Drain};
 pub use kinds::{
     Condition, Configuration, MachineConfig, MachineConfigPool, MachineConfigPoolSpec, PoolStatus, Source,
     machine_config_resource,
@@ -40,6 +41,7 @@ pub use machine::{DaemonState, Machine};
 pub use membership::{Membership, TooManyPools, max_unavailable};
 pub use pool_actions::{PoolView, pool_actions};
 pub use render::{Rendered, render};
+pub use request::Request;
 pub use settings::MachineConfigSettings;
 pub use stand_in::{StandIn, UnexpectedEnd};
 pub use validation::RenderError;

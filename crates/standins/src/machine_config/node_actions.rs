@@ -5,22 +5,22 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::{Action, DaemonState, Machine, MachineConfigSettings};
+use super::{Actions, DaemonState, Drain, Machine, MachineConfigSettings, Request};
 
 /// The next actions on a node that has a desired config.
-pub(super) fn node_actions(machine: Machine<'_>, now: Timestamp, settings: &MachineConfigSettings) -> Vec<Action> {
-    let (Some(current), Some(desired)) = (machine.current(), machine.desired()) else { return Vec::new() };
+pub(super) fn node_actions(machine: Machine<'_>, now: Timestamp, settings: &MachineConfigSettings) -> Actions {
+    let (Some(current), Some(desired)) = (machine.current(), machine.desired()) else { return Actions::default() };
     let node = machine.name();
     // Without a kubelet only the stand-in can make the node ready.
     if machine.lacks_kubelet() && machine.state() != DaemonState::Rebooting {
-        return vec![Action::SetReady { node }];
+        return Request::SetReady { node }.into();
     }
     match machine.state() {
-        DaemonState::Done if current == desired => Vec::new(),
+        DaemonState::Done if current == desired => Actions::default(),
         DaemonState::Rebooting => reboot(machine, desired, now, settings),
         // The desired config was set back to the current one.
-        _ if current == desired => vec![come_back(machine, desired)],
-        DaemonState::Done => vec![Action::Cordon { node, config: desired.to_owned() }],
+        _ if current == desired => come_back(machine, desired).into(),
+        DaemonState::Done => Request::Cordon { node, config: desired.to_owned() }.into(),
         DaemonState::Working | DaemonState::Degraded | DaemonState::Unreconcilable => {
             prepare(machine, desired, now, settings)
         }
@@ -28,57 +28,58 @@ pub(super) fn node_actions(machine: Machine<'_>, now: Timestamp, settings: &Mach
 }
 
 /// From the cordon over the drain to the reboot.
-fn prepare(machine: Machine<'_>, desired: &str, now: Timestamp, settings: &MachineConfigSettings) -> Vec<Action> {
+fn prepare(machine: Machine<'_>, desired: &str, now: Timestamp, settings: &MachineConfigSettings) -> Actions {
     let node = machine.name();
     let degrade = |reason: String| {
         let is_known = machine.state() == DaemonState::Degraded && machine.reason() == reason;
-        (!is_known).then(|| Action::MarkDegraded { node: node.clone(), reason })
+        (!is_known).then(|| Request::MarkDegraded { node: node.clone(), reason })
     };
     if !machine.is_cordoned() {
-        return vec![Action::Cordon { node, config: desired.to_owned() }];
+        return Request::Cordon { node, config: desired.to_owned() }.into();
     }
     if !machine.is_drained() {
-        let mut actions = vec![Action::Drain { node: node.clone(), config: desired.to_owned() }];
+        let drain = Drain { node: node.clone(), config: desired.to_owned() };
+        let mut actions = Actions { drains: [drain].into(), ..Actions::default() };
         if machine.state() == DaemonState::Working {
             let deadline = later(machine.since().unwrap_or(now), settings.drain_timeout);
             if now < deadline {
-                actions.push(Action::WakeAt(deadline));
+                actions.wake_at = Some(deadline);
             } else {
                 let limit = settings.drain_timeout.as_secs();
-                actions.extend(degrade(format!("failed to drain node: {node} is not empty after {limit} s")));
+                actions.requests.extend(degrade(format!("failed to drain node: {node} is not empty after {limit} s")));
             }
         }
         return actions;
     }
     if settings.fail.contains(&node) {
         let reason = format!("failed to apply {desired}: the stand-in was told to fail on this node");
-        return degrade(reason).into_iter().collect();
+        return degrade(reason).map(Actions::from).unwrap_or_default();
     }
     // Not ready before the state is Rebooting: watchers see the reboot even if it takes no time.
     if machine.ready() == Some(true) && !machine.is_managed_by_kwok() {
-        return vec![Action::SetNotReady { node }];
+        return Request::SetNotReady { node }.into();
     }
-    vec![Action::StartReboot { node }]
+    Request::StartReboot { node }.into()
 }
 
 /// Waits for the end of the reboot, then makes the node ready, then ends the update.
-fn reboot(machine: Machine<'_>, desired: &str, now: Timestamp, settings: &MachineConfigSettings) -> Vec<Action> {
+fn reboot(machine: Machine<'_>, desired: &str, now: Timestamp, settings: &MachineConfigSettings) -> Actions {
     let end = machine.since().map_or(now, |since| later(since, settings.reboot));
     if now < end {
-        return vec![Action::WakeAt(end)];
+        return Actions { wake_at: Some(end), ..Actions::default() };
     }
     // KWOK makes its nodes ready by itself.
     let waits_for_kwok = machine.is_managed_by_kwok() && machine.ready() != Some(true);
-    if waits_for_kwok { Vec::new() } else { vec![come_back(machine, desired)] }
+    if waits_for_kwok { Actions::default() } else { come_back(machine, desired).into() }
 }
 
 /// First ready, then uncordoned.
-fn come_back(machine: Machine<'_>, config: &str) -> Action {
+fn come_back(machine: Machine<'_>, config: &str) -> Request {
     let node = machine.name();
     if machine.ready() == Some(true) || machine.is_managed_by_kwok() {
-        Action::Uncordon { node, config: config.to_owned() }
+        Request::Uncordon { node, config: config.to_owned() }
     } else {
-        Action::SetReady { node }
+        Request::SetReady { node }
     }
 }
 
@@ -99,8 +100,17 @@ mod tests {
         }
     }
 
-    fn next_at(second: i64, node: NodeBuilder, settings: &MachineConfigSettings) -> Vec<Action> {
+    fn next_at(second: i64, node: NodeBuilder, settings: &MachineConfigSettings) -> Actions {
         node_actions(Machine::of(&node.build()), at(second), settings)
+    }
+
+    fn draining() -> Actions {
+        let drain = Drain { node: "a".into(), config: "y".into() };
+        Actions { drains: [drain].into(), ..Actions::default() }
+    }
+
+    fn wake_at(second: i64, actions: Actions) -> Actions {
+        Actions { wake_at: Some(at(second)), ..actions }
     }
 
     #[test]
@@ -111,47 +121,43 @@ mod tests {
         let name = || "a".to_owned();
         let y = || "y".to_owned();
         let cases = [
-            ("nothing to do", node().annotated("x", "x", "Done"), vec![]),
-            ("without annotations", NodeBuilder::new("a"), vec![]),
-            ("with another desired config", node(), vec![Action::Cordon { node: name(), config: y() }]),
-            ("uncordoned by somebody", working().uncordoned(), vec![Action::Cordon { node: name(), config: y() }]),
-            ("cordoned", working(), vec![Action::Drain { node: name(), config: y() }, Action::WakeAt(at(160))]),
-            (
-                "drained for another config",
-                working().drained("z"),
-                vec![Action::Drain { node: name(), config: y() }, Action::WakeAt(at(160))],
-            ),
-            ("drained", working().drained("y"), vec![Action::SetNotReady { node: name() }]),
-            ("drained and down", working().drained("y").ready(false), vec![Action::StartReboot { node: name() }]),
-            ("drained, and KWOK's", working().drained("y").kwok(), vec![Action::StartReboot { node: name() }]),
-            ("down", rebooting().ready(false), vec![Action::WakeAt(at(110))]),
-            ("KWOK's node", rebooting().kwok(), vec![Action::WakeAt(at(110))]),
-            ("over", rebooting().since(90).ready(false), vec![Action::SetReady { node: name() }]),
+            ("nothing to do", node().annotated("x", "x", "Done"), Actions::default()),
+            ("without annotations", NodeBuilder::new("a"), Actions::default()),
+            ("with another desired config", node(), Request::Cordon { node: name(), config: y() }.into()),
+            ("uncordoned by somebody", working().uncordoned(), Request::Cordon { node: name(), config: y() }.into()),
+            ("cordoned", working(), wake_at(160, draining())),
+            ("drained for another config", working().drained("z"), wake_at(160, draining())),
+            ("drained", working().drained("y"), Request::SetNotReady { node: name() }.into()),
+            ("drained and down", working().drained("y").ready(false), Request::StartReboot { node: name() }.into()),
+            ("drained, and KWOK's", working().drained("y").kwok(), Request::StartReboot { node: name() }.into()),
+            ("down", rebooting().ready(false), wake_at(110, Actions::default())),
+            ("KWOK's node", rebooting().kwok(), wake_at(110, Actions::default())),
+            ("over", rebooting().since(90).ready(false), Request::SetReady { node: name() }.into()),
             (
                 "over, and somebody brought it up",
                 rebooting().since(90),
-                vec![Action::Uncordon { node: name(), config: y() }],
+                Request::Uncordon { node: name(), config: y() }.into(),
             ),
-            ("over, and KWOK has to act", rebooting().since(90).kwok().ready(false), vec![]),
-            ("KWOK's node, over", rebooting().since(90).kwok(), vec![Action::Uncordon { node: name(), config: y() }]),
+            ("over, and KWOK has to act", rebooting().since(90).kwok().ready(false), Actions::default()),
+            ("KWOK's node, over", rebooting().since(90).kwok(), Request::Uncordon { node: name(), config: y() }.into()),
             (
                 "rebooting since nobody knows",
                 rebooting().since_nothing(),
-                vec![Action::Uncordon { node: name(), config: y() }],
+                Request::Uncordon { node: name(), config: y() }.into(),
             ),
             (
                 "taken back",
                 working().annotated("x", "x", "Degraded"),
-                vec![Action::Uncordon { node: name(), config: "x".into() }],
+                Request::Uncordon { node: name(), config: "x".into() }.into(),
             ),
             (
                 "taken back while it was down",
                 working().annotated("x", "x", "Working").ready(false),
-                vec![Action::SetReady { node: name() }],
+                Request::SetReady { node: name() }.into(),
             ),
-            ("bare", node().annotated("x", "x", "Done").without_ready(), vec![Action::SetReady { node: name() }]),
-            ("bare, but KWOK's", node().annotated("x", "x", "Done").without_ready().kwok(), vec![]),
-            ("down for reasons of its own", node().annotated("x", "x", "Done").ready(false), vec![]),
+            ("bare", node().annotated("x", "x", "Done").without_ready(), Request::SetReady { node: name() }.into()),
+            ("bare, but KWOK's", node().annotated("x", "x", "Done").without_ready().kwok(), Actions::default()),
+            ("down for reasons of its own", node().annotated("x", "x", "Done").ready(false), Actions::default()),
         ];
         for (case, node, expected) in cases {
             assert_eq!(next_at(100, node, &settings()), expected, "{case}");
@@ -160,17 +166,14 @@ mod tests {
 
     #[test]
     fn a_drain_that_takes_too_long_degrades_the_node_and_continues() {
-        let drain = Action::Drain { node: "a".into(), config: "y".into() };
         let reason = "failed to drain node: a is not empty after 60 s".to_owned();
         let node = || NodeBuilder::new("a").annotated("x", "y", "Working").since(100).cordoned();
-        assert_eq!(next_at(159, node(), &settings()), [drain.clone(), Action::WakeAt(at(160))]);
-        assert_eq!(
-            next_at(160, node(), &settings()),
-            [drain.clone(), Action::MarkDegraded { node: "a".into(), reason: reason.clone() }]
-        );
-        assert_eq!(next_at(500, node().state("Degraded").reason(&reason), &settings()), [drain]);
+        assert_eq!(next_at(159, node(), &settings()), wake_at(160, draining()));
+        let degrade = Request::MarkDegraded { node: "a".into(), reason: reason.clone() };
+        assert_eq!(next_at(160, node(), &settings()), Actions { requests: vec![degrade], ..draining() });
+        assert_eq!(next_at(500, node().state("Degraded").reason(&reason), &settings()), draining());
         let empty = node().state("Degraded").reason(&reason).drained("y");
-        assert_eq!(next_at(500, empty, &settings()), [Action::SetNotReady { node: "a".into() }]);
+        assert_eq!(next_at(500, empty, &settings()), Request::SetNotReady { node: "a".into() }.into());
     }
 
     #[test]
@@ -179,11 +182,12 @@ mod tests {
         failing.fail.insert("a".into());
         let reason = "failed to apply y: the stand-in was told to fail on this node".to_owned();
         let node = || NodeBuilder::new("a").annotated("x", "y", "Working").since(100).cordoned().drained("y");
-        assert_eq!(next_at(100, node(), &failing), [Action::MarkDegraded { node: "a".into(), reason: reason.clone() }]);
-        assert_eq!(next_at(999, node().state("Degraded").reason(&reason), &failing), []);
+        let degrade = Request::MarkDegraded { node: "a".into(), reason: reason.clone() };
+        assert_eq!(next_at(100, node(), &failing), degrade.into());
+        assert_eq!(next_at(999, node().state("Degraded").reason(&reason), &failing), Actions::default());
         let cleared = next_at(999, node().state("Degraded").reason(&reason), &settings());
-        assert_eq!(cleared, [Action::SetNotReady { node: "a".into() }]);
+        assert_eq!(cleared, Request::SetNotReady { node: "a".into() }.into());
         let healthy = NodeBuilder::new("b").annotated("x", "y", "Working").cordoned().drained("y");
-        assert_eq!(next_at(100, healthy, &failing), [Action::SetNotReady { node: "b".into() }]);
+        assert_eq!(next_at(100, healthy, &failing), Request::SetNotReady { node: "b".into() }.into());
     }
 }

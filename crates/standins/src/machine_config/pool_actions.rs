@@ -5,8 +5,8 @@ use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
 
 use super::{
-    Action, Machine, MachineConfigPool, MachineConfigSettings, RenderError, Rendered, membership::max_unavailable,
-    node_actions::node_actions, status::status,
+    Actions, Machine, MachineConfigPool, MachineConfigSettings, RenderError, Rendered, Request,
+    membership::max_unavailable, node_actions::node_actions, status::status,
 };
 
 /// A pool and the result of rendering it.
@@ -19,61 +19,57 @@ pub struct PoolView<'a> {
 }
 
 /// The next actions for a pool and the nodes that belong to it.
-pub fn pool_actions(
-    view: &PoolView<'_>,
-    nodes: &[&Node],
-    now: Timestamp,
-    settings: &MachineConfigSettings,
-) -> Vec<Action> {
+pub fn pool_actions(view: &PoolView<'_>, nodes: &[&Node], now: Timestamp, settings: &MachineConfigSettings) -> Actions {
     let pool = view.pool;
     let mut machines: Vec<Machine<'_>> = nodes.iter().map(|node| Machine::of(node)).collect();
     machines.sort_by_cached_key(|machine| machine.rollout_order());
 
-    let mut actions = set_target(view);
+    let mut requests = set_target(view);
     // A pool that gets a new target now is decided on again afterwards.
-    if actions.is_empty() {
-        actions = adopt(pool, &machines);
+    if requests.is_empty() {
+        requests = adopt(pool, &machines);
         // A node that is new and not ready yet is not counted as unavailable.
-        if actions.is_empty() && !machines.iter().any(|machine| machine.current().is_some() && machine.lacks_kubelet())
+        if requests.is_empty() && !machines.iter().any(|machine| machine.current().is_some() && machine.lacks_kubelet())
         {
             let status = status(pool, view.render.err(), &machines, now);
             if pool.status.as_ref() != Some(&status) {
-                actions.push(Action::UpdatePoolStatus { pool: pool.name_any(), status });
+                requests.push(Request::UpdatePoolStatus { pool: pool.name_any(), status });
             }
         }
-        actions.extend(set_desired_configs(pool, &machines));
+        requests.extend(set_desired_configs(pool, &machines));
     }
-    actions.extend(machines.iter().flat_map(|machine| node_actions(*machine, now, settings)));
+    let mut actions = Actions { requests, ..Actions::default() };
+    machines.iter().for_each(|machine| actions.append(node_actions(*machine, now, settings)));
     actions
 }
 
 /// The render controller: creates the rendered config, then makes it the target, also of a paused pool.
-fn set_target(view: &PoolView<'_>) -> Vec<Action> {
+fn set_target(view: &PoolView<'_>) -> Vec<Request> {
     let Ok(rendered) = view.render else { return Vec::new() };
     let pool = view.pool.name_any();
     if !view.is_stored {
-        return vec![Action::CreateRendered { pool, rendered: rendered.clone() }];
+        return vec![Request::CreateRendered { pool, rendered: rendered.clone() }];
     }
     let configuration = rendered.configuration();
     if view.pool.spec.configuration == configuration {
         return Vec::new();
     }
-    vec![Action::SetPoolTarget { pool, configuration }]
+    vec![Request::SetPoolTarget { pool, configuration }]
 }
 
 /// A node without annotations runs the config that was rolled out last. A newer target reaches it like any other node.
-fn adopt(pool: &MachineConfigPool, machines: &[Machine<'_>]) -> Vec<Action> {
+fn adopt(pool: &MachineConfigPool, machines: &[Machine<'_>]) -> Vec<Request> {
     let rolled_out = pool.status.as_ref().map(|status| &status.configuration.name).filter(|name| !name.is_empty());
     let config = rolled_out.unwrap_or(&pool.spec.configuration.name);
     if config.is_empty() {
         return Vec::new();
     }
     let new = machines.iter().filter(|machine| machine.current().is_none());
-    new.map(|machine| Action::Adopt { node: machine.name(), config: config.clone() }).collect()
+    new.map(|machine| Request::Adopt { node: machine.name(), config: config.clone() }).collect()
 }
 
 /// The node controller: updates as many nodes at a time as may be unavailable, in the order of the rollout.
-fn set_desired_configs(pool: &MachineConfigPool, machines: &[Machine<'_>]) -> Vec<Action> {
+fn set_desired_configs(pool: &MachineConfigPool, machines: &[Machine<'_>]) -> Vec<Request> {
     let config = &pool.spec.configuration.name;
     if pool.spec.paused || config.is_empty() {
         return Vec::new();
@@ -89,7 +85,7 @@ fn set_desired_configs(pool: &MachineConfigPool, machines: &[Machine<'_>]) -> Ve
     // A node that is being updated to another config finishes that first.
     let free = candidates.filter(|machine| machine.is_done() || machine.is_failing());
     free.take(capacity)
-        .map(|machine| Action::SetDesiredConfig { node: machine.name(), config: config.clone() })
+        .map(|machine| Request::SetDesiredConfig { node: machine.name(), config: config.clone() })
         .collect()
 }
 

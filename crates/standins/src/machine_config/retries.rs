@@ -1,16 +1,16 @@
-//! When an object may be written again: later after every failure, and later if the same action has to be repeated.
+//! When an object may be written again: later after every failure, and later if the same request has to be repeated.
 
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use kube_io::{BackoffPolicy, KeyedBackoff};
 
-use super::{Action, action::Object};
+use super::{Request, request::Object};
 
 #[derive(Debug)]
 pub(super) struct Retries {
     backoff: KeyedBackoff<Object>,
-    last: BTreeMap<Object, Action>,
+    last: BTreeMap<Object, Request>,
 }
 
 impl Default for Retries {
@@ -28,13 +28,13 @@ impl Retries {
         self.backoff.failed(object, now);
     }
 
-    /// An action that has to be repeated was undone by somebody else. The backoff limits the race with them.
-    pub(super) fn succeeded(&mut self, object: Object, action: &Action, now: Timestamp) {
-        if self.last.get(&object) == Some(action) {
+    /// A request that has to be repeated was undone by somebody else. The backoff limits the race with them.
+    pub(super) fn succeeded(&mut self, object: Object, request: &Request, now: Timestamp) {
+        if self.last.get(&object) == Some(request) {
             self.backoff.failed(object, now);
         } else {
             self.backoff.reset(&object);
-            self.last.insert(object, action.clone());
+            self.last.insert(object, request.clone());
         }
     }
 
@@ -71,7 +71,7 @@ mod tests {
         assert_eq!(retries.next(at(0)), Some(after(100)));
         assert!(!retries.may_try(&node(), after(99)) && retries.may_try(&node(), after(100)));
         assert!(retries.may_try(&Object::Node("b".into()), at(0)));
-        retries.succeeded(node(), &Action::StartReboot { node: "a".into() }, at(9));
+        retries.succeeded(node(), &Request::StartReboot { node: "a".into() }, at(9));
         assert!(retries.may_try(&node(), at(9)));
         assert_eq!(retries.next(at(9)), None);
         retries.failed(node(), at(10));
@@ -81,9 +81,9 @@ mod tests {
     }
 
     #[test]
-    fn an_action_that_is_repeated_waits_longer_each_time() {
+    fn a_request_that_is_repeated_waits_longer_each_time() {
         let mut retries = Retries::default();
-        let (down, up) = (Action::SetNotReady { node: "a".into() }, Action::SetReady { node: "a".into() });
+        let (down, up) = (Request::SetNotReady { node: "a".into() }, Request::SetReady { node: "a".into() });
         retries.succeeded(node(), &down, at(0));
         assert!(retries.may_try(&node(), at(0)));
         retries.succeeded(node(), &down, at(0));

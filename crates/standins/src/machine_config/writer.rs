@@ -1,4 +1,4 @@
-//! Actions as requests. Each carries the version of the object that was decided on: a newer one is a conflict.
+//! Sends requests. Each carries the version of the object that was decided on: a newer one is a conflict.
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
@@ -10,7 +10,7 @@ use kube_io::{Class, RequestError};
 use serde_json::{Value, json};
 
 use super::{
-    Action, DaemonState, MachineConfig, MachineConfigPool, Rendered, cache::Cache, kinds::machine_config_resource,
+    DaemonState, MachineConfig, MachineConfigPool, Rendered, Request, cache::Cache, kinds::machine_config_resource,
     machine::drain_for, names,
 };
 use crate::{STAND_IN_LABEL, request::within_deadline};
@@ -43,46 +43,41 @@ impl Writer {
         }
     }
 
-    pub(super) async fn perform(
-        &self,
-        action: &Action,
-        cache: &Cache,
-        now: Timestamp,
-    ) -> Result<Written, RequestError> {
-        let doing = || action.to_string();
+    pub(super) async fn send(&self, request: &Request, cache: &Cache, now: Timestamp) -> Result<Written, RequestError> {
+        let doing = || request.to_string();
         let params = PatchParams { field_manager: Some(names::FIELD_MANAGER.into()), ..PatchParams::default() };
-        match action {
-            Action::CreateRendered { pool, rendered } => self.store(cache.pools.get(pool), rendered, doing()).await,
-            Action::DeleteRendered { config } => {
+        match request {
+            Request::CreateRendered { pool, rendered } => self.store(cache.pools.get(pool), rendered, doing()).await,
+            Request::DeleteRendered { config } => {
                 match within_deadline(doing(), self.configs.delete(config, &DeleteParams::default())).await {
                     Ok(_) => Ok(Written::Deleted(config.clone())),
                     Err(error) if error.class.is_absent() => Ok(Written::Deleted(config.clone())),
                     Err(error) => Err(error),
                 }
             }
-            Action::SetPoolTarget { pool, configuration } => {
+            Request::SetPoolTarget { pool, configuration } => {
                 let Some(known) = cache.pools.get(pool) else { return Ok(Written::Nothing) };
                 let patch = versioned(known, json!({"spec": {"configuration": configuration}}));
                 let written = within_deadline(doing(), self.pools.patch(pool, &params, &Patch::Merge(patch))).await?;
                 Ok(Written::Pool(Box::new(written)))
             }
-            Action::UpdatePoolStatus { pool, status } => {
+            Request::UpdatePoolStatus { pool, status } => {
                 let Some(known) = cache.pools.get(pool) else { return Ok(Written::Nothing) };
                 let patch = versioned(known, json!({"status": status}));
                 let written =
                     within_deadline(doing(), self.pools.patch_status(pool, &params, &Patch::Merge(patch))).await?;
                 Ok(Written::Pool(Box::new(written)))
             }
-            Action::SetNotReady { node } | Action::SetReady { node } => {
+            Request::SetNotReady { node } | Request::SetReady { node } => {
                 let Some(known) = cache.nodes.get(node) else { return Ok(Written::Nothing) };
-                let status = ready_condition(matches!(action, Action::SetReady { .. }), now);
+                let status = ready_condition(matches!(request, Request::SetReady { .. }), now);
                 // A merge patch would remove the other conditions.
                 let patch = Patch::Strategic(versioned(known, status));
                 let written = within_deadline(doing(), self.nodes.patch_status(node, &params, &patch)).await?;
                 Ok(Written::Node(Box::new(written)))
             }
             _ => {
-                let (Some(node), Some(change)) = (node_of(action), node_change(action, now)) else {
+                let (Some(node), Some(change)) = (node_of(request), node_change(request, now)) else {
                     return Ok(Written::Nothing);
                 };
                 let Some(known) = cache.nodes.get(node) else { return Ok(Written::Nothing) };
@@ -121,41 +116,41 @@ fn versioned<K: ResourceExt>(known: &K, mut patch: Value) -> Value {
     patch
 }
 
-fn node_of(action: &Action) -> Option<&str> {
-    match action {
-        Action::Adopt { node, .. }
-        | Action::SetDesiredConfig { node, .. }
-        | Action::Cordon { node, .. }
-        | Action::MarkDrained { node, .. }
-        | Action::MarkDegraded { node, .. }
-        | Action::StartReboot { node }
-        | Action::Uncordon { node, .. } => Some(node),
+fn node_of(request: &Request) -> Option<&str> {
+    match request {
+        Request::Adopt { node, .. }
+        | Request::SetDesiredConfig { node, .. }
+        | Request::Cordon { node, .. }
+        | Request::MarkDrained { node, .. }
+        | Request::MarkDegraded { node, .. }
+        | Request::StartReboot { node }
+        | Request::Uncordon { node, .. } => Some(node),
         _ => None,
     }
 }
 
 /// The change of a node's metadata and spec, as a merge patch.
-fn node_change(action: &Action, now: Timestamp) -> Option<Value> {
+fn node_change(request: &Request, now: Timestamp) -> Option<Value> {
     // Milliseconds, because a simulated reboot may take less than a second.
     let since = json!(Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now).to_string());
-    let annotations = match action {
-        Action::Adopt { config, .. } => json!({
+    let annotations = match request {
+        Request::Adopt { config, .. } => json!({
             names::CURRENT_CONFIG: config, names::DESIRED_CONFIG: config,
             names::STATE: DaemonState::Done.as_str(), names::REASON: "",
         }),
-        Action::SetDesiredConfig { config, .. } => json!({names::DESIRED_CONFIG: config}),
-        Action::Cordon { config, .. } => json!({
+        Request::SetDesiredConfig { config, .. } => json!({names::DESIRED_CONFIG: config}),
+        Request::Cordon { config, .. } => json!({
             names::STATE: DaemonState::Working.as_str(), names::REASON: "",
             names::DESIRED_DRAIN: drain_for(config), names::SINCE: since,
         }),
-        Action::MarkDrained { config, .. } => json!({names::LAST_APPLIED_DRAIN: drain_for(config)}),
-        Action::MarkDegraded { reason, .. } => {
+        Request::MarkDrained { config, .. } => json!({names::LAST_APPLIED_DRAIN: drain_for(config)}),
+        Request::MarkDegraded { reason, .. } => {
             json!({names::STATE: DaemonState::Degraded.as_str(), names::REASON: reason})
         }
-        Action::StartReboot { .. } => json!({
+        Request::StartReboot { .. } => json!({
             names::STATE: DaemonState::Rebooting.as_str(), names::REASON: "", names::SINCE: since,
         }),
-        Action::Uncordon { config, .. } => {
+        Request::Uncordon { config, .. } => {
             let uncordon = format!("uncordon-{config}");
             json!({
                 names::CURRENT_CONFIG: config, names::STATE: DaemonState::Done.as_str(), names::REASON: "",
@@ -165,9 +160,9 @@ fn node_change(action: &Action, now: Timestamp) -> Option<Value> {
         _ => return None,
     };
     let mut change = json!({"metadata": {"annotations": annotations}});
-    match action {
-        Action::Cordon { .. } => change["spec"]["unschedulable"] = true.into(),
-        Action::Uncordon { .. } => change["spec"]["unschedulable"] = Value::Null,
+    match request {
+        Request::Cordon { .. } => change["spec"]["unschedulable"] = true.into(),
+        Request::Uncordon { .. } => change["spec"]["unschedulable"] = Value::Null,
         _ => {}
     }
     Some(change)
@@ -196,33 +191,33 @@ mod tests {
         let prefix = "machineconfiguration.openshift.io/";
         let cases = [
             (
-                Action::Adopt { node: node.clone(), config: config.clone() },
+                Request::Adopt { node: node.clone(), config: config.clone() },
                 json!({"currentConfig": "rendered-y", "desiredConfig": "rendered-y", "state": "Done", "reason": ""}),
                 json!(null),
             ),
             (
-                Action::SetDesiredConfig { node: node.clone(), config: config.clone() },
+                Request::SetDesiredConfig { node: node.clone(), config: config.clone() },
                 json!({"desiredConfig": "rendered-y"}),
                 json!(null),
             ),
             (
-                Action::Cordon { node: node.clone(), config: config.clone() },
+                Request::Cordon { node: node.clone(), config: config.clone() },
                 json!({"state": "Working", "reason": "", "desiredDrain": "drain-rendered-y"}),
                 json!({"unschedulable": true}),
             ),
             (
-                Action::MarkDrained { node: node.clone(), config: config.clone() },
+                Request::MarkDrained { node: node.clone(), config: config.clone() },
                 json!({"lastAppliedDrain": "drain-rendered-y"}),
                 json!(null),
             ),
             (
-                Action::MarkDegraded { node: node.clone(), reason: "why".into() },
+                Request::MarkDegraded { node: node.clone(), reason: "why".into() },
                 json!({"state": "Degraded", "reason": "why"}),
                 json!(null),
             ),
-            (Action::StartReboot { node: node.clone() }, json!({"state": "Rebooting", "reason": ""}), json!(null)),
+            (Request::StartReboot { node: node.clone() }, json!({"state": "Rebooting", "reason": ""}), json!(null)),
             (
-                Action::Uncordon { node, config },
+                Request::Uncordon { node, config },
                 json!({
                     "currentConfig": "rendered-y", "state": "Done", "reason": "",
                     "desiredDrain": "uncordon-rendered-y", "lastAppliedDrain": "uncordon-rendered-y",
@@ -230,16 +225,16 @@ mod tests {
                 json!({"unschedulable": null}),
             ),
         ];
-        for (action, annotations, spec) in cases {
-            let change = node_change(&action, at(0)).unwrap();
+        for (request, annotations, spec) in cases {
+            let change = node_change(&request, at(0)).unwrap();
             let found = change["metadata"]["annotations"].as_object().unwrap().iter();
             let found: Value = found
                 .filter_map(|(name, value)| Some((name.strip_prefix(prefix)?.to_owned(), value.clone())))
                 .collect::<serde_json::Map<_, _>>()
                 .into();
-            assert_eq!(found, annotations, "{action}");
-            assert_eq!(change["spec"], spec, "{action}");
+            assert_eq!(found, annotations, "{request}");
+            assert_eq!(change["spec"], spec, "{request}");
         }
-        assert_eq!(node_change(&Action::WakeAt(at(0)), at(0)), None);
+        assert_eq!(node_change(&Request::SetReady { node: "a".into() }, at(0)), None);
     }
 }

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::*;
 use crate::machine_config::{
-    PoolStatus,
+    Drain, PoolStatus,
     test_objects::{NodeBuilder, at, pool},
 };
 
@@ -22,23 +22,27 @@ fn pool_from(rolled_out: &str, target: &str) -> MachineConfigPool {
     pool
 }
 
-fn run(pool: &MachineConfigPool, nodes: &[NodeBuilder]) -> Vec<Action> {
+fn next(pool: &MachineConfigPool, nodes: &[NodeBuilder]) -> Actions {
     let rendered = rendered(&pool.spec.configuration.name);
     let view = PoolView { pool, render: Ok(&rendered), is_stored: true };
     let nodes: Vec<Node> = nodes.iter().cloned().map(NodeBuilder::build).collect();
     pool_actions(&view, &nodes.iter().collect::<Vec<_>>(), at(0), &MachineConfigSettings::default())
 }
 
+fn requests(pool: &MachineConfigPool, nodes: &[NodeBuilder]) -> Vec<Request> {
+    next(pool, nodes).requests
+}
+
 /// The nodes that are told to change.
 fn targeted(pool: &MachineConfigPool, nodes: &[NodeBuilder]) -> Vec<String> {
-    let target = |action| match action {
-        Action::SetDesiredConfig { node, config } => {
+    let target = |request| match request {
+        Request::SetDesiredConfig { node, config } => {
             assert_eq!(config, pool.spec.configuration.name);
             Some(node)
         }
         _ => None,
     };
-    run(pool, nodes).into_iter().filter_map(target).collect()
+    requests(pool, nodes).into_iter().filter_map(target).collect()
 }
 
 fn node(name: &str, current: &str, desired: &str, state: &str) -> NodeBuilder {
@@ -58,18 +62,18 @@ fn a_rendered_config_is_created_then_made_the_target_then_rolled_out() {
     let pool = pool_from("x", "x");
     let new = rendered("y");
     let nodes = [old("a").build()];
-    let actions = |is_stored: bool, pool: &MachineConfigPool| {
+    let requests = |is_stored: bool, pool: &MachineConfigPool| {
         let view = PoolView { pool, render: Ok(&new), is_stored };
-        pool_actions(&view, &[&nodes[0]], at(0), &MachineConfigSettings::default())
+        pool_actions(&view, &[&nodes[0]], at(0), &MachineConfigSettings::default()).requests
     };
-    assert_eq!(actions(false, &pool), [Action::CreateRendered { pool: "worker".into(), rendered: new.clone() }]);
+    assert_eq!(requests(false, &pool), [Request::CreateRendered { pool: "worker".into(), rendered: new.clone() }]);
     assert_eq!(
-        actions(true, &pool),
-        [Action::SetPoolTarget { pool: "worker".into(), configuration: new.configuration() }]
+        requests(true, &pool),
+        [Request::SetPoolTarget { pool: "worker".into(), configuration: new.configuration() }]
     );
     let moved = pool_from("x", "y");
-    match actions(true, &moved).as_slice() {
-        [Action::UpdatePoolStatus { status, .. }, Action::SetDesiredConfig { node, config }] => {
+    match requests(true, &moved).as_slice() {
+        [Request::UpdatePoolStatus { status, .. }, Request::SetDesiredConfig { node, config }] => {
             assert_eq!((status.updated_machine_count, status.configuration.name.as_str()), (0, "x"));
             assert_eq!((node.as_str(), config.as_str()), ("a", "y"));
         }
@@ -85,7 +89,7 @@ fn other_sources_of_the_same_content_are_recorded_and_update_no_node() {
     let view = PoolView { pool: &pool, render: Ok(&same), is_stored: true };
     let nodes = [old("a").build()];
     let actions = pool_actions(&view, &[&nodes[0]], at(0), &MachineConfigSettings::default());
-    assert_eq!(actions, [Action::SetPoolTarget { pool: "worker".into(), configuration: same.configuration() }]);
+    assert_eq!(actions, Request::SetPoolTarget { pool: "worker".into(), configuration: same.configuration() }.into());
 }
 
 #[test]
@@ -94,8 +98,8 @@ fn a_pool_that_cannot_be_rendered_is_degraded_and_keeps_its_target() {
     let error = RenderError::NothingSelected("{}".into());
     let view = PoolView { pool: &pool, render: Err(&error), is_stored: false };
     let nodes = [old("a").build()];
-    match pool_actions(&view, &[&nodes[0]], at(0), &MachineConfigSettings::default()).as_slice() {
-        [Action::UpdatePoolStatus { status, .. }, Action::SetDesiredConfig { .. }] => {
+    match pool_actions(&view, &[&nodes[0]], at(0), &MachineConfigSettings::default()).requests.as_slice() {
+        [Request::UpdatePoolStatus { status, .. }, Request::SetDesiredConfig { .. }] => {
             assert_eq!(status.condition("RenderDegraded").unwrap().status, "True");
         }
         other => panic!("{other:?}"),
@@ -106,17 +110,17 @@ fn a_pool_that_cannot_be_rendered_is_degraded_and_keeps_its_target() {
 fn at_rest_there_is_nothing_to_do() {
     let mut pool = pool_from("y", "y");
     let nodes = [done("a"), done("b")];
-    let report = run(&pool, &nodes).into_iter().next();
-    let Some(Action::UpdatePoolStatus { status, .. }) = report else { panic!("{report:?}") };
+    let report = requests(&pool, &nodes).into_iter().next();
+    let Some(Request::UpdatePoolStatus { status, .. }) = report else { panic!("{report:?}") };
     pool.status = Some(status);
-    assert_eq!(run(&pool, &nodes), []);
+    assert_eq!(next(&pool, &nodes), Actions::default());
     let mut empty = pool_from("y", "y");
-    let Some(Action::UpdatePoolStatus { status, .. }) = run(&empty, &[]).into_iter().next() else {
+    let Some(Request::UpdatePoolStatus { status, .. }) = requests(&empty, &[]).into_iter().next() else {
         panic!("no status")
     };
     assert_eq!(status.condition("Updated").unwrap().status, "True", "no nodes are all updated");
     empty.status = Some(status);
-    assert_eq!(run(&empty, &[]), []);
+    assert_eq!(next(&empty, &[]), Actions::default());
 }
 
 #[test]
@@ -183,9 +187,8 @@ fn nodes_are_updated_zone_by_zone_and_the_oldest_first() {
 fn a_paused_pool_updates_no_further_node_but_does_not_stop_one_that_has_begun() {
     let mut pool = pool_from("x", "y");
     pool.spec.paused = true;
-    let actions = run(&pool, &[node("a", "x", "y", "Done"), old("b")]);
-    match actions.as_slice() {
-        [Action::UpdatePoolStatus { .. }, Action::Cordon { node, .. }] => assert_eq!(node, "a"),
+    match requests(&pool, &[node("a", "x", "y", "Done"), old("b")]).as_slice() {
+        [Request::UpdatePoolStatus { .. }, Request::Cordon { node, .. }] => assert_eq!(node, "a"),
         other => panic!("{other:?}"),
     }
 }
@@ -193,12 +196,11 @@ fn a_paused_pool_updates_no_further_node_but_does_not_stop_one_that_has_begun() 
 #[test]
 fn a_new_node_runs_what_the_others_run_and_is_not_rebooted() {
     let adopted = |pool: &MachineConfigPool| {
-        let actions = run(pool, &[NodeBuilder::new("new")]);
-        let adopt = |action| match action {
-            Action::Adopt { node, config } if node == "new" => Some(config),
+        let adopt = |request| match request {
+            Request::Adopt { node, config } if node == "new" => Some(config),
             other => panic!("{other:?}"),
         };
-        actions.into_iter().find_map(adopt)
+        requests(pool, &[NodeBuilder::new("new")]).into_iter().find_map(adopt)
     };
     assert_eq!(adopted(&pool_from("y", "y")).as_deref(), Some("y"));
     assert_eq!(adopted(&pool_from("x", "y")).as_deref(), Some("x"), "in the middle of a rollout: what was rolled out");
@@ -211,12 +213,12 @@ fn a_new_node_runs_what_the_others_run_and_is_not_rebooted() {
 #[test]
 fn new_nodes_do_not_make_the_pool_look_as_if_it_were_updating() {
     let pool = pool_from("y", "y");
-    let adopt = Action::Adopt { node: "new".into(), config: "y".into() };
-    assert_eq!(run(&pool, &[NodeBuilder::new("new").without_ready(), done("a")]), [adopt]);
-    let come_up = Action::SetReady { node: "new".into() };
-    assert_eq!(run(&pool, &[done("new").without_ready(), done("a")]), [come_up]);
-    let waits_for_kwok = run(&pool, &[done("new").without_ready().kwok(), done("a")]);
-    assert!(matches!(waits_for_kwok.as_slice(), [Action::UpdatePoolStatus { .. }]), "{waits_for_kwok:?}");
+    let adopt = Request::Adopt { node: "new".into(), config: "y".into() };
+    assert_eq!(next(&pool, &[NodeBuilder::new("new").without_ready(), done("a")]), adopt.into());
+    let come_up = Request::SetReady { node: "new".into() };
+    assert_eq!(next(&pool, &[done("new").without_ready(), done("a")]), come_up.into());
+    let waits_for_kwok = requests(&pool, &[done("new").without_ready().kwok(), done("a")]);
+    assert!(matches!(waits_for_kwok.as_slice(), [Request::UpdatePoolStatus { .. }]), "{waits_for_kwok:?}");
 }
 
 /// Performs the actions of a whole rollout, and counts how many nodes are out of service at any time.
@@ -235,31 +237,35 @@ fn a_whole_rollout_reaches_every_node_and_never_too_many_at_once() {
             let rendered = rendered("y");
             let view = PoolView { pool: &pool, render: Ok(&rendered), is_stored: true };
             let actions = pool_actions(&view, &built.iter().collect::<Vec<_>>(), at(now), &settings);
-            if actions.is_empty() {
+            if actions == Actions::default() {
                 break;
             }
             let mut change = |name: &str, with: &dyn Fn(NodeBuilder) -> NodeBuilder| {
                 let node = nodes.iter_mut().find(|node| node.name == name).unwrap();
                 *node = with(node.clone());
             };
-            for action in actions {
-                match action {
-                    Action::UpdatePoolStatus { status, .. } => {
+            for Drain { node, .. } in actions.drains {
+                change(&node, &|node| node.drained("y"));
+            }
+            for request in actions.requests {
+                match request {
+                    Request::UpdatePoolStatus { status, .. } => {
                         updated.push(status.updated_machine_count);
                         pool.status = Some(status);
                     }
-                    Action::SetDesiredConfig { node, .. } => change(&node, &|node| node.annotated("x", "y", "Done")),
-                    Action::Cordon { node, .. } => change(&node, &|node| node.state("Working").cordoned()),
-                    Action::Drain { node, .. } => change(&node, &|node| node.drained("y")),
-                    Action::StartReboot { node } => change(&node, &|node| node.state("Rebooting").since(now)),
-                    Action::SetNotReady { node } => change(&node, &|node| node.ready(false)),
-                    Action::SetReady { node } => change(&node, &|node| node.ready(true)),
-                    Action::Uncordon { node, .. } => {
+                    Request::SetDesiredConfig { node, .. } => change(&node, &|node| node.annotated("x", "y", "Done")),
+                    Request::Cordon { node, .. } => change(&node, &|node| node.state("Working").cordoned()),
+                    Request::StartReboot { node } => change(&node, &|node| node.state("Rebooting").since(now)),
+                    Request::SetNotReady { node } => change(&node, &|node| node.ready(false)),
+                    Request::SetReady { node } => change(&node, &|node| node.ready(true)),
+                    Request::Uncordon { node, .. } => {
                         change(&node, &|node| node.annotated("y", "y", "Done").uncordoned());
                     }
-                    Action::WakeAt(_) => now += 1,
                     other => panic!("{other:?}"),
                 }
+            }
+            if actions.wake_at.is_some() {
+                now += 1;
             }
         }
         assert_eq!(most, usize::try_from(max.min(count)).unwrap(), "{count} nodes, {max} at a time");
