@@ -25,7 +25,7 @@ pub use history::{Cause, History, Move};
 pub use load::LoadTimeline;
 pub use measure::{Sample, Spread, UNDER_PRESSURE};
 pub use model::{ClusterModel, NodeEvent, Vm};
-pub use report::table::{Align, Table, display_width};
+pub use report::table::{Align, Table, display_width, pad};
 pub use result::{Migrations, Outcome, simulate};
 pub use rng::Rng;
 pub use scenario::{Scenario, ScenarioError};

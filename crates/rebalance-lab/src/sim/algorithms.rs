@@ -5,7 +5,10 @@ use std::io::Write;
 use balance::Algorithm;
 use clap::Args;
 use serde_json::json;
-use sim::report::table::{Align, Table};
+use sim::report::{
+    csv,
+    table::{Align, Table},
+};
 
 use super::{Output, Result, json};
 use crate::terminal::Terminal;
@@ -37,17 +40,11 @@ pub(super) fn run(args: &AlgorithmsArgs, terminal: Terminal, out: &mut dyn Write
             json(&list)
         }
         Output::Csv => {
-            let mut text = "slug,name,relative,formula\n".to_owned();
-            for algorithm in Algorithm::all() {
-                let formula = algorithm.formula().to_string().replace('"', "\"\"");
-                text += &format!(
-                    "{},\"{}\",{},\"{formula}\"\n",
-                    algorithm.slug(),
-                    algorithm.name(),
-                    algorithm.is_relative()
-                );
-            }
-            text
+            let records = Algorithm::all().map(|algorithm| {
+                let name = algorithm.name().into_owned();
+                vec![algorithm.slug(), name, algorithm.is_relative().to_string(), algorithm.formula().to_string()]
+            });
+            csv::text(["slug", "name", "relative", "formula"], records)?
         }
         Output::Table => {
             let mut table =

@@ -5,7 +5,7 @@ use std::io::Write;
 use balance::{Bucket, Semantics, Term};
 use clap::Args;
 use serde_json::{Value, json};
-use sim::Run;
+use sim::{Run, report::csv};
 
 use super::{Choice, CommandError, Output, Result, json, run::colored};
 use crate::terminal::Terminal;
@@ -58,9 +58,9 @@ pub(super) fn run(args: &ExplainArgs, _: Terminal, out: &mut dyn Write) -> Resul
             "bucket": bucket.to_string(), "score": value(&term),
         })),
         Output::Csv => {
-            let mut text = "depth,value,term\n".to_owned();
-            rows(&term, 0, &mut text);
-            text
+            let mut records = Vec::new();
+            add_records(&term, 0, &mut records);
+            csv::text(["depth", "value", "term"], records)?
         }
         Output::Table => {
             let style = colored(bucket);
@@ -105,7 +105,7 @@ fn value(term: &Term) -> Value {
     json!({ "what": term.what, "value": term.value, "parts": term.parts.iter().map(value).collect::<Vec<_>>() })
 }
 
-fn rows(term: &Term, depth: usize, text: &mut String) {
-    *text += &format!("{depth},{},\"{}\"\n", term.value, term.what.replace('"', "\"\""));
-    term.parts.iter().for_each(|part| rows(part, depth + 1, text));
+fn add_records(term: &Term, depth: usize, records: &mut Vec<Vec<String>>) {
+    records.push(vec![depth.to_string(), term.value.to_string(), term.what.clone()]);
+    term.parts.iter().for_each(|part| add_records(part, depth + 1, records));
 }

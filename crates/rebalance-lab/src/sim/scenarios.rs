@@ -6,7 +6,10 @@ use clap::Args;
 use serde_json::json;
 use sim::{
     ClusterModel,
-    report::table::{Align, Table},
+    report::{
+        csv,
+        table::{Align, Table},
+    },
     scenario::{generate::generate, shipped},
 };
 
@@ -46,12 +49,12 @@ pub(super) fn run(args: &ScenariosArgs, terminal: Terminal, out: &mut dyn Write)
                 .map_err(|error| CommandError::Scenario("--generate".to_owned(), error))?;
             scenario.to_yaml()
         }
-        (None, None) => list(args.output, terminal),
+        (None, None) => list(args.output, terminal)?,
     };
     Ok(out.write_all(text.as_bytes())?)
 }
 
-fn list(output: Output, terminal: Terminal) -> String {
+fn list(output: Output, terminal: Terminal) -> Result<String> {
     let mut table = Table::new(&[
         ("SCENARIO", Align::Left),
         ("NODES", Align::Right),
@@ -62,7 +65,7 @@ fn list(output: Output, terminal: Terminal) -> String {
         ("WHAT IT SHOWS", Align::Left),
     ]);
     let mut values = Vec::new();
-    let mut csv = "name,nodes,vms,durationSeconds,stepSeconds,description\n".to_owned();
+    let mut records = Vec::new();
     for scenario in shipped::all() {
         let Ok(model) = ClusterModel::new(&scenario) else { continue };
         let (nodes, vms) = (model.node_count(), model.vm_count());
@@ -71,10 +74,14 @@ fn list(output: Output, terminal: Terminal) -> String {
             "name": scenario.name, "nodes": nodes, "vms": vms, "durationSeconds": scenario.duration.0,
             "stepSeconds": scenario.step.0, "semantics": semantics, "description": scenario.description,
         }));
-        csv += &format!(
-            "{},{nodes},{vms},{},{},\"{}\"\n",
-            scenario.name, scenario.duration.0, scenario.step.0, scenario.description
-        );
+        records.push(vec![
+            scenario.name.clone(),
+            nodes.to_string(),
+            vms.to_string(),
+            scenario.duration.0.to_string(),
+            scenario.step.0.to_string(),
+            scenario.description.clone(),
+        ]);
         table.row(vec![
             scenario.name.clone(),
             nodes.to_string(),
@@ -85,9 +92,9 @@ fn list(output: Output, terminal: Terminal) -> String {
             scenario.description.clone(),
         ]);
     }
-    match output {
+    Ok(match output {
         Output::Json => json(&values),
-        Output::Csv => csv,
+        Output::Csv => csv::text(["name", "nodes", "vms", "durationSeconds", "stepSeconds", "description"], records)?,
         Output::Table => table.render(terminal.width),
-    }
+    })
 }

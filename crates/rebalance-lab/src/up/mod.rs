@@ -17,6 +17,7 @@ use lab::{
     up::{Descheduling, Lab, Options, PartLogs, Ready},
 };
 use process::{Shutdown, logging};
+use sim::{Align, pad};
 
 pub(crate) use args::Args;
 use guide::{Places, guide};
@@ -71,7 +72,8 @@ async fn start(args: &Args, options: Options, guests: &Placement) -> anyhow::Res
     say("Starting the control plane; the first time, its programs are built, which takes minutes.");
     let began = Instant::now();
     let ready = |part: &str, place: &str| {
-        let line = format!("{DONE}✔{DONE:#} {part:<24}  {place:<40}  {:5.1} s", began.elapsed().as_secs_f64());
+        let (part, place) = (pad(part, 24, Align::Left), pad(place, 40, Align::Left));
+        let line = format!("{DONE}✔{DONE:#} {part}  {place}  {:5.1} s", began.elapsed().as_secs_f64());
         say(line.trim_end());
     };
     // The KubeDescheduler is created when the VMs run where they shall start.

@@ -68,7 +68,10 @@ pub fn comparison(comparison: &Comparison) -> io::Result<String> {
 }
 
 /// A header line and records, with quotes where they are needed.
-pub(crate) fn text(header: Vec<String>, records: impl Iterator<Item = Vec<String>>) -> io::Result<String> {
+pub fn text(
+    header: impl IntoIterator<Item = impl AsRef<[u8]>>,
+    records: impl IntoIterator<Item = Vec<String>>,
+) -> io::Result<String> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     writer.write_record(header)?;
     for record in records {
@@ -89,7 +92,7 @@ mod tests {
     #[test]
     fn fields_are_quoted_where_needed_and_numbers_read_back_exactly() {
         let records = [strings([0.1, 1e-7, 1.0 / 3.0]), strings(["plain", "a, b", "say \"no\""])];
-        let text = text(strings(["a", "b", "c"]), records.into_iter()).unwrap();
+        let text = text(["a", "b", "c"], records).unwrap();
         let expected = "a,b,c\n0.1,0.0000001,0.3333333333333333\nplain,\"a, b\",\"say \"\"no\"\"\"\n";
         assert_eq!(text, expected);
     }

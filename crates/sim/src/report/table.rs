@@ -70,11 +70,7 @@ impl Table {
         let mut text = String::new();
         for (at, width) in widths.iter().enumerate() {
             let cell = cut(cells.get(at).map_or("", String::as_str), *width);
-            let padding = " ".repeat(width.saturating_sub(display_width(&cell)));
-            match self.columns[at].1 {
-                Align::Left => text += &format!("{cell}{padding}"),
-                Align::Right => text += &format!("{padding}{cell}"),
-            }
+            text += &pad(&cell, *width, self.columns[at].1);
             if at + 1 < widths.len() {
                 text += &" ".repeat(GAP);
             }
@@ -86,6 +82,15 @@ impl Table {
 /// The number of terminal columns of a text. Wide characters have two, combining characters none.
 pub fn display_width(text: &str) -> usize {
     text.width()
+}
+
+/// The text with spaces up to this width. A text that is wider stays as it is.
+pub fn pad(text: &str, width: usize, align: Align) -> String {
+    let spaces = " ".repeat(width.saturating_sub(display_width(text)));
+    match align {
+        Align::Left => format!("{text}{spaces}"),
+        Align::Right => format!("{spaces}{text}"),
+    }
 }
 
 /// Cuts the middle, because names often differ at their end.
@@ -149,6 +154,8 @@ mod tests {
     #[test]
     fn wide_and_combining_characters_are_aligned_and_cut_by_their_width() {
         assert_eq!((display_width("東京"), display_width("e\u{301}a"), display_width("▲ é")), (4, 2, 3));
+        assert_eq!([pad("東京", 6, Align::Left), pad("東京", 6, Align::Right)], ["東京  ", "  東京"]);
+        assert_eq!(pad("東京", 3, Align::Left), "東京");
         let mut table = Table::new(&[("NAME", Align::Left), ("STEPS", Align::Right)]);
         for name in ["東京", "e\u{301}t", "plain"] {
             table.row(vec![name.into(), "7".into()]);

@@ -40,7 +40,6 @@ fn tables_fit_every_width() {
     ] {
         for width in [60, 80, 120, 200] {
             let text = sim(arguments, Some(width)).unwrap();
-            // Only the lines of the table must fit.
             let table = text
                 .split("\n\n")
                 .find(|part| part.contains("ALGORITHM") || part.contains("NODE ") || part.contains("SCENARIO"))
@@ -78,13 +77,13 @@ fn a_comparison_ranks_all_and_says_who_cannot_be_told_apart() {
             .unwrap();
     let entries = json["entries"].as_array().unwrap();
     assert_eq!(entries.len(), 19);
-    // With sensitivity 1 the amplified algorithm equals the ideal point: both make the same moves.
+    // With sensitivity 1 the amplified algorithm equals the ideal point, so both cause the same moves.
     let rank = |slug: &str| entries.iter().find(|entry| entry["algorithm"] == slug).unwrap();
     let (ideal, amplified) =
         (rank("ideal_point_positive_distance"), rank("linear_amplified_ideal_point_positive_distance:k1"));
     assert_eq!(ideal["rank"], amplified["rank"]);
     assert_eq!((&ideal["tied"], &ideal["score"]["mean"]), (&Value::Bool(true), &amplified["score"]["mean"]));
-    // An algorithm that moves load away from idle nodes too ranks behind.
+    // This algorithm also moves load away from idle nodes.
     assert!(rank("centroid_distance")["rank"].as_u64() > ideal["rank"].as_u64());
     let csv = sim(&["compare", "light", "--seeds", "2", "--algorithms", "k3,k5", "-o", "csv"], None).unwrap();
     insta::assert_snapshot!("comparison-columns", csv.lines().next().unwrap());
@@ -103,6 +102,32 @@ fn explain_names_every_term_and_the_comparison_that_decided() {
             .unwrap();
     assert_eq!(json["semantics"], "descheduler");
     assert!(json["score"]["parts"].as_array().is_some_and(|parts| !parts.is_empty()));
+}
+
+#[test]
+fn csv_has_quotes_only_where_a_field_needs_them() {
+    let terms = sim(&["explain", "mixed", "node-10", "--algorithm", "pareto_front", "-o", "csv"], None).unwrap();
+    let expected = "depth,value,term\n\
+                    0,1,Pareto Front (NSGA-II) = level of the Pareto front ÷ last level + crowding\n\
+                    1,1,\"front 4 of 0 to 4, divided by the last\"\n\
+                    1,0,crowding within the front\n";
+    assert_eq!(terms, expected);
+    for (list, header, line) in [
+        (
+            "algorithms",
+            "slug,name,relative,formula",
+            "max_metric,Max Metric,false,\"max(cpu_usage, cpu_pressure, memory_usage, memory_pressure)\"",
+        ),
+        (
+            "scenarios",
+            "name,nodes,vms,durationSeconds,stepSeconds,description",
+            "light,6,115,6000,60,\"Six nodes with little to do, unevenly.\"",
+        ),
+    ] {
+        let text = sim(&[list, "-o", "csv"], None).unwrap();
+        assert_eq!(text.lines().next(), Some(header));
+        assert!(text.lines().any(|found| found == line), "{text}");
+    }
 }
 
 #[test]
@@ -162,7 +187,7 @@ fn plots_and_the_report_need_nothing_from_elsewhere() {
     for outside in ["src=", "href=", "@import", "url(", "fetch(", "XMLHttpRequest"] {
         assert!(!html.contains(outside), "{outside}");
     }
-    // The only address is the SVG namespace, which is never loaded.
+    // The only URL is the SVG namespace, which browsers do not load.
     assert_eq!(html.matches("http").count(), html.matches("http://www.w3.org/2000/svg").count());
     for part in ["id=\"time\"", "▼ under-utilized", "▲ over-utilized", "Ranking", "95 % interval over 3 seeds"] {
         assert!(html.contains(part), "{part}");

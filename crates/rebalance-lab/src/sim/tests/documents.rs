@@ -30,7 +30,7 @@ fn the_published_schema_is_that_of_the_code() {
     keep(&path("config/lab/scenario.schema.json"), &sim::scenario::schema());
 }
 
-/// Each marked block contains a command and its output.
+/// Each block between the two comments contains a command and its output.
 #[test]
 fn the_guide_shows_real_output() {
     let _turn = GUIDE.lock();
