@@ -194,7 +194,8 @@ pub struct Moment {
     pub pods: BTreeMap<String, Arc<Pod>>,
     /// The pods of each VM.
     played: BTreeMap<String, BTreeSet<String>>,
-    marked: BTreeSet<String>,
+    /// The VMs with an eviction request.
+    leaving: BTreeSet<String>,
 }
 
 impl Moment {
@@ -202,8 +203,8 @@ impl Moment {
         match seen {
             Seen::Vm(vm) => {
                 match status(&vm).evacuation_node_name {
-                    Some(_) => self.marked.insert(vm.name_any()),
-                    None => self.marked.remove(&vm.name_any()),
+                    Some(_) => self.leaving.insert(vm.name_any()),
+                    None => self.leaving.remove(&vm.name_any()),
                 };
                 self.vms.insert(vm.name_any(), vm);
             }
@@ -213,7 +214,7 @@ impl Moment {
             }
             Seen::VmGone(name) => {
                 self.vms.remove(&name);
-                self.marked.remove(&name);
+                self.leaving.remove(&name);
             }
             Seen::PodGone(name) => {
                 if let Some(pod) = self.pods.remove(&name) {
@@ -233,7 +234,7 @@ impl Moment {
                 && pod.is_some_and(|pod| status.node_name == Some(node_of(pod)) && is_staying(pod))
         };
         let as_many = self.vms.len() == count && self.pods.len() == count;
-        as_many && self.marked.is_empty() && self.vms.values().all(is_one)
+        as_many && self.leaving.is_empty() && self.vms.values().all(is_one)
     }
 
     /// The nodes that VMs are being moved away from, one for each.
@@ -243,7 +244,7 @@ impl Moment {
             let pods = self.played.get(&vm.name_any()).into_iter().flatten().filter_map(|pod| self.pods.get(pod));
             pods.into_iter().any(|pod| pod.annotations().get(launcher::SOURCE) == named.as_ref())
         };
-        self.marked.iter().filter_map(|name| self.vms.get(name)).filter(is_migrating).map(|vm| node(vm)).collect()
+        self.leaving.iter().filter_map(|name| self.vms.get(name)).filter(is_migrating).map(|vm| node(vm)).collect()
     }
 }
 
@@ -302,14 +303,14 @@ impl Step<'_> {
         }
     }
 
-    /// No target is made without a mark.
+    /// No target is created without an eviction request.
     fn check_cause(&self) {
         if let Seen::Pod(pod) = self.seen
             && self.is_new_pod
             && pod.annotations().contains_key(launcher::SOURCE)
         {
-            let is_marked = self.now.marked.contains(&self.vm);
-            assert!(is_marked, "target {} was made without a mark", pod.name_any());
+            let is_leaving = self.now.leaving.contains(&self.vm);
+            assert!(is_leaving, "target {} was created without an eviction request", pod.name_any());
         }
     }
 }
@@ -351,8 +352,8 @@ impl History {
         }
     }
 
-    /// What holds whatever happens: a VM changes its place in one write; no target is made without a mark; the limits are
-    /// kept.
+    /// What holds whatever happens: a VM changes its place in one write, no target is created without an eviction request,
+    /// and the limits are kept.
     pub fn check(&self, settings: &VmControllerSettings) {
         self.each(|step| {
             step.check_limits(settings);

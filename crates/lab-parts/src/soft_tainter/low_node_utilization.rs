@@ -108,7 +108,7 @@ mod tests {
         let thresholds = Thresholds { under: 20, over: 50, is_deviation: false };
         let found = classify(thresholds, &nodes(&[20, 21, 50, 51]));
         assert_eq!(found.into_values().collect::<Vec<_>>(), [Under, Appropriate, Appropriate, Over]);
-        // The average is 10; the lower bound is cut at 0.
+        // The average is 10, so the lower bound would be -20; it is 0 instead.
         let thresholds = Thresholds { under: 30, over: 10, is_deviation: true };
         let found = classify(thresholds, &nodes(&[0, 1, 9, 20, 20]));
         assert_eq!(

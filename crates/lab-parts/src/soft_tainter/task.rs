@@ -95,7 +95,7 @@ mod tests {
         SoftTainterSettings { release, prometheus_url, time_scale: 1.0, policy_source: Default::default() }
     }
 
-    /// As the profile writes it, with changes to its customizations.
+    /// The spec that the profile writes, with these customizations.
     fn spec(release: Release, customizations: Value) -> Value {
         json!({
             "profiles": [release.profile()], "mode": "Automatic", "deschedulingIntervalSeconds": 60,

@@ -132,7 +132,7 @@ mod tests {
         ObjectKey { namespace: "default".to_owned(), name: name.to_owned() }
     }
 
-    /// 1 GB in use, which 8 Gbit/s copy in a second when the VM writes nothing.
+    /// 1 GB is in use. At 8 Gbit/s the copy takes a second if the VM writes nothing.
     fn spec(dirty_rate: u64) -> VmSpec {
         VmSpec {
             running: true,

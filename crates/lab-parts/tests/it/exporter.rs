@@ -1,4 +1,4 @@
-//! The exporter on a real API server: what it shows, that it follows, and that a scrape asks nobody.
+//! The exporter on a real API server: the page follows the objects, and a scrape causes no requests.
 
 use std::{
     io::{Read, Write},
@@ -103,7 +103,7 @@ fn use_of(node: &str, share: &str) -> String {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_page_follows_nodes_pods_and_vms_and_a_scrape_asks_nobody() {
     let (cluster, client) = blank(Cluster::builder()).await;
-    // A kind that is not served yet: the page says so, and recovers when it is.
+    // VirtualMachine is not served yet. The page says so until the definition is installed.
     let exporter = start(&cluster).await;
     let address = exporter.address();
     let (code, text) = get(address, "/metrics").await;
@@ -139,18 +139,17 @@ async fn the_page_follows_nodes_pods_and_vms_and_a_scrape_asks_nobody() {
     shows(address, &use_of("small", "0.5")).await;
     shows(address, &use_of("big", "0")).await;
 
-    // Whoever takes it for the reference's is told that it is not, and the metrics go on.
+    // Paths of the reference's exporter are refused, and do not change the metrics.
     assert_eq!(ask(address, "POST", "/scenario").await.0, 404);
     assert_eq!(ask(address, "POST", "/metrics").await.0, 405);
     shows(address, &use_of("small", "0.5")).await;
 
-    // A change of utilisation.
     let pods: Api<Pod> = Api::default_namespaced(client.clone());
     let busy = Patch::Merge(json!({"metadata": {"annotations": {launcher::CPU_UTILIZATION: "1"}}}));
     pods.patch("virt-launcher-a-2", &PatchParams::default(), &busy).await.unwrap();
     shows(address, &use_of("small", "1")).await;
 
-    // What was seen is still shown while the API server is away, and followed when it is back.
+    // The page shows the last values while the API server is down, and follows again after its restart.
     cluster.kill(Component::ApiServer).unwrap();
     assert_eq!(get(address, "/metrics").await.0, 200);
     cluster.start(Component::ApiServer).await.unwrap();

@@ -1,4 +1,4 @@
-//! Clusters without anything of the lab in them yet.
+//! Clusters without any part of the lab.
 
 use devcluster::{Builder, Cluster};
 use kube::Client;

@@ -32,17 +32,17 @@ use tokio::{
     time::timeout,
 };
 
-/// What the controller is called in the audit log.
+/// The user name of the controller in the audit log.
 const USER: &str = "vm-controller-user";
-/// How long nothing happens in a cluster that rests.
+/// How long the tests wait for requests of a controller that should send none.
 const QUIET: Duration = Duration::from_secs(3);
 
-/// A cluster that these tests use one after another. Each finds it empty.
+/// These tests use one cluster one after another. Each test finds it empty.
 struct Lab {
     cluster: &'static Cluster,
     client: Client,
     vms: Api<VirtualMachine>,
-    /// The same, whatever they look like.
+    /// The VMs as untyped objects, because some cannot be parsed.
     objects: Api<DynamicObject>,
     pods: Api<Pod>,
     nodes: Api<Node>,
@@ -59,7 +59,7 @@ impl Lab {
             let cluster = Cluster::builder().scheduler().controllers(&kwok::CONTROLLERS).kwok(stages).start().await;
             let cluster = cluster.unwrap_or_else(|error| panic!("{error}"));
             cluster.access().install_crds(&[crd::virtual_machine()]).await.unwrap();
-            // The garbage collector looks for new kinds every half a minute, and when it starts.
+            // The garbage collector looks for new kinds every half a minute and when it starts.
             cluster.kill(Component::ControllerManager).unwrap();
             cluster.start(Component::ControllerManager).await.unwrap();
             cluster
@@ -76,7 +76,7 @@ impl Lab {
         lab
     }
 
-    /// Removes what the test before has left.
+    /// Removes what the previous test left behind.
     async fn clear(&self) {
         let (now, all) = (DeleteParams::default().grace_period(0), ListParams::default());
         self.objects.delete_collection(&now, &all).await.unwrap();
@@ -131,7 +131,7 @@ impl Lab {
         self.vms.patch(name, &PatchParams::default(), &patch).await.unwrap();
     }
 
-    /// Marks a VM as an eviction would, and returns the node that it is to leave.
+    /// Records an eviction request on a VM, as the webhook does. Returns the node to leave.
     async fn evict(&self, name: &str) -> String {
         let node = node(&self.vms.get(name).await.unwrap());
         let patch = Patch::Merge(json!({"status": {"evacuationNodeName": node}}));
@@ -139,7 +139,7 @@ impl Lab {
         node
     }
 
-    /// Ends a pod against everybody's will.
+    /// Deletes a pod and its finalizer.
     async fn kill_pod(&self, name: &str) {
         let patch = Patch::Merge(json!({"metadata": {"finalizers": null}}));
         let _ = self.pods.patch(name, &PatchParams::default(), &patch).await;
@@ -169,7 +169,7 @@ impl Lab {
         eventually(format!("both pods of VM {name} run"), check).await
     }
 
-    /// Waits for a while in which no VM changes, and returns what the controller asked for meanwhile, watches aside.
+    /// Checks that no VM changes for a while. Returns the requests of the controller meanwhile, except watches.
     async fn requests_at_rest(&self) -> Vec<String> {
         let now = self.objects.list(&ListParams::default()).await.unwrap().metadata.resource_version.unwrap();
         let mark = self.cluster.audit().position(&self.client).await.unwrap();
@@ -185,7 +185,7 @@ impl Lab {
         eventually(format!("VM {vm} has no pod"), async || self.pods_of(vm).await.is_empty().then_some(())).await;
     }
 
-    /// Waits until a VM runs as exactly one pod, without a mark.
+    /// Waits until a VM runs as exactly one pod, without an eviction request.
     async fn settle(&self, name: &str) -> VirtualMachine {
         let check = async || {
             let vm = self.vms.get(name).await.ok()?;
@@ -208,12 +208,11 @@ fn is_settled(vm: &VirtualMachine, pods: &[Pod]) -> bool {
         && !pod.annotations().contains_key(launcher::EVICTION_IN_PROGRESS)
 }
 
-/// Faster than the clock.
 fn fast() -> VmControllerSettings {
     VmControllerSettings { time_scale: 20.0, ..VmControllerSettings::default() }
 }
 
-/// Copying 1 GiB at 1 Gbit/s, of which the VM takes 0.8: longer than any test waits.
+/// Copying 1 GiB takes longer than any test waits: the VM writes 0.8 of 1 Gbit/s.
 fn slow() -> VmControllerSettings {
     let mut slow = VmControllerSettings::default();
     slow.migration.bandwidth = Rate(1_000_000_000);

@@ -41,7 +41,7 @@ const VM_CONTROLLER: &str = "vm-controller-user";
 const EVICTIONS: &str = "virt-launcher-eviction-interceptor.kubevirt.io";
 const DELETIONS: &str = "virt-launcher-deletion-interceptor.kubevirt.io";
 
-/// What is said about a VM, and the code.
+/// The expected code and message, for the name of a webhook and a VM.
 type Words = fn(&str, &str) -> (u16, String);
 
 fn triggered(by: &str, vm: &str) -> (u16, String) {
@@ -52,7 +52,7 @@ fn in_progress(by: &str, vm: &str) -> (u16, String) {
     denied(by, &format!("Evacuation in progress: Eviction triggered evacuation of VMI \"{vm}\""))
 }
 
-/// What the API server makes of our answer.
+/// The answer of the API server to a denial by the webhook.
 fn denied(by: &str, message: &str) -> (u16, String) {
     (429, format!("admission webhook \"{by}\" denied the request: {message}"))
 }
@@ -71,7 +71,7 @@ async fn cluster_with_nodes(nodes: usize, memory_bytes: u64) -> Arc<Cluster> {
     let builder = Cluster::builder().scheduler().kwok(Kwok { stages: kwok::stages().to_owned() });
     let (cluster, client) = blank(builder.controllers(&kwok::CONTROLLERS)).await;
     cluster.access().install_crds(&[crd::virtual_machine()]).await.unwrap();
-    // The garbage collector looks for new kinds every half minute only, and when it starts.
+    // The garbage collector looks for new kinds every half a minute and when it starts.
     cluster.kill(Component::ControllerManager).unwrap();
     cluster.start(Component::ControllerManager).await.unwrap();
     let all: Api<Node> = Api::all(client);
@@ -90,14 +90,14 @@ struct Lab {
 }
 
 impl Lab {
-    /// Without anybody who would run VMs.
+    /// Starts a control plane without nodes and controllers.
     async fn start() -> Lab {
         let (cluster, _) = blank(Cluster::builder()).await;
         cluster.access().install_crds(&[crd::virtual_machine()]).await.unwrap();
         Lab::on(Arc::new(cluster)).await
     }
 
-    /// With two nodes that VMs run on, for one test after another.
+    /// A cluster with two nodes, which tests use one after another.
     async fn start_with_nodes() -> (MutexGuard<'static, ()>, Lab) {
         static CLUSTER: OnceCell<Arc<Cluster>> = OnceCell::const_new();
         static TURN: Mutex<()> = Mutex::const_new(());
@@ -123,14 +123,14 @@ impl Lab {
         lab
     }
 
-    /// The same in another namespace.
+    /// The same lab in another namespace.
     fn within(&self, namespace: &str) -> Lab {
         let (cluster, client) = (self.cluster.clone(), self.client.clone());
         let (vms, pods) = (Api::namespaced(client.clone(), namespace), Api::namespaced(client.clone(), namespace));
         Lab { cluster, client, vms, pods }
     }
 
-    /// What the webhook may do. Nothing else.
+    /// Replaces the rights of the webhook.
     async fn grant(&self, rules: Value) {
         let roles: Api<ClusterRole> = Api::all(self.client.clone());
         let bindings: Api<ClusterRoleBinding> = Api::all(self.client.clone());
@@ -154,7 +154,7 @@ impl Lab {
             is_registered: true,
             exempt_users: GARBAGE_COLLECTORS.into_iter().chain([VM_CONTROLLER]).map(str::to_owned).collect(),
         };
-        // Rights take a moment to be known.
+        // New rights take effect after a moment.
         let start = async || Webhook::start(client.clone(), settings.clone()).await.ok();
         eventually("the webhook starts", start).await
     }
@@ -167,7 +167,7 @@ impl Lab {
         self.vms.create(&PostParams::default(), &serde_json::from_value(object).unwrap()).await.unwrap()
     }
 
-    /// A VM controller that gives up on targets that do not start in time.
+    /// Starts a VM controller. `start_timeout` is the limit for the start of a target, in seconds of the clock.
     async fn controller(&self, start_timeout: Duration) -> VmController {
         let time_scale = 20.0;
         let start_timeout = start_timeout.mul_f64(time_scale);
@@ -184,7 +184,7 @@ impl Lab {
         VmController::start(self.cluster.access().client_for(&who).await.unwrap(), settings)
     }
 
-    /// A VM and the pod that it runs as, as the VM controller would make them. Returns the name of the pod.
+    /// Creates a VM and its pod as the VM controller would. Returns the name of the pod.
     async fn add(&self, vm: &str) -> String {
         let made = self.create(vm).await;
         let pod = format!("virt-launcher-{vm}-00000");
@@ -215,7 +215,7 @@ impl Lab {
         self.vms.patch_status(vm, &PatchParams::default(), &patch).await.unwrap();
     }
 
-    async fn mark_of(&self, vm: &str) -> Option<String> {
+    async fn node_to_leave(&self, vm: &str) -> Option<String> {
         self.vms.get(vm).await.unwrap().status.unwrap().evacuation_node_name
     }
 
@@ -232,7 +232,7 @@ impl Lab {
         outcome(self.client.request::<Value>(request.body(body.to_string().into_bytes()).unwrap()).await)
     }
 
-    /// Evicts the pods of these VMs. Returns those that were refused for being too slow; all others are answered as expected.
+    /// Evicts the pods of these VMs and checks the answers. Returns those whose answer was a timeout.
     async fn evict_at_once<'a>(
         &self,
         asked: Vec<(&'a String, &'a String)>,
@@ -258,7 +258,7 @@ impl Lab {
         outcome(self.pods.evict(pod, &EvictParams { post_options, ..EvictParams::default() }).await)
     }
 
-    /// Waits until the API server asks the webhook, which is a moment after it was told to.
+    /// Waits until the API server calls the webhook, which is a moment after the registration.
     async fn is_asked(&self, pod: &str) {
         let vm = self.pods.get(pod).await.unwrap().labels()[launcher::DOMAIN].clone();
         let expected = triggered(EVICTIONS, &format!("default/{vm}"));
@@ -282,7 +282,7 @@ impl Lab {
     }
 }
 
-/// Why a VM is to move: reason and message.
+/// Reason and message of the eviction request of a VM.
 fn cause(vm: &VirtualMachine) -> Option<(String, String)> {
     let conditions = &vm.status.as_ref()?.conditions;
     let found = conditions.iter().find(|condition| condition.type_ == EVICTION_REQUESTED)?;
@@ -292,21 +292,21 @@ fn cause(vm: &VirtualMachine) -> Option<(String, String)> {
 /// L20 (undeletable pod), L28 (target as source), L30 (webhook never called), L31 (dry run migrates), L32 (HTML for a
 /// bad review) and L34 (repeated eviction), as far as the answers go.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn evictions_and_deletions_of_a_vm_mark_it_and_others_pass() {
+async fn evictions_and_deletions_of_a_vm_are_recorded_on_it_and_others_pass() {
     let lab = Lab::start().await;
     let pod = lab.add("a").await;
     let webhook = lab.webhook(Certificates::default()).await;
     lab.is_asked(&pod).await;
-    assert_eq!(lab.mark_of("a").await, None, "dry runs have marked the VM");
+    assert_eq!(lab.node_to_leave("a").await, None, "dry runs were recorded");
     let by_options = lab.evict_with(&pod, json!({"deleteOptions": {"dryRun": ["All"]}})).await.unwrap();
-    assert_eq!(lab.mark_of("a").await, None, "a dry run by its options has marked the VM: {by_options:?}");
+    assert_eq!(lab.node_to_leave("a").await, None, "a dry run by its options was recorded: {by_options:?}");
     assert_eq!(cause(&lab.vms.get("a").await.unwrap()), None);
 
     let by_descheduler = json!({"metadata": {"annotations": {
         "requested-by": "sigs.k8s.io/descheduler", "reason": "triggered by lab/LowNodeUtilization: over",
     }}});
     assert_eq!(lab.evict_with(&pod, by_descheduler).await, Some(triggered(EVICTIONS, "default/a")));
-    assert_eq!(lab.mark_of("a").await.as_deref(), Some("n1"));
+    assert_eq!(lab.node_to_leave("a").await.as_deref(), Some("n1"));
     let vm = lab.vms.get("a").await.unwrap();
     assert_eq!(vm.annotations()[EVICTION_SOURCE], "descheduler");
     let (reason, message) = cause(&vm).unwrap();
@@ -317,27 +317,25 @@ async fn evictions_and_deletions_of_a_vm_mark_it_and_others_pass() {
     assert_eq!(lab.evict(&pod).await, Some(in_progress(EVICTIONS, "default/a")));
     assert_eq!(lab.vms.get("a").await.unwrap().resource_version(), version, "a repeated request wrote something");
 
-    // By kubectl, one by name and all at once by the API. Nothing is deleted.
+    // Neither a deletion by name nor that of a collection deletes a pod.
     lab.report("a", json!({"evacuationNodeName": null})).await;
     let (_, said) = lab.kubectl(&["delete", "pod", &pod, "--force", "--wait=false"]).await;
     assert!(said.ends_with(&triggered(DELETIONS, "default/a").1), "{said}");
-    assert_eq!(lab.mark_of("a").await.as_deref(), Some("n1"));
+    assert_eq!(lab.node_to_leave("a").await.as_deref(), Some("n1"));
     let vm = lab.vms.get("a").await.unwrap();
     assert!(!vm.annotations().contains_key(EVICTION_SOURCE), "the descheduler had no part in this one");
     assert_eq!(cause(&vm).unwrap().0, "Deletion");
     lab.report("a", json!({"evacuationNodeName": null})).await;
     let all = lab.pods.delete_collection(&DeleteParams::default(), &ListParams::default()).await;
     assert_eq!(outcome(all.map(|_| ())), Some(triggered(DELETIONS, "default/a")));
-    assert_eq!(lab.mark_of("a").await.as_deref(), Some("n1"));
+    assert_eq!(lab.node_to_leave("a").await.as_deref(), Some("n1"));
 
-    // The target of its migration.
     let labels = json!({launcher::DOMAIN: "a", launcher::APP.0: launcher::APP.1});
     let target = json!({"labels": labels, "annotations": {launcher::SOURCE: pod}, "finalizers": [launcher::FINALIZER]});
     lab.add_pod("virt-launcher-a-11111", Some("n2"), target).await;
     let refused = Some(denied(EVICTIONS, "Eviction request for target Pod"));
     assert_eq!(lab.evict("virt-launcher-a-11111").await, refused);
 
-    // One that cannot be moved, and one that is not there.
     let wrong = Patch::Merge(json!({"spec": {"resources": {"memory": "8Ei"}}}));
     lab.vms.patch("a", &PatchParams::default(), &wrong).await.unwrap();
     assert_eq!(lab.evict("virt-launcher-gone-0").await.map(|(code, _)| code), Some(404));
@@ -348,7 +346,7 @@ async fn evictions_and_deletions_of_a_vm_mark_it_and_others_pass() {
     lab.add_pod("virt-launcher-lost-0", Some("n1"), lost).await;
     assert_eq!(outcome(lab.pods.delete("virt-launcher-lost-0", &DeleteParams::default()).await), None);
 
-    // Whoever deletes in a namespace that is being deleted.
+    // Everybody may delete in a namespace that is being deleted.
     let spaces: Api<Namespace> = Api::all(lab.client.clone());
     let space = json!({"metadata": {"name": "ending"}});
     spaces.create(&PostParams::default(), &serde_json::from_value(space).unwrap()).await.unwrap();
@@ -359,7 +357,7 @@ async fn evictions_and_deletions_of_a_vm_mark_it_and_others_pass() {
     spaces.delete("ending", &DeleteParams::default()).await.unwrap();
     assert_eq!(outcome(there.pods.delete(&ending, &DeleteParams::default()).await), None);
 
-    // Who may not write the mark says so, and in words that are not counted.
+    // If the webhook may not write the status, its message is not one that the descheduler counts.
     let other = lab.add("b").await;
     lab.is_asked(&other).await;
     lab.grant(json!([
@@ -375,7 +373,7 @@ async fn evictions_and_deletions_of_a_vm_mark_it_and_others_pass() {
     assert_eq!(code, 429);
     assert!(said.contains("kubevirt failed marking the vmi for eviction: ") && said.contains("cannot patch"), "{said}");
     assert!(!said.contains("Eviction triggered evacuation"), "{said}");
-    assert_eq!(lab.mark_of("b").await, None);
+    assert_eq!(lab.node_to_leave("b").await, None);
 
     malformed::reviews_are_refused(&webhook).await;
 }

@@ -1,4 +1,4 @@
-//! Objects of Kubernetes as the lab needs them.
+//! Functions that build Kubernetes objects, with the settings that are the same for all parts.
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -9,16 +9,16 @@ use super::rights::Right;
 pub(super) struct Pod {
     pub(super) name: &'static str,
     pub(super) namespace: &'static str,
-    /// The container whose log is meant when none is named. By default it is the first.
+    /// The container whose log `kubectl logs` shows by default. None: the first one.
     pub(super) main: Option<&'static str>,
-    /// Who its processes are; without one, whoever its images say.
+    /// The user ID of its processes. None: the user of its images.
     pub(super) user: Option<u32>,
     pub(super) containers: Vec<Value>,
     pub(super) volumes: Vec<Value>,
 }
 
-/// One replica, which is gone before the next one starts: no part may run twice. It goes to a real node, for on the others
-/// KWOK would only pretend to run it.
+/// The old replica ends before the new one starts, because no part may run twice. The pod runs on a real node, because on the
+/// others KWOK only pretends to run it.
 pub(super) fn deployment(pod: Pod) -> Value {
     let Pod { name, namespace, main, user, containers, volumes } = pod;
     let mut security = json!({"seccompProfile": {"type": "RuntimeDefault"}});
@@ -58,7 +58,7 @@ pub(super) fn deployment(pod: Pod) -> Value {
     })
 }
 
-/// What a container is confined to.
+/// The security context of a container.
 pub(super) fn confined() -> Value {
     json!({
         "allowPrivilegeEscalation": false,
@@ -83,13 +83,13 @@ pub(super) fn config_map(namespace: &str, name: &str, data: Value) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": namespace}, "data": data})
 }
 
-/// A volume that shows a ConfigMap as files.
+/// A volume with the files of ConfigMaps.
 pub(super) fn config_volume(name: &str, config_maps: &[&str]) -> Value {
     let sources: Vec<Value> = config_maps.iter().map(|name| json!({"configMap": {"name": name}})).collect();
     json!({"name": name, "projected": {"sources": sources}})
 }
 
-/// From one port to another of the pods with the same name. With `node_port` it can be reached from outside.
+/// The service forwards port `from` to port `to` of the pods with its name. With `node_port` it is reachable from outside.
 pub(super) fn service(namespace: &str, name: &str, (from, to): (u16, u16), node_port: Option<u16>) -> Value {
     let mut port = json!({"name": "http", "port": from, "targetPort": to});
     let mut kind = "ClusterIP";
@@ -105,7 +105,7 @@ pub(super) fn service(namespace: &str, name: &str, (from, to): (u16, u16), node_
     })
 }
 
-/// The rights of a service account in the whole cluster: the role, and who has it.
+/// The rights of a service account in the whole cluster: the role and its binding.
 pub(super) fn everywhere(namespace: &str, account: &str, name: &str, rights: &[Right]) -> [Value; 2] {
     [
         json!({
@@ -124,7 +124,7 @@ pub(super) fn everywhere(namespace: &str, account: &str, name: &str, rights: &[R
     ]
 }
 
-/// The same in its own namespace.
+/// The rights of a service account in its own namespace: the role and its binding.
 pub(super) fn at_home(namespace: &str, account: &str, rights: &[Right]) -> [Value; 2] {
     [
         json!({
@@ -143,7 +143,7 @@ pub(super) fn at_home(namespace: &str, account: &str, rights: &[Right]) -> [Valu
     ]
 }
 
-/// A typed object as it is written. Nothing of the lab's can fail to be; if it did, the manifest would tell.
+/// A typed object with its API version and kind. If it cannot be serialized, the manifest contains the error.
 pub(super) fn written(api_version: &str, kind: &str, object: &impl Serialize) -> Value {
     let mut value = serde_json::to_value(object).unwrap_or_else(|error| json!({"notWritten": error.to_string()}));
     value["apiVersion"] = api_version.into();

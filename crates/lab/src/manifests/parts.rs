@@ -12,10 +12,10 @@ use super::{
 use crate::webhook::{GARBAGE_COLLECTORS, Reach, configuration};
 
 const USER: u32 = 65532;
-/// Where the stand-in keeps the descheduler's files.
+/// The folder in which the stand-in keeps the descheduler's files.
 const FOLDER: &str = "/var/lib/descheduler";
 
-/// The pages of a part, and where they are.
+/// Where a part serves its HTTP pages.
 struct Pages {
     port: u16,
     scheme: &'static str,
@@ -42,7 +42,7 @@ fn container(name: &str, args: &[&str], pages: &Pages) -> Value {
     })
 }
 
-/// A part that is a container and nothing else.
+/// A Deployment with one container and no volumes.
 fn part(name: &'static str, namespace: &'static str, args: &[&str], pages: &Pages) -> Value {
     let containers = vec![container(name, args, pages)];
     deployment(Pod { name, namespace, main: None, user: Some(USER), containers, volumes: Vec::new() })
@@ -96,7 +96,7 @@ pub(super) fn metrics_exporter() -> Vec<Document> {
     )
 }
 
-/// `orders` says where to find what is to be done, and `volumes` what that needs.
+/// `orders` are the arguments for a policy; without them the soft-tainter follows the KubeDescheduler.
 pub(super) fn soft_tainter(namespace: &'static str, orders: &[&str], mounts: Value, volumes: Vec<Value>) -> Vec<Value> {
     let name = "soft-tainter";
     let role = if namespace == DESCHEDULER { name.to_owned() } else { format!("{namespace}-{name}") };
@@ -124,7 +124,7 @@ pub(super) fn descheduler_operator() -> Vec<Document> {
     let mut operator = container(name, &args, &Pages::http(METRICS));
     operator["volumeMounts"] = mounts.clone();
     operator["resources"]["limits"]["memory"] = "512Mi".into();
-    // The descheduler writes to a file, so that the stand-in can read its last words.
+    // The descheduler logs to a file, because the stand-in reads its last lines when it has ended.
     let logs = json!({
         "name": "descheduler",
         "image": LOGS_IMAGE,

@@ -1,4 +1,4 @@
-//! What is not ours: Prometheus, KWOK with its nodes, and the real descheduler with its policy.
+//! The parts that are not ours: Prometheus, KWOK with its nodes, and the real descheduler with its policy.
 
 use advisor::kube_descheduler::Release;
 use devcluster::tools::Program;
@@ -16,9 +16,9 @@ use super::{
 use crate::{kwok, prometheus::PrometheusSettings};
 
 pub(super) const PROMETHEUS_URL: &str = "http://prometheus.monitoring.svc:9090";
-/// On which port the descheduler's metrics are without TLS.
+/// The port of the descheduler's metrics without TLS.
 pub(super) const METRICS: u16 = 8443;
-/// A small image with `nginx` and `tail`.
+/// The image must contain `nginx` and `tail`.
 pub(super) const LOGS_IMAGE: &str = "docker.io/nginxinc/nginx-unprivileged:1.29-alpine";
 
 const NOBODY: u32 = 65534;
@@ -60,7 +60,7 @@ fn settings() -> PrometheusSettings {
     }
 }
 
-/// Prometheus counts its releases in two ways: v0.315.0 of the Go module is v3.15.0.
+/// Prometheus has two version numbers: v0.315.0 of the Go module is v3.15.0 of the image.
 fn prometheus_version() -> String {
     let mut numbers = Program::Prometheus.version().trim_start_matches('v').split('.').skip(1);
     let combined: u32 = numbers.next().and_then(|number| number.parse().ok()).unwrap_or_default();
@@ -170,8 +170,8 @@ pub(super) fn kwok_nodes() -> Vec<Document> {
     documents
 }
 
-/// What the real operator would make of a KubeDescheduler with the values of the reference. In a pod the descheduler has a token of
-/// its own for Prometheus.
+/// The policy that the real operator derives from a KubeDescheduler with the values of the reference. In a pod the
+/// descheduler has a token of its own for Prometheus.
 fn policy() -> Result<Policy, String> {
     let spec = json!({
         "profiles": ["KubeVirtRelieveAndMigrate"],

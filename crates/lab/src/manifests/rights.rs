@@ -1,4 +1,4 @@
-//! What each part may do. Each of these is needed, and no other.
+//! The rights of each part. Every one of them is needed.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use standins::descheduler::names;
 pub(super) struct Right {
     group: &'static str,
     resource: &'static str,
-    /// Which objects; all of them when none is named.
+    /// The name of the only object. None: all objects.
     name: Option<&'static str>,
     verbs: &'static [&'static str],
 }
@@ -64,10 +64,10 @@ pub(super) const METRICS_EXPORTER: [Right; 3] = [
 
 pub(super) const SOFT_TAINTER: [Right; 1] = [right("", "nodes", &["get", "list", "patch", "watch"])];
 
-/// Only where a KubeDescheduler gives the orders.
+/// These are needed only with a KubeDescheduler.
 pub(super) const SOFT_TAINTER_AT_HOME: [Right; 1] = [right(OPENSHIFT, "kubedeschedulers", &["list", "watch"])];
 
-/// The real descheduler's. It reads a priority class when its policy has a threshold by that name.
+/// The real descheduler reads a priority class if the threshold of its policy names one.
 pub(super) const DESCHEDULER: [Right; 6] = [
     right("", "nodes", &["list", "watch"]),
     right("", "pods", &["list", "watch"]),
@@ -77,11 +77,11 @@ pub(super) const DESCHEDULER: [Right; 6] = [
     right("events.k8s.io", "events", &["create"]),
 ];
 
-/// The stand-in's, beyond those of its descheduler.
+/// The stand-in has these in addition to the rights of its descheduler.
 pub(super) const DESCHEDULER_OPERATOR: [Right; 1] = [right("", "namespaces", &["list", "watch"])];
 
-/// It watches its object and tells in its status; it shows the policy and a Deployment; it makes the Secret that its
-/// descheduler reads.
+/// The stand-in watches the KubeDescheduler and writes its status, a ConfigMap with the policy, a Deployment, and the Secret
+/// that its descheduler reads.
 pub(super) const DESCHEDULER_OPERATOR_AT_HOME: [Right; 6] = [
     right(OPENSHIFT, "kubedeschedulers", &["list", "watch"]),
     right(OPENSHIFT, "kubedeschedulers/status", &["patch"]),

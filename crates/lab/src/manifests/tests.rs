@@ -10,7 +10,6 @@ fn one(path: &str, kind: &str, name: &str) -> Value {
     found.unwrap_or_else(|| panic!("{path} has no {kind} {name}"))
 }
 
-/// The objects of all files.
 fn everything() -> Vec<Value> {
     files().iter().flat_map(|(path, _)| objects(path)).collect()
 }
@@ -62,7 +61,7 @@ fn rules_and_configuration_of_prometheus_lie_beside_each_other() {
     }
 }
 
-/// KWOK would only say that they run.
+/// On these nodes KWOK only reports that pods run.
 #[test]
 fn nothing_of_the_lab_but_vms_goes_to_pretended_nodes() {
     for deployment in everything().iter().filter(|object| object["kind"] == "Deployment") {

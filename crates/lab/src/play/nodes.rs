@@ -27,9 +27,6 @@ use crate::{
     launcher,
 };
 
-/// The code of every denied eviction.
-const TOO_MANY_REQUESTS: u16 = 429;
-
 /// An event of a node, which is given by its name.
 #[derive(Debug, Clone, PartialEq)]
 pub enum NodeEvent {
@@ -220,12 +217,10 @@ async fn evict(client: &Client, node: &str) -> Result<bool, Error> {
     let is_staying = |pod: &&PartialObjectMeta<Pod>| !pod.annotations().contains_key(launcher::EVICTION_IN_PROGRESS);
     let evict = async |pod: &PartialObjectMeta<Pod>| {
         let pods: Api<Pod> = Api::namespaced(client.clone(), &pod.namespace().unwrap_or_default());
-        match pods.evict(&pod.name_any(), &EvictParams::default()).await {
-            // The pod is gone; or the VM migrates, or cannot migrate yet.
-            Err(error) if Class::of(&error).is_absent() => Ok(()),
-            Err(kube::Error::Api(status)) if status.code == TOO_MANY_REQUESTS => Ok(()),
-            answer => answer.map(drop).doing(|| format!("evicting Pod {}", pod.name_any())),
-        }
+        let evicted = pods.evict(&pod.name_any(), &EvictParams::default()).await.map(drop);
+        // The pod is gone, or the VM migrates, or the next step asks again.
+        let is_expected = |class: &Class| class.is_absent() || matches!(class, Class::WebhookDenied | Class::Busy);
+        unless(is_expected, evicted).map(drop).doing(|| format!("evicting Pod {}", pod.name_any()))
     };
     let staying: Vec<_> = pods.iter().filter(is_staying).collect();
     stream::iter(&staying).map(|pod| evict(pod)).buffer_unordered(CONCURRENCY).try_collect::<()>().await?;
@@ -260,7 +255,7 @@ mod tests {
         assert_eq!(words(nodes.due(3)), ["node kwok-node-1 is open", "node kwok-node-2 is lost"]);
         assert_eq!(nodes.left_behind(), [["kwok-node-3"], ["kwok-node-2"]]);
         assert!(nodes.is_eventful());
-        // Steps may be skipped, events are not.
+        // Events of steps that were skipped are due as well.
         let late = nodes.due(9);
         assert_eq!(words(late.clone()), ["node kwok-node-2 is there", "node d is there", "node d is closed"]);
         let added =

@@ -260,7 +260,7 @@ mod tests {
         journal.take(Change::Applied(Box::new(vm(Some("n1"), Some("n1"), &[]))), at(0));
         journal.take(Change::Synced, at(0));
         assert_eq!(recorded(&journal), [("n1", None, "Eviction", "Migrating")]);
-        // What the watch delivers when the VM is missing in a repeated list.
+        // The watch delivers this when the VM is missing in a repeated list.
         let key = ObjectKey { namespace: "default".to_owned(), name: "a".to_owned() };
         assert!(journal.take(Change::Deleted(key), at(1)));
         assert!(!journal.take(Change::Synced, at(1)));

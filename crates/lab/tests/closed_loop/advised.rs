@@ -1,4 +1,4 @@
-//! The advisor and the lab together: from a plan that nobody has approved to a cluster that balances itself.
+//! The advisor and the lab together: from a plan without approval to a cluster that is rebalanced.
 
 use std::{
     cmp::Reverse,
@@ -38,11 +38,11 @@ const PROFILE: &str = "load-aware-rebalancing";
 const PSI: &str = "99-worker-psi-karg";
 const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// How many VMs come when the pools have rolled.
+/// The number of VMs that are created after the rollout.
 const NEWCOMERS: usize = 100;
 const IDLE: f64 = 0.2;
 const BUSY: f64 = 0.95;
-/// The least spread that it leads to when some of them are busy.
+/// The spread is at least this when some of these VMs are busy.
 const SKEWED: f64 = 0.18;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -94,7 +94,7 @@ fn guest(name: String, cpu_use: f64) -> Vm {
     Vm { name, cores: 1.0, memory_bytes: 2 << 30, cpu_use, memory_use: 0.5 }
 }
 
-/// After a while, as many VMs on each of two nodes get to work as there would be if all nodes had the same number.
+/// After two steps some VMs on the two fullest nodes become busy: on each as many as an even placement would put there.
 fn scenario(homes: &BTreeMap<String, String>) -> Scenario {
     let mut on_node: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (name, home) in homes.iter().filter(|(name, _)| name.starts_with("new-")) {
@@ -120,7 +120,7 @@ fn scenario(homes: &BTreeMap<String, String>) -> Scenario {
 
 struct Stage {
     lab: Lab,
-    /// How many VMs there are at first.
+    /// The number of VMs before the rollout.
     guests: usize,
     profiles: Api<VirtPlatformConfig>,
     descheduler: Api<DynamicObject>,
@@ -128,7 +128,7 @@ struct Stage {
 }
 
 impl Stage {
-    /// A lab for the advisor. All VMs are on one node: whoever may move one has a reason to.
+    /// Starts a lab for the advisor. All VMs are on one node, so a descheduler that may evict has a reason to.
     async fn start() -> Stage {
         let options = Options {
             advisor: true,
@@ -152,7 +152,7 @@ impl Stage {
         }
     }
 
-    /// Edits the spec of the advisor's offer, when that is there.
+    /// Waits for the configuration that the operator creates, and edits its spec.
     async fn say(&self, spec: Value) {
         until(&self.profiles, PROFILE, "the advisor offers its profile", |_| true).await;
         let patch = Patch::Merge(json!({"spec": spec}));
@@ -176,7 +176,7 @@ impl Stage {
         self.lab.descheduler().unwrap().borrow().pid
     }
 
-    /// The descheduler has the limits, the mode, the profile and the thresholds of the plan. Returns its process.
+    /// Checks that the descheduler has limits, mode, profile and thresholds of the plan. Returns its process ID.
     async fn runs_as_planned(&self) -> u32 {
         let mut states = self.lab.descheduler().unwrap();
         let ready = timeout(TIMEOUT, states.wait_for(|state| state.is_ready)).await.expect("a descheduler starts");
@@ -205,13 +205,13 @@ impl Stage {
         state.pid.unwrap()
     }
 
-    /// VMs wherever the scheduler puts them, all with the same load.
+    /// Creates VMs with equal load. The scheduler selects their nodes.
     async fn fill(&self) {
         let newcomers = (0..NEWCOMERS).map(|number| (guest(format!("new-{number}"), IDLE), None));
         Placement(newcomers.collect()).create(self.lab.client()).await.unwrap();
     }
 
-    /// What `rebalance-lab load` does with a scenario in which VMs of two nodes get to work; as fast as possible.
+    /// Plays the scenario as `rebalance-lab load` does, but without waiting between its steps.
     async fn load(&self, observer: &Observer) {
         let client = self.lab.client();
         let all = async || Some(observer.homes()).filter(|homes| homes.len() == self.guests + NEWCOMERS);
@@ -229,7 +229,7 @@ impl Stage {
         within(TIMEOUT, spread, skewed).await;
     }
 
-    /// What the plan brought, as far as only the advisor or a person would change it.
+    /// The parts of the applied objects that only the advisor or a person changes.
     async fn applied(&self) -> (Value, Option<String>) {
         let descheduler = self.descheduler.get(names::OBJECT).await.unwrap();
         let metadata = &descheduler.metadata;
@@ -246,7 +246,7 @@ impl Stage {
     }
 }
 
-/// The advisor in this process.
+/// The operator runs as a task of the test process.
 struct Advisor {
     stop: oneshot::Sender<()>,
     task: JoinHandle<()>,
@@ -270,7 +270,7 @@ impl Advisor {
     }
 }
 
-/// Waits until the object is there and as described.
+/// Waits until the object exists and `holds` is true for it.
 async fn until<K>(api: &Api<K>, name: &str, what: &str, holds: impl Fn(&K) -> bool) -> K
 where
     K: Clone + Debug + Send + DeserializeOwned + kube::Resource + 'static,

@@ -1,4 +1,4 @@
-//! One run of the loop: skewed VMs, the descheduler let loose, and what came of it.
+//! One run of the loop: VMs with an uneven load, the descheduler, and the result.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -11,48 +11,47 @@ use lab::{
 
 use crate::observer::{Demand, Move, Observer};
 
-/// So that the descheduler's minute is three seconds.
+/// The interval of the descheduler, a minute, takes three seconds.
 pub(crate) const TIME_SCALE: f64 = 20.0;
-/// The last eviction is by this cycle, and none follows in so many more.
+/// A run has settled if its last eviction is in this cycle or earlier, and `QUIET` cycles follow without one.
 pub(crate) const BY: u64 = 20;
 pub(crate) const QUIET: u64 = 10;
 const TIMEOUT: Duration = Duration::from_secs(240);
 const PAUSE: Duration = Duration::from_millis(200);
-/// A lab that has nothing to do is gone by then.
+/// The limit for the shutdown of a lab.
 const END: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Course {
     pub(crate) before: f64,
     pub(crate) after: f64,
-    /// How many cycles there were.
     pub(crate) cycles: u64,
     /// The cycle of the last eviction.
     pub(crate) last: u64,
-    /// How many cycles there were from the first eviction to the last. Before the first averages are there, none is possible.
+    /// The number of cycles from the first eviction to the last. No eviction is possible before the first averages exist.
     pub(crate) active: u64,
     pub(crate) evictions: u64,
     pub(crate) migrations: usize,
-    /// How often the VM moved that moved most.
+    /// The number of moves of the VM that moved most often.
     pub(crate) most_of_one: usize,
-    /// How many VMs moved more than once.
+    /// The number of VMs that moved more than once.
     pub(crate) repeated: usize,
-    /// How long a migration took on average, in the seconds of the lab.
+    /// The average duration of a migration, in seconds of the lab.
     pub(crate) took: f64,
 }
 
 impl Course {
-    /// By which share of it the spread fell.
+    /// The share by which the spread fell.
     pub(crate) fn gain(&self) -> f64 {
         1.0 - self.after / self.before
     }
 
-    /// Whether it was watched for long enough after the last eviction to say that it was the last.
+    /// Whether enough cycles without an eviction followed the last one.
     pub(crate) fn stops(&self) -> bool {
         self.cycles >= self.last + QUIET
     }
 
-    /// The spread falls by this share at least, and then nothing moves any more.
+    /// Checks that the spread falls by at least this share and that the evictions end.
     pub(crate) fn settles(&self, share: f64) {
         assert!(self.gain() >= share, "the spread does not fall by {share}: {self:?}");
         assert!(self.last <= BY, "evictions go on after cycle {BY}: {self:?}");
@@ -60,7 +59,7 @@ impl Course {
         assert!(self.most_of_one <= 2, "a VM was moved to and fro: {self:?}");
     }
 
-    /// Evictions do not end.
+    /// Checks that the evictions do not end.
     pub(crate) fn goes_on(&self) {
         assert!(self.last > BY, "{self:?}");
     }
@@ -70,11 +69,10 @@ impl Course {
     }
 }
 
-/// A run, cycle by cycle.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Record {
     pub(crate) course: Course,
-    /// The nodes at the beginning, and when each cycle was over.
+    /// The nodes at the beginning and after each cycle.
     pub(crate) frames: Vec<Frame>,
     pub(crate) moves: Vec<Move>,
 }
@@ -82,11 +80,10 @@ pub(crate) struct Record {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Frame {
     pub(crate) nodes: Vec<Demand>,
-    /// How many VMs had moved by then.
+    /// The number of moves so far.
     pub(crate) moves: usize,
 }
 
-/// A run of the loop with the thresholds of `mode`.
 pub(crate) async fn run(placement: &Placement, mode: Mode) -> Course {
     run_with(placement, &Algorithm::default(), mode, true).await.course
 }
@@ -111,10 +108,10 @@ pub(crate) async fn end(lab: Lab) {
     tokio::time::timeout(END, lab.shutdown()).await.expect("the lab ends in time");
 }
 
-/// The loop from now on, until nothing has been evicted for long enough, or evictions go on for too long.
+/// Records the loop until `QUIET` cycles have passed without an eviction, or evictions go on for too long.
 pub(crate) async fn follow(lab: &Lab, observer: &Observer) -> Record {
     let metrics = Metrics::of(lab);
-    // One that does not run yet has done nothing.
+    // A descheduler that does not run yet has no metrics.
     let start = metrics.read().await.unwrap_or_default();
     let (before, moves_before) = (observer.spread(), observer.moves().len());
     let frame = || Frame { nodes: observer.demands(), moves: observer.moves().len() - moves_before };
@@ -125,7 +122,7 @@ pub(crate) async fn follow(lab: &Lab, observer: &Observer) -> Record {
             tokio::time::sleep(PAUSE).await;
             let Some(now) = metrics.read().await else { continue };
             let (cycle, evicted) = (now.cycles - start.cycles, now.evictions - start.evictions);
-            // A cycle is counted when it is over, and we look several times in each: it was the one after those counted before.
+            // The descheduler counts a cycle at its end, so a new eviction belongs to the cycle after those that are counted.
             if evicted > evictions {
                 (evictions, last) = (evicted, cycles + 1);
                 first = first.or(Some(last));
@@ -157,15 +154,15 @@ pub(crate) async fn follow(lab: &Lab, observer: &Observer) -> Record {
     Record { course, frames, moves }
 }
 
-/// What the descheduler has done since it was started.
+/// Counts since the start of the descheduler.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Tally {
     pub(crate) cycles: u64,
-    /// That were asked for.
+    /// Evictions that the descheduler requested.
     pub(crate) evictions: u64,
 }
 
-/// What the descheduler says about itself.
+/// The metrics of the descheduler.
 pub(crate) struct Metrics(Client);
 
 impl Metrics {
@@ -174,7 +171,7 @@ impl Metrics {
         Metrics(Client::try_from(config).unwrap())
     }
 
-    /// Nothing, unless one runs.
+    /// Returns None if no descheduler runs.
     pub(crate) async fn read(&self) -> Option<Tally> {
         let request = http::Request::get("/metrics").body(Vec::new()).unwrap();
         let text = self.0.request_text(request).await.ok()?;

@@ -1,4 +1,4 @@
-//! The end of a lab, when its parts do not want to, and when somebody watches until the end.
+//! The shutdown of a lab whose parts hang, with watches that are still open.
 
 use std::{
     path::PathBuf,
@@ -13,7 +13,7 @@ use tokio::time::timeout;
 use crate::observer::Observer;
 
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// For those who wait for an answer, and for those who have to be killed.
+/// The limit includes the timeouts of requests without an answer and of processes that have to be killed.
 const END: Duration = Duration::from_secs(25);
 
 #[tokio::test(flavor = "multi_thread")]
@@ -37,7 +37,7 @@ async fn a_lab_ends_soon_although_its_descheduler_hangs_and_nobody_answers() {
     assert!(!folder.exists(), "{} is left behind", folder.display());
 }
 
-/// It then does not even notice that it is asked to end.
+/// A stopped process does not handle SIGTERM.
 fn halt(pid: u32) {
     assert!(Command::new("kill").args(["-STOP", &pid.to_string()]).status().unwrap().success());
 }

@@ -1,4 +1,4 @@
-//! The loop, closed: skewed loads on real parts, and nothing but the descheduler to even them out.
+//! The whole loop with real parts: only the descheduler rebalances uneven loads.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -18,14 +18,14 @@ use lab::play::Placement;
 use prediction::predict;
 use skews::{big_guests, four_hot_nodes, placement_skew, use_skew};
 
-/// In seconds of the lab, a quarter of a cycle. Where migrations take longer, the machine cannot keep up with the lab's clock, and
-/// cycles see what the last one has begun: another system than the one that is simulated.
+/// A quarter of a cycle, in seconds of the lab. If migrations take longer, a cycle sees migrations that the last one has begun
+/// and that have not ended; the simulator does not model that.
 const PACE: f64 = 15.0;
 
-/// One run is one draw: also where the simulator is right, one in ten lies outside its band, but hardly three in a row.
+/// If the simulator is right, one run in ten is outside of its interval, but hardly ever three in a row.
 const DRAWS: usize = 3;
 
-/// Nothing, if this machine is too busy for a comparison.
+/// Returns None if this machine is too busy for a comparison.
 fn is_as_simulated(skew: &Placement, mode: Mode, course: &Course) -> Option<bool> {
     if course.took > PACE {
         println!(
@@ -78,21 +78,21 @@ async fn every_skew_is_evened_out_with_either_thresholds_and_three_seeds() {
     assert!(within * 3 >= compared.len() * 2, "only {within} of {} runs are as simulated", compared.len());
 }
 
-/// A limit of the reference's algorithm: each of four equally hot nodes is too near the average of five.
+/// A limit of the reference's algorithm: each of four equally busy nodes is too near the average of five.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "another run of the real loop: `make test-closed-loop` makes it"]
 async fn four_hot_nodes_and_an_empty_one_are_left_as_they_are() {
     run(&four_hot_nodes(), Mode::Low).await.does_nothing();
 }
 
-/// A limit of every scheduler that looks at requests: it puts VMs back where they came from.
+/// A limit of every scheduler that compares requests: it places VMs on the nodes that they came from.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "another run of the real loop: `make test-closed-loop` makes it"]
 async fn without_the_soft_tainter_a_skew_in_use_never_settles() {
     run_with(&use_skew(1), &Algorithm::default(), Mode::Low, false).await.course.goes_on();
 }
 
-/// A limit of moving whole VMs: a big one takes the heat along.
+/// A limit of moving whole VMs: the node that gets a big one is over-utilized then.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "another run of the real loop: `make test-closed-loop` makes it"]
 async fn big_guests_are_moved_to_and_fro() {

@@ -1,4 +1,4 @@
-//! What a run of the loop did, told from what the independent observer saw.
+//! What a run of the loop did, derived from the events that an independent observer recorded.
 
 use std::{
     collections::BTreeMap,
@@ -14,35 +14,34 @@ use testkit::replay::{self, History, Moment, Seen, node, status};
 const NODES: usize = 5;
 const CORES: f64 = 32.0;
 const MEMORY: f64 = (128_u64 << 30) as f64;
-/// How long the migrations that are under way may take.
+/// The limit for migrations that have begun.
 const AT_REST: Duration = Duration::from_secs(30);
 
-/// What a node is asked for, of its CPU and of its memory, as shares of what it has.
+/// The CPU and the memory that the VMs of a node use, as shares of its size.
 pub(crate) type Demand = [f64; 2];
 
-/// A VM that changed its node.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Move {
     pub(crate) vm: String,
     pub(crate) from: String,
     pub(crate) to: String,
-    /// By how much the node that it left had more CPU use than the average of all, before it left.
+    /// CPU use of the node that it left, minus the average of all nodes, before the move.
     pub(crate) excess: f64,
-    /// From the mark on the VM until it ran elsewhere, by the clock.
+    /// The time from the eviction request until the VM ran on the other node.
     pub(crate) took: Duration,
-    /// Whether it was marked to leave, because an eviction was asked for.
+    /// Whether the VM had an eviction request with a cause.
     pub(crate) was_evicted: bool,
 }
 
 pub(crate) struct Observer(replay::Observer);
 
 impl Observer {
-    /// Knows all VMs and pods when it returns.
+    /// Returns when it knows all VMs and pods.
     pub(crate) async fn start(lab: &Lab) -> Observer {
         Observer(replay::Observer::start(lab.client()).await)
     }
 
-    /// What each node is asked for, in the order of their numbers.
+    /// The demand of each node, in the order of their numbers.
     pub(crate) fn demands(&self) -> Vec<Demand> {
         demands(&self.0.so_far().last()).into_values().collect()
     }
@@ -57,17 +56,17 @@ impl Observer {
         self.0.so_far().last().vms.into_iter().map(|(name, vm)| (name, node(&vm))).collect()
     }
 
-    /// All of them, the first first.
+    /// All moves in the order of time.
     pub(crate) fn moves(&self) -> Vec<Move> {
         moves(&self.0.so_far())
     }
 
-    /// Until no VM is on its way, and every VM has one pod.
+    /// Waits until no VM migrates and every VM has one pod.
     pub(crate) async fn at_rest(&self) {
         self.0.until(AT_REST, "every migration is over", |now| now.rests(now.vms.len())).await;
     }
 
-    /// It did nothing that it must not, and nothing without a cause.
+    /// Checks the invariants of the VM controller, and that every move had an eviction request.
     pub(crate) async fn verdict(&self) {
         let history = self.0.history().await;
         history.check(&VmControllerSettings::default());

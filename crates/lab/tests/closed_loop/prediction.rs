@@ -14,10 +14,10 @@ use crate::course::Course;
 const SEEDS: u64 = 200;
 const CYCLES: u64 = 30;
 const SCRAPE: Span = Span(15);
-/// Of the descheduler's cycles; also the window over which the rules average.
+/// The interval of the descheduler, and the window over which the rules average.
 const INTERVAL: Span = Span(60);
 
-/// From the 5th to the 95th percentile.
+/// The interval from the 5th to the 95th percentile.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Band {
     low: f64,
@@ -39,7 +39,7 @@ impl Band {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Prediction {
     pub(crate) migrations: Band,
-    /// How many cycles from the first eviction to the last.
+    /// The number of cycles from the first eviction to the last.
     pub(crate) active: Band,
     pub(crate) spread: Band,
 }
@@ -52,7 +52,7 @@ impl Prediction {
     }
 }
 
-/// `took` is how long migrations take, in seconds of the lab.
+/// `took` is the average duration of a migration, in seconds of the lab.
 pub(crate) fn predict(placement: &Placement, algorithm: &Algorithm, mode: Mode, took: f64) -> Prediction {
     let mut scenario = scenario(placement, algorithm, mode);
     scenario.rebalancing.migration.bandwidth = bandwidth(placement, took);
@@ -72,17 +72,16 @@ pub(crate) fn predict(placement: &Placement, algorithm: &Algorithm, mode: Mode, 
     Prediction { migrations: Band::of(migrations), active: Band::of(active), spread: Band::of(spread) }
 }
 
-/// In the simulator all happens at once: scrape, rules, cycle, and after it the VMs are elsewhere. Really a scrape waits for
-/// the rules and these for the cycle, each up to an interval, and a migration takes its time. What that adds up to in
-/// whole samples is how much later a cycle sees what the last one did.
+/// The delay, in whole samples, until a cycle sees the effect of the last one. In a lab, scrapes wait for the rules and rules
+/// for the cycle, each up to an interval, and migrations take time. The simulator has no such delay by itself.
 fn lag(took: f64, rng: &mut Rng) -> Span {
     let scrape = SCRAPE.0 as f64;
     let late = rng.between(0.0, scrape) + rng.between(0.0, scrape) + took;
     Span((late / scrape) as u64 * SCRAPE.0)
 }
 
-/// Time goes faster in the lab, but scheduler and API server do not: a migration takes as long as they take. In the
-/// simulator the network is as slow, for two VMs that share it.
+/// The bandwidth with which two simulated migrations take as long as in the lab. In the lab, scheduler and API server take
+/// most of that time, because the time scale does not make them faster.
 fn bandwidth(placement: &Placement, took: f64) -> Rate {
     let usual = scenario::Migration::default();
     let (guest, _) = &placement.0[0];
@@ -91,7 +90,7 @@ fn bandwidth(placement: &Placement, took: f64) -> Rate {
     Rate((f64::from(usual.per_node) * (copied + dirty)).min(usual.bandwidth.0 as f64) as u64)
 }
 
-/// The same VMs on the same nodes, under the rules of the real descheduler and a scheduler like the real one.
+/// The same VMs on the same nodes, with the semantics of the real descheduler and of the real scheduler.
 fn scenario(placement: &Placement, algorithm: &Algorithm, mode: Mode) -> Scenario {
     let nodes = (1..=5).map(|number| NodeGroup::reference(&format!("kwok-node-{number}"))).collect();
     let vms = placement.0.iter().map(|(guest, node)| VmGroup {
@@ -130,7 +129,7 @@ mod tests {
             let lags = (0..1000).filter(|_| lag(took, &mut rng).0 == expected).count();
             lags as f64 / 1000.0
         };
-        // Two waits of up to a sample each: as often less than one sample together as more.
+        // The sum of two waits of up to a sample each is less than one sample in half of the cases.
         assert!((share(0.0, 0) - 0.5).abs() < 0.05);
         assert!((share(0.0, 15) - 0.5).abs() < 0.05);
         assert!(share(7.5, 0) < 0.2, "migrations that take half a sample are seldom seen at once");
@@ -140,7 +139,7 @@ mod tests {
     fn migrations_that_take_longer_than_the_usual_network_are_predicted_with_a_slower_one() {
         let rate = |took| bandwidth(&use_skew(1), took).0;
         assert_eq!(rate(0.0), 10_000_000_000, "the usual one");
-        // A GiB in ten seconds, beside what the VM writes meanwhile, for two of them.
+        // Two VMs copy a GiB each in ten seconds, and also what they write meanwhile.
         assert_eq!(rate(10.0), 2 * (858_993_459 + 800_000_000));
     }
 }

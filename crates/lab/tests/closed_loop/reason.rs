@@ -1,5 +1,5 @@
-//! Why a run of the loop left a spread behind, or did not come to an end: from what was seen of the nodes, and the scores that
-//! the algorithm gives them.
+//! Why a run of the loop did not reduce the spread enough, or did not end. The reason is derived from the load of the nodes
+//! and the scores that the algorithm computes from it.
 
 use balance::{Algorithm, Bucket, Buckets, Classifier, Mode, PressureModel, Scores, Semantics};
 
@@ -8,10 +8,10 @@ use crate::{
     observer::{Demand, Move, mean_cpu},
 };
 
-/// CPU use within this of each other, in percent, is balanced.
+/// Nodes are balanced if their CPU use differs by at most this many percent.
 const BALANCED: f64 = 10.0;
 
-/// The reason, unless the loop stops after the spread has fallen by at least the share that is `enough`.
+/// Returns None if the loop stops and the spread has fallen by at least the share `enough`.
 pub(crate) fn reason(algorithm: &Algorithm, mode: Mode, record: &Record, enough: f64) -> Option<String> {
     let end = Look::at(algorithm, mode, &record.frames.last()?.nodes);
     match record.course.stops() {
@@ -20,7 +20,7 @@ pub(crate) fn reason(algorithm: &Algorithm, mode: Mode, record: &Record, enough:
     }
 }
 
-/// Nodes as the descheduler would see them if nothing changed for a while. Scores and their bounds are in percent.
+/// The scores of nodes whose load does not change. Scores and bounds are in percent.
 #[derive(Debug, PartialEq)]
 struct Look {
     /// The CPU use of the least and the most used node, in percent.
@@ -28,11 +28,11 @@ struct Look {
     lowest: f64,
     highest: f64,
     average: f64,
-    /// A score is under-utilized up to the first, and over-utilized above the second.
+    /// A node is under-utilized up to the first score, and over-utilized above the second.
     bounds: (f64, f64),
     under: usize,
     over: usize,
-    /// Of the over-utilized nodes, those without any load.
+    /// The number of over-utilized nodes without any load.
     over_and_empty: usize,
 }
 
@@ -68,7 +68,7 @@ impl Look {
         format!("CPU use from {:.0} to {:.0} %", self.cpu.0, self.cpu.1)
     }
 
-    /// Why nothing is evicted any more.
+    /// Says why nothing is evicted any more.
     fn standstill(&self) -> String {
         let Look { lowest, highest, average, bounds: (lower, upper), over, under, over_and_empty, .. } = self;
         let left = self.use_();
@@ -95,7 +95,7 @@ impl Look {
     }
 }
 
-/// Why evictions go on, by the last cycles.
+/// Says why evictions go on, from the last cycles.
 fn unrest(algorithm: &Algorithm, mode: Mode, record: &Record) -> String {
     let since = record.frames.len().saturating_sub(QUIET as usize);
     let late = &record.frames[since..];
@@ -121,7 +121,7 @@ fn unrest(algorithm: &Algorithm, mode: Mode, record: &Record) -> String {
     format!("{uphill} of the last {all} moves from nodes below the average of {mean:.0} %, {returns} back; {now}")
 }
 
-/// How many of the moves from the one at `since` on lead to a node that the VM had left before.
+/// Counts the moves, from index `since` on, to a node that the VM had left before.
 fn returns(moves: &[Move], since: usize) -> usize {
     let had_left =
         |at: usize| moves[..at].iter().any(|before| before.vm == moves[at].vm && before.from == moves[at].to);
@@ -147,7 +147,7 @@ mod tests {
         Move { vm: vm.into(), from: from.into(), to: to.into(), excess, took: Duration::ZERO, was_evicted: true }
     }
 
-    /// A run that looks like this in all cycles, with a move in each.
+    /// A run with the same nodes in all cycles, and at most one move per cycle.
     fn record(nodes: [f64; 5], moves: Vec<Move>, last: u64, after: f64) -> Record {
         let frames = (0..=31).map(|cycle| Frame { nodes: cpu(nodes), moves: moves.len().min(cycle) }).collect();
         let course = Course {

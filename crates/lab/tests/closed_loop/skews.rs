@@ -1,4 +1,4 @@
-//! Loads that are not where they should be.
+//! Placements with an uneven load.
 
 use lab::play::{Placement, Vm};
 use sim::Rng;
@@ -20,7 +20,7 @@ pub(crate) fn placement_skew(seed: u64) -> Placement {
     Placement(homes.enumerate().map(|(number, home)| (guest(number, rng.between(0.1, 1.0)), node(home))).collect())
 }
 
-/// 20 VMs on each node, and those on two nodes work hard.
+/// 20 VMs on each node; those on two nodes have a high CPU use.
 pub(crate) fn use_skew(seed: u64) -> Placement {
     let mut rng = Rng::new(seed);
     let guests = (0..NODES * 20).map(|number| {
@@ -31,7 +31,7 @@ pub(crate) fn use_skew(seed: u64) -> Placement {
     Placement(guests.collect())
 }
 
-/// 20 VMs of 8 cores, each a fifth of a node and more: moving one makes another node the hottest.
+/// 20 VMs of 8 cores. Each uses a fifth of a node or more, so the node that gets one becomes the busiest.
 pub(crate) fn big_guests(seed: u64) -> Placement {
     let mut rng = Rng::new(seed);
     let guests = (0..20).map(|number| {
@@ -41,7 +41,7 @@ pub(crate) fn big_guests(seed: u64) -> Placement {
     Placement(guests.collect())
 }
 
-/// Four nodes equally hot, and one that is empty.
+/// Four equally busy nodes, and an empty one.
 pub(crate) fn four_hot_nodes() -> Placement {
     let share = 0.74;
     let guests = (0..4 * 32).map(|number| (Vm { memory_bytes: 1 << 30, ..guest(number, share) }, node(number / 32)));

@@ -1,4 +1,4 @@
-//! All algorithms in the real loop, as a page for people.
+//! All algorithms in the real loop, as a page of the documentation.
 
 use std::{
     fmt::Write,
@@ -18,7 +18,7 @@ use crate::{
 };
 
 const SEED: u64 = 1;
-/// How many labs run at a time.
+/// The number of labs that run at a time.
 const AT_ONCE: usize = 2;
 
 const HEADER: &str = "\
@@ -40,7 +40,7 @@ any order. `make lab-table` makes this page anew, which takes about half an hour
 that row.
 ";
 
-/// A skew, the thresholds that it is shown with, and the share by which the spread has to fall with the default algorithm.
+/// A skew, its thresholds, and the share by which the spread has to fall with the default algorithm.
 struct Skew {
     title: &'static str,
     text: &'static str,
@@ -66,11 +66,11 @@ const SKEWS: [Skew; 2] = [
     },
 ];
 
-/// A run that is over, or why there is nothing to tell of it.
+/// The result of a run and the reason for it, or why the run failed.
 type Outcome = Result<(Course, Option<String>), String>;
 
 async fn measure(algorithm: Algorithm, skew: &'static Skew) -> Outcome {
-    // On a runtime of its own, as in a test, so that a run that fails does not end the others.
+    // Each run has a runtime of its own, so that a run that panics does not end the others.
     let run = tokio::task::spawn_blocking(move || {
         let placement = (skew.placement)(SEED);
         let record = Runtime::new().unwrap().block_on(run_with(&placement, &algorithm, skew.mode, true));
@@ -107,7 +107,7 @@ fn stop(course: &Course) -> String {
     }
 }
 
-/// The rows of a skew begin with this.
+/// The heading before the rows of a skew.
 fn title(skew: &Skew) -> String {
     format!("## {}\n", skew.title)
 }
@@ -116,7 +116,7 @@ fn row(at: usize) -> String {
     format!("| {} | {} | ", at + 1, Algorithm::all()[at].name())
 }
 
-/// `cells` is asked for each skew and each algorithm.
+/// `cells` returns the cells of a skew and an algorithm, both by their index.
 fn page(cells: impl Fn(usize, usize) -> String) -> String {
     let mut page = HEADER.to_owned();
     for (number, skew) in SKEWS.iter().enumerate() {
@@ -137,7 +137,7 @@ fn page(cells: impl Fn(usize, usize) -> String) -> String {
     page
 }
 
-/// What a page says of an algorithm.
+/// The cells of an algorithm on a page.
 fn said<'a>(page: &'a str, skew: &Skew, at: usize) -> Option<&'a str> {
     let (_, section) = page.split_once(&title(skew))?;
     section.lines().find_map(|line| line.strip_prefix(&row(at))?.strip_suffix(" |"))
@@ -147,7 +147,7 @@ fn file() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/lab/loop-table.md")
 }
 
-/// Which algorithms are to be run: those whose slugs are listed, or all.
+/// The indexes of the algorithms whose slugs are listed, or of all if none is.
 fn wanted(only: &str) -> Vec<usize> {
     let only: Vec<Algorithm> = only.split_whitespace().map(|slug| slug.parse().unwrap()).collect();
     let is_wanted = |at: &usize| only.is_empty() || only.contains(&Algorithm::all()[*at]);
@@ -180,7 +180,7 @@ async fn lab_table() {
     assert!(failed.is_empty(), "these runs failed: {failed:?}");
 }
 
-/// All other rows stay as they are, so that what was measured is not lost when a later run fails.
+/// Writes a row at once and keeps all others, so no result is lost when a later run fails.
 fn write_row(skew: usize, at: usize, cells_of_it: &str) {
     let before = std::fs::read_to_string(file()).unwrap_or_default();
     std::fs::write(file(), with_row(&before, skew, at, cells_of_it)).unwrap();

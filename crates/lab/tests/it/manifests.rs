@@ -1,4 +1,4 @@
-//! The lab as manifests: that they are current, that a real API server takes them, and what the scripts do with them.
+//! The manifests of the lab: they are current, a real API server accepts them, and the scripts apply them.
 
 use std::{
     fs,
@@ -28,7 +28,7 @@ const MANIFESTS: [&str; 11] = [
     "descheduler-operator.yaml",
     "example-vms.yaml",
 ];
-/// What the scripts need beside the programs that are played here.
+/// The other programs that the scripts need.
 const UTILITIES: [&str; 9] = ["bash", "cat", "dirname", "env", "grep", "jq", "mktemp", "rm", "sed"];
 
 #[test]
@@ -50,7 +50,7 @@ async fn the_api_server_accepts_every_manifest() {
         assert!(output.status.success(), "{}: {}", file.display(), String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()
     };
-    // Whatever is in a namespace, or of a new kind, can be tried only once these are there.
+    // A dry run of other objects needs their namespaces and definitions.
     for name in MANIFESTS {
         let path = root().join(FOLDER).join(name);
         let first = documents(&path).into_iter().filter(|object| {
@@ -71,7 +71,6 @@ async fn the_api_server_accepts_every_manifest() {
         let count = documents(&path).len();
         let told = kubectl(&["apply", "--server-side", "--dry-run=server", "--validate=strict"], &path).await;
         assert_eq!(told.lines().count(), count, "{told}");
-        // And as `kubectl apply -f` does it without options.
         let told = kubectl(&["apply", "--dry-run=server"], &path).await;
         assert_eq!(told.lines().count(), count, "{told}");
     }
@@ -80,13 +79,13 @@ async fn the_api_server_accepts_every_manifest() {
     assert!(all.status.success(), "{}", String::from_utf8_lossy(&all.stderr));
 }
 
-/// Programs that only note how they were called, and nothing else on the path but what the scripts need.
+/// A PATH with programs that record their calls, and with the utilities that the scripts need.
 struct Stage {
     folder: TempDir,
 }
 
 impl Stage {
-    /// `engines` are those that are installed; those that begin with `!` do not answer.
+    /// `engines` are the installed container engines. One that begins with `!` fails.
     fn new(engines: &[&str], kind: &str, clusters: &str) -> Stage {
         let stage = Stage { folder: tempfile::tempdir().unwrap() };
         fs::create_dir(stage.folder.path().join("bin")).unwrap();

@@ -1,4 +1,4 @@
-//! New clusters.
+//! New clusters for these tests.
 
 use devcluster::{Builder, Cluster};
 use kube::Client;

@@ -1,5 +1,5 @@
-//! The commands of the original guide on a running lab, as `docs/lab/reference-commands.md` lists them, and the test script of
-//! `config/lab`.
+//! The commands of the original guide, which `docs/lab/reference-commands.md` lists, and the test script of `config/lab`, on a
+//! running lab.
 
 use std::{
     fs,
@@ -21,7 +21,7 @@ use testkit::files::root;
 
 const SCALE: f64 = 20.0;
 
-/// The lines of the tables that say that a command works as it is.
+/// The commands that work unchanged, according to the tables of the page.
 fn as_they_are() -> Vec<String> {
     let page = fs::read_to_string(root().join("docs/lab/reference-commands.md")).unwrap();
     let rows = page.lines().filter_map(|line| line.strip_prefix("| `")?.split_once("` | = |"));
@@ -34,7 +34,7 @@ fn queries() -> Vec<String> {
     block.split_once("```").unwrap().0.lines().map(str::to_owned).collect()
 }
 
-/// A lab, and a shell whose kubectl is the lab's.
+/// A lab, and a shell whose kubectl talks to it.
 struct Shell {
     lab: Lab,
     folder: TempDir,
@@ -120,7 +120,7 @@ async fn the_commands_of_the_guide_work_on_a_running_lab_and_its_test_passes() {
     assert!(commands.len() >= 14, "{commands:?}");
     for command in commands {
         let here = places.iter().fold(command.clone(), |line, (from, to)| line.replace(from, to));
-        // The descheduler's address stands there by itself.
+        // The page lists the URL of the descheduler without a command.
         let here = if here.starts_with("http") { format!("curl {here}") } else { here };
         let here = here.replace("curl ", "curl --silent --show-error --fail ");
         match here.ends_with(" -w") {
@@ -135,7 +135,7 @@ async fn the_commands_of_the_guide_work_on_a_running_lab_and_its_test_passes() {
         let line = format!("curl --silent --show-error --fail --get --data-urlencode 'query={query}' {url}");
         let answer = shell.run(&line).await;
         assert!(answer.contains(r#""status":"success""#), "{query}: {answer}");
-        // Nobody has to be over-utilized any more.
+        // A query with a comparison has no result if no node is over-utilized.
         assert!(query.contains(" > ") || answer.contains(r#""value""#), "{query}: {answer}");
     }
     shell.lab.shutdown().await;

@@ -29,7 +29,7 @@ async fn start(cluster: &Cluster, name: &'static str, more: &[&str]) -> RunningP
     cluster.access().run(&Identity::user(name, &["system:masters"]), name, program, &args).await.unwrap()
 }
 
-/// What a part says about itself, once it is well.
+/// Waits until a part is healthy and returns its `/health` page.
 async fn health(part: &RunningProgram) -> Value {
     let ask = async || {
         let log = std::fs::read_to_string(part.log()).ok()?;

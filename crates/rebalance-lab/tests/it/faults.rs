@@ -1,4 +1,4 @@
-//! Every part of the lab as a process of its own, and each is killed while a VM moves.
+//! Every part of the lab runs as a process of its own and is killed during a migration.
 
 use std::{collections::BTreeMap, path::Path, time::Duration};
 
@@ -25,7 +25,7 @@ use testkit::{
 
 use crate::parts::Part;
 
-/// A migration takes some seconds, and several of them come one after another.
+/// A migration takes some seconds, and several of them run one after another.
 const TIMEOUT: Duration = Duration::from_secs(120);
 const VMS: usize = 16;
 const TIME_SCALE: &str = "--time-scale=20";
@@ -39,7 +39,6 @@ struct Site {
     parts: BTreeMap<&'static str, Part>,
 }
 
-/// A VM that moves, and the node that it leaves.
 #[derive(Debug)]
 struct Migration {
     vm: String,
@@ -66,7 +65,7 @@ impl Site {
         (Site { cluster, vms, pods, exporter, folder, parts: BTreeMap::new() }, client)
     }
 
-    /// Starts a part, or starts it again.
+    /// Starts or restarts a part.
     async fn begin(&mut self, name: &'static str) {
         let url = format!("--prometheus=http://{}", self.cluster.address(Component::Prometheus).unwrap());
         let folder = format!("--folder={}", self.folder.path().display());
@@ -90,14 +89,14 @@ impl Site {
         }
     }
 
-    /// Has a VM leave its node.
+    /// Evicts the pod of a VM until the webhook has recorded the eviction request.
     async fn move_away(&self, vm: &str) {
         let named = async || status(&self.vms.get(vm).await.unwrap()).pod_name;
         let asked = async || self.evict(&named().await?).await.contains("Eviction triggered evacuation").then_some(());
-        within(TIMEOUT, "the webhook marks the VM", asked).await;
+        within(TIMEOUT, "the webhook records the eviction request", asked).await;
     }
 
-    /// A VM of which source and target run, because of this.
+    /// Waits for a migration with this cause whose source and target both run.
     async fn under_way(&self, cause: &str) -> Migration {
         let found = async || {
             let pods = self.pods.list(&ListParams::default()).await.unwrap();
@@ -107,13 +106,13 @@ impl Site {
                 pods.iter().filter(runs).filter(is_its).count() == 2
             };
             let vms = self.vms.list(&ListParams::default()).await.unwrap();
-            let moves = vms.iter().find(|vm| reason_of_mark(vm).as_deref() == Some(cause) && runs_twice(vm))?;
+            let moves = vms.iter().find(|vm| eviction_cause(vm).as_deref() == Some(cause) && runs_twice(vm))?;
             Some(Migration { vm: moves.name_any(), from: node(moves) })
         };
         within(TIMEOUT, format!("a migration by {cause} is under way"), found).await
     }
 
-    /// Kills a part under a migration.
+    /// Kills a part during a migration.
     async fn kill(&mut self, name: &'static str, cause: &str) -> Migration {
         loop {
             let migration = self.under_way(cause).await;
@@ -121,12 +120,12 @@ impl Site {
             if status(&self.vms.get(&migration.vm).await.unwrap()).evacuation_node_name.is_some() {
                 return migration;
             }
-            // It has ended just before. There will be others.
+            // The migration ended before the part was killed, so another one is needed.
             self.begin(name).await;
         }
     }
 
-    /// Kills a part under a migration and starts it again. The migration comes to its end.
+    /// Kills a part during a migration, restarts it, and waits until the migration has succeeded.
     async fn survives_without(&mut self, name: &'static str, cause: &str) {
         let migration = self.kill(name, cause).await;
         if name == "webhook" {
@@ -147,8 +146,8 @@ fn reason(vm: &VirtualMachine, kind: &str) -> Option<String> {
     status(vm).conditions.into_iter().find(|condition| condition.type_ == kind).map(|condition| condition.reason)
 }
 
-/// Why a VM is to move, while it is.
-fn reason_of_mark(vm: &VirtualMachine) -> Option<String> {
+/// The cause of the eviction request of a VM, if it has one.
+fn eviction_cause(vm: &VirtualMachine) -> Option<String> {
     status(vm).evacuation_node_name?;
     reason(vm, launcher::EVICTION_REQUESTED)
 }
@@ -165,7 +164,7 @@ async fn each_part_is_killed_under_a_migration_and_every_vm_ends_as_one_running_
     let add_node = async |name: &str| {
         nodes.create(&PostParams::default(), &kwok::node(name, 32, 256 << 30)).await.unwrap();
     };
-    // All on one node, of which they use nine tenths. To copy one takes five seconds, or two at a time six.
+    // All VMs start on n1 and use nine tenths of it. A copy takes five seconds, or six if two run at a time.
     add_node("n1").await;
     for number in 0..VMS {
         let rate = if number < 3 { "5000" } else { "800" };
@@ -195,7 +194,7 @@ async fn each_part_is_killed_under_a_migration_and_every_vm_ends_as_one_running_
     for part in ["descheduler-operator", "soft-tainter"] {
         site.survives_without(part, "Descheduler").await;
     }
-    // What was killed works again: the loop goes on until nothing is left to do.
+    // The restarted parts continue to balance.
     site.parts["descheduler-operator"].shows("/health", r#""ready":true"#).await;
     let balanced = async || {
         let vms = site.vms.list(&ListParams::default()).await.unwrap();
@@ -213,7 +212,7 @@ async fn each_part_is_killed_under_a_migration_and_every_vm_ends_as_one_running_
         if let Seen::Vm(vm) = step.seen
             && status(vm).evacuation_node_name.is_some()
         {
-            let cause = reason_of_mark(vm);
+            let cause = eviction_cause(vm);
             let is_known = cause.as_deref().is_some_and(|cause| ["Eviction", "Descheduler"].contains(&cause));
             assert!(is_known, "{} is to move because of {cause:?}", vm.name_any());
         }

@@ -21,7 +21,7 @@ use testkit::eventually;
 
 const GRACE: Duration = Duration::from_secs(5);
 
-/// A part that runs, and the address that it says it listens at.
+/// A running part, and the address that it logs.
 pub(crate) struct Part {
     process: RunningProgram,
     address: String,
@@ -81,7 +81,7 @@ async fn vm_controller_and_exporter_run_as_processes_and_go_on_when_they_were_ki
     for name in ["n1", "n2"] {
         nodes.create(&PostParams::default(), &kwok::node(name, 4, 8 << 30)).await.unwrap();
     }
-    // So slow that a migration does not end: 0.8 of 1 Gbit/s is what the VM writes.
+    // The migration does not end, because the VM writes 0.8 of 1 Gbit/s.
     let controller = Part::start(&cluster, "vm-controller", &["--bandwidth=1Gbps"]).await;
     let exporter = Part::start(&cluster, "exporter", &[]).await;
 
@@ -102,8 +102,8 @@ async fn vm_controller_and_exporter_run_as_processes_and_go_on_when_they_were_ki
     let used = |node: &str| format!("node_cpu_usage_ratio{{node=\"{node}\",instance=\"{node}\"}} 0.25\n");
     exporter.shows("/metrics", &used(&from)).await;
 
-    let mark = Patch::Merge(json!({"status": {"evacuationNodeName": from}}));
-    vms.patch_status("a", &PatchParams::default(), &mark).await.unwrap();
+    let request = Patch::Merge(json!({"status": {"evacuationNodeName": from}}));
+    vms.patch_status("a", &PatchParams::default(), &request).await.unwrap();
     controller.shows("/health", r#""migrations":1"#).await;
     let both_run = async || {
         let pods = pods.list(&ListParams::default()).await.unwrap().items;

@@ -1,4 +1,4 @@
-//! `rebalance-lab sim` as a process: what goes where, and how it ends. What it prints is tested beside the code.
+//! `rebalance-lab sim` as a process: its streams and its exit code. Its output is tested beside the code.
 
 use std::{
     path::Path,

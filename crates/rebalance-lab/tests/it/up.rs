@@ -1,4 +1,4 @@
-//! The lab as people start, look at, load and end it.
+//! The commands `up`, `status`, `watch`, `load` and `down` as processes.
 
 use std::{
     fs,
@@ -29,7 +29,7 @@ events:
 - {at: 18s, cordon: n-1}
 ";
 
-/// A place in which everything of a lab is, so that what is left can be found.
+/// The folders of a lab, in which a test finds what the lab leaves behind.
 struct Place {
     runtime: TempDir,
     temporary: TempDir,
@@ -67,7 +67,7 @@ impl Place {
         serde_json::from_str(&self.says(&["status", "-o", "json"])).unwrap()
     }
 
-    /// The survey as soon as it is so.
+    /// Polls until the survey is as described.
     fn survey_with(&self, what: &str, is_so: impl Fn(&Value) -> bool) -> Value {
         let start = Instant::now();
         loop {
@@ -79,7 +79,7 @@ impl Place {
         }
     }
 
-    /// Files, and processes that began here.
+    /// Files of the lab, and processes that it started.
     fn left(&self) -> Vec<String> {
         let files = |folder: &Path| {
             let entries = fs::read_dir(folder).unwrap().flatten();
@@ -97,7 +97,7 @@ impl Place {
         processes.chain(files(self.runtime.path())).chain(files(self.temporary.path())).collect()
     }
 
-    /// The last to go notices a moment later that the others have gone.
+    /// Polls, because the last process ends a moment after the others.
     fn leaves_nothing(&self) {
         let start = Instant::now();
         while !self.left().is_empty() {
@@ -114,14 +114,14 @@ impl Place {
     }
 }
 
-/// A lab that was started. It is killed when dropped.
+/// A running `up`. It is killed when dropped.
 struct Up {
     child: Child,
     output: BufReader<std::process::ChildStdout>,
 }
 
 impl Up {
-    /// What it has said when it says this.
+    /// Reads until this text was printed, and returns all that was read.
     fn until(&mut self, text: &str) -> String {
         let mut said = String::new();
         while !said.contains(text) {
@@ -212,7 +212,7 @@ fn a_lab_is_started_looked_at_loaded_and_ended_and_leaves_nothing() {
     assert!(up.last_words().ends_with("Ending the lab ...\nThe lab is down.\n"));
     place.leaves_nothing();
 
-    // One that is killed while it starts leaves its record, which is nobody's then.
+    // A lab that is killed during its start leaves a record without a process.
     let mut killed = place.up(&["--empty"]);
     killed.until("✔ kube-apiserver");
     assert!(place.is_refused(&["status"]).contains("lab lab is still starting"));
@@ -221,7 +221,7 @@ fn a_lab_is_started_looked_at_loaded_and_ended_and_leaves_nothing() {
     place.leaves_nothing();
 }
 
-/// Off a terminal, each change is a frame.
+/// Without a terminal, `watch` prints the whole survey after each change.
 fn watch_shows(place: &Place) {
     let mut watch = place.command(&["watch"]).stdout(Stdio::piped()).spawn().unwrap();
     let output = BufReader::new(watch.stdout.take().unwrap());

@@ -56,10 +56,10 @@ async fn a_webhook_that_is_killed_holds_up_vms_only_and_the_next_one_goes_on() {
     let answers = async |text: &str| {
         eventually(text, async || evict(POD).await.ends_with(text).then_some(())).await;
     };
-    // Nothing is lost by asking early: as long as nobody protects it, the finalizer does.
     let first = start(&cluster, &[HERE, "--certificate-lifetime=30s"]).await;
     let registered = async || std::fs::read_to_string(first.log()).ok()?.contains("/health").then_some(());
     eventually("the webhook says where it listens", registered).await;
+    // A dry run evicts nothing while the API server does not call the webhook yet.
     let dry_run =
         EvictParams { post_options: PostParams { dry_run: true, ..PostParams::default() }, delete_options: None };
     let is_asked = async || pods.evict(POD, &dry_run).await.is_err().then_some(());

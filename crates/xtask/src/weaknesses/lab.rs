@@ -85,10 +85,10 @@ const WEBHOOK: &[Lesson] = &[
     lesson("L32", "HTML for a bad review", "A malformed review is answered with a page of HTML"),
     lesson(
         "L33",
-        "missing eviction mark",
+        "missing eviction annotation",
         "`eviction-in-progress` is never set, so that a migration that failed holds up the descheduler for ten minutes",
     ),
-    lesson("L34", "repeated eviction", "A repeated eviction marks the VM again and is answered like the first"),
+    lesson("L34", "repeated eviction", "A repeated eviction is recorded again and is answered like the first"),
     lesson(
         "L35",
         "webhook blocks the cluster",

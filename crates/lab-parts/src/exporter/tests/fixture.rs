@@ -31,7 +31,7 @@ pub(super) fn vm(name: &str, pod: &str) -> ObservedVm {
     ObservedVm { namespace: "default".into(), name: name.into(), pod }
 }
 
-/// Two nodes of 32 cores, VM `a` running as `a-1` on `n1` with 16 cores busy.
+/// Two nodes of 32 cores. VM `a` runs as `a-1` on `n1` and uses 16 cores.
 pub(super) fn sample() -> Index {
     let mut index = Index::default();
     index.apply_node(&node("n1", 32.0, 128.0), at(0));

@@ -1,4 +1,4 @@
-//! What holds for every history of nodes, pods and VMs.
+//! Properties of every history of nodes, pods and VMs.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -7,7 +7,6 @@ use proptest::prelude::*;
 use super::fixture::{at, load, node, pod, vm};
 use crate::exporter::{Counters, Index, ObservedPod, PodPhase};
 
-/// What a watch may deliver.
 #[derive(Debug, Clone)]
 enum WatchInput {
     Node(u8, Option<u8>),
@@ -33,7 +32,7 @@ fn watch_input() -> impl Strategy<Value = WatchInput> {
     ]
 }
 
-/// The objects that exist, to compare the index with.
+/// The objects that exist. The index is compared with them.
 #[derive(Debug, Default)]
 struct Objects {
     nodes: BTreeMap<u8, u8>,
@@ -120,7 +119,7 @@ proptest! {
         for what in &history {
             apply(&mut index, &mut objects, what, at(0));
         }
-        // The same objects applied once, unless a VM names no running pod: then the pod that counted before still counts.
+        // If a VM names a pod that does not run, the pod that counted before still counts, so the history matters.
         let is_settled = objects.vms.values().all(|pod| pod.is_none_or(|pod| {
             objects.pods.get(&pod).is_some_and(|pod| pod.phase != PodPhase::Pending)
         }));

@@ -1,4 +1,4 @@
-//! A VM whose steps are carried out without an API server.
+//! A VM whose steps are performed without an API server.
 
 use api::VirtualMachineStatus;
 use jiff::Timestamp;
@@ -10,7 +10,7 @@ use crate::{
     vm::{CopyProgress, Facts, LauncherPod, Request, Step, Vm, VmControllerSettings, Wait, decide, pod},
 };
 
-/// Nothing is to be done.
+/// The step if there is nothing to do.
 pub(super) const NOTHING: Step = Step::Wait(Wait { until: None, for_migration_slot: false });
 
 pub(super) fn at(second: i64) -> Timestamp {
@@ -45,7 +45,7 @@ pub(super) fn target(name: &str, node: &str) -> LauncherPod {
     pod
 }
 
-/// A VM and its pods, on which steps are carried out as the API server would.
+/// A VM and its pods. Requests change them as the API server would.
 pub(super) struct Fixture {
     pub(super) vm: Option<Vm>,
     pub(super) pods: Vec<LauncherPod>,
@@ -99,7 +99,7 @@ impl Fixture {
         })
     }
 
-    /// Carries out every step until the next one is to wait. Returns the steps in short.
+    /// Performs steps until the next one is a wait. Returns a short text for each.
     pub(super) fn play(&mut self) -> Vec<String> {
         let mut done = Vec::new();
         loop {

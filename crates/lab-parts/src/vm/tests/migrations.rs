@@ -1,4 +1,4 @@
-//! Migrations: how they go, fail, wait, and survive a restart.
+//! Migrations that succeed, fail, wait, or are continued after a restart.
 
 use serde_json::json;
 
@@ -105,7 +105,7 @@ fn an_eviction_request_for_a_node_that_the_vm_is_not_on_is_cleared() {
 /// Holds L27 (third pod after restart).
 #[test]
 fn a_controller_that_restarts_at_any_step_comes_to_the_same_end() {
-    // A controller without memory meets every state that the objects go through in a migration.
+    // A restarted controller may find the objects in any state of a migration.
     for steps in 0..20 {
         let mut fixture = Fixture::settled();
         fixture.status_mut().evacuation_node_name = Some("n1".into());

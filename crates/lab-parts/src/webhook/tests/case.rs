@@ -9,7 +9,7 @@ use crate::{
     webhook::{AdmissionRequest, AllowReason, Facts, InvalidReview, Outcome, Step, decide},
 };
 
-/// The words that the descheduler counts.
+/// The descheduler counts denials whose message contains this.
 pub(super) const COUNTED: &str = "Eviction triggered evacuation";
 pub(super) const TRIGGERED: &str = r#"Eviction triggered evacuation of VMI "ns/a""#;
 pub(super) const IN_PROGRESS: &str = r#"Evacuation in progress: Eviction triggered evacuation of VMI "ns/a""#;
@@ -88,7 +88,7 @@ pub(super) fn parse(request: Value) -> Result<AdmissionRequest, InvalidReview> {
     AdmissionRequest::parse(review.to_string().as_bytes())
 }
 
-/// Evictions and deletions alike, unless a case says otherwise.
+/// The steps for an eviction and for a deletion.
 pub(super) fn both(change: impl Fn(&mut Case)) -> [Step; 2] {
     [eviction(), deletion()].map(|request| {
         let mut case = Case::new(request);

@@ -1,5 +1,5 @@
-//! Allowed, denied or recorded, case by case. Only messages for a VM that migrates may contain the words that the
-//! descheduler counts.
+//! Requests that are allowed, denied, or recorded on the VM. Only messages about a VM that migrates may contain the words
+//! that the descheduler counts.
 
 use proptest::{prelude::*, sample::select};
 use serde_json::{Value, json};
@@ -59,7 +59,7 @@ fn an_eviction_request_tells_who_asked_how_and_why() {
     assert_eq!(cause(&record(request, None)).1.chars().count(), 1024);
 }
 
-/// L34 (repeated eviction): a repeated eviction marked the VM again and was answered like the first.
+/// L34 (repeated eviction): a repeated eviction was recorded again and was answered like the first.
 #[test]
 fn a_vm_that_migrates_already_is_reported_as_such() {
     both_denied(IN_PROGRESS, |case| edit(&mut case.vm, "/status/evacuationNodeName", json!("n1")));
@@ -72,7 +72,7 @@ fn an_eviction_request_for_a_node_that_the_vm_is_not_on_is_replaced() {
     }
 }
 
-/// L31 (dry run migrates): dry-run evictions start migrations.
+/// L31 (dry run migrates): evictions with dry run started migrations.
 #[test]
 fn a_dry_run_is_denied_with_the_same_message_and_records_nothing() {
     both_denied(TRIGGERED, |case| case.request["dryRun"] = json!(true));
@@ -81,7 +81,7 @@ fn a_dry_run_is_denied_with_the_same_message_and_records_nothing() {
     assert!(matches!(by_options.step(), Step::Done(Outcome::Denied(Denial::Triggered { .. }))));
 }
 
-/// L30 (webhook never called): the branch for evictions asked for a resource `pods/eviction`, which there is not.
+/// L30 (webhook never called): the branch for evictions compared with the resource `pods/eviction`, which does not exist.
 #[test]
 fn an_eviction_is_known_by_its_subresource() {
     assert_eq!(parse(eviction()).unwrap().operation, Operation::Eviction);
@@ -150,7 +150,7 @@ fn a_pod_that_runs_no_vm_is_allowed() {
     });
 }
 
-/// L28 (target as source): the test for the target was inverted as soon as the VM told its new node.
+/// L28 (target as source): the check for the target was wrong as soon as the status of the VM named the new node.
 #[test]
 fn the_target_of_a_migration_is_denied_and_not_counted() {
     both_denied("Eviction request for target Pod", |case| {

@@ -1,4 +1,4 @@
-//! What goes over the wire: AdmissionReviews, certificates, and the registration.
+//! AdmissionReviews, certificates and the registration.
 
 use std::time::Duration;
 
@@ -40,7 +40,7 @@ fn what_is_no_review_is_not_read_as_one() {
 fn a_request_that_leaves_out_what_it_may_is_read() {
     let request = parse(json!({"uid": "1"})).unwrap();
     assert_eq!(request.operation, Operation::Other);
-    // As for each pod when all are deleted at once.
+    // The deletion of a collection sends requests without a name.
     let mut unnamed = deletion();
     unnamed["name"] = json!("");
     assert_eq!(parse(unnamed).unwrap().pod, "virt-launcher-a-1");

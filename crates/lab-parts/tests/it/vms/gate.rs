@@ -1,4 +1,4 @@
-//! What happens to the writes of a controller on their way to the API server.
+//! Clients that interfere with the writes of a controller.
 
 use std::{
     future::pending,
@@ -18,14 +18,14 @@ use kube::{
 use serde_json::json;
 use tokio::sync::Notify;
 
-/// Whether the write that a controller dies at still reaches the server.
+/// Whether the last write of a controller reaches the server before the controller stops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
     Before,
     After,
 }
 
-/// Counts writes and holds up one of them for ever. Who waits for it is as good as dead.
+/// Counts writes and never answers one of them, so the controller that waits for it does nothing any more.
 #[derive(Debug)]
 pub(super) struct Death {
     at: usize,
@@ -34,7 +34,7 @@ pub(super) struct Death {
     pub(super) happened: Notify,
 }
 
-/// A client whose holder dies at its `at`th write, counted from 0.
+/// A client that answers neither the `at`th write, counted from 0, nor any later one.
 pub(super) fn mortal(client: Client, at: usize, side: Side) -> (Client, Arc<Death>) {
     let death = Arc::new(Death { at, side, writes: AtomicUsize::new(0), happened: Notify::new() });
     let gate = death.clone();
@@ -59,7 +59,7 @@ pub(super) fn mortal(client: Client, at: usize, side: Side) -> (Client, Arc<Deat
     (Client::new(service, "default"), death)
 }
 
-/// A client that somebody overtakes: before each of the first `times` writes of a status, the VM is changed.
+/// Another client changes the VM before each of the first `times` writes of a status.
 pub(super) fn overtaken(client: Client, other: Client, times: usize) -> Client {
     let left = Arc::new(AtomicUsize::new(times));
     let service = tower::service_fn(move |request: Request<Body>| {

@@ -1,4 +1,4 @@
-//! The life of a VM that nobody moves.
+//! A VM from its creation to its deletion, without migrations.
 
 use api::virtual_machine::Phase;
 use kube::{
@@ -68,11 +68,11 @@ async fn deleting_a_vm_always_succeeds() {
         lab.vms.delete(vm, &DeleteParams::default()).await.unwrap();
         lab.no_pod(vm).await;
     }
-    // In the foreground, the VM waits for its pod, which the finalizer holds.
+    // A foreground deletion of the VM waits for its pod, which has a finalizer.
     lab.vms.delete("foreground", &DeleteParams::foreground()).await.unwrap();
     lab.no_pod("foreground").await;
 
-    // Nobody is there to let the pod go, until somebody is.
+    // Without a controller nobody removes the finalizer of the pod.
     drop(controller);
     lab.vms.delete("away", &DeleteParams::default()).await.unwrap();
     let is_going = async || lab.pods_of("away").await[0].metadata.deletion_timestamp.is_some().then_some(());
@@ -119,7 +119,6 @@ async fn a_vm_whose_stored_object_makes_no_sense_fails_alone() {
         };
         eventually(format!("{name} fails"), failed).await;
     }
-    // And then nobody asks again and again.
     assert_eq!(lab.requests_at_rest().await, Vec::<String>::new());
     lab.objects.delete_collection(&DeleteParams::default(), &ListParams::default()).await.unwrap();
     lab.no_pod("good").await;

@@ -1,4 +1,4 @@
-//! What many VMs cost, and how many move at a time.
+//! The requests for many VMs, and the limits of migrations.
 
 use std::collections::BTreeSet;
 
@@ -60,7 +60,7 @@ async fn hundreds_of_vms_that_rest_cost_no_request() {
 
     assert_eq!(lab.requests_at_rest().await, Vec::<String>::new());
 
-    // A controller that starts finds out that there is nothing to do from three lists.
+    // A controller that starts needs only lists to find out that there is nothing to do.
     drop(controller);
     let mark = lab.cluster.audit().position(&lab.client).await.unwrap();
     let controller = lab.controller(VmControllerSettings::default()).await;

@@ -1,4 +1,4 @@
-//! Migrations: how they go, and what becomes of those that go wrong.
+//! Migrations that succeed, and migrations that fail.
 
 use devcluster::Component;
 use kube::ResourceExt;
@@ -24,7 +24,7 @@ async fn a_migration_goes_target_copy_hand_over_source() {
     history.check_counted();
     let history = moments(&history);
     let first = |is: &dyn Fn(&Moment) -> bool| history.iter().position(is).unwrap();
-    let marked = first(&|moment| status(&moment.vms["a"]).evacuation_node_name.is_some());
+    let requested = first(&|moment| status(&moment.vms["a"]).evacuation_node_name.is_some());
     let annotated = first(&|moment| {
         moment.pods.get(&source).is_some_and(|pod| pod.annotations().contains_key(launcher::EVICTION_IN_PROGRESS))
     });
@@ -35,7 +35,7 @@ async fn a_migration_goes_target_copy_hand_over_source() {
     });
     let handed_over = first(&|moment| status(&moment.vms["a"]).pod_name.as_deref() == Some(&*target));
     let gone = made + history[made..].iter().position(|moment| !moment.pods.contains_key(&source)).unwrap();
-    let order = [marked, annotated, made, runs, handed_over, gone];
+    let order = [requested, annotated, made, runs, handed_over, gone];
     assert!(order.is_sorted(), "{order:?}");
 
     let (before, after) = (status(&history[handed_over - 1].vms["a"]), status(&history[handed_over].vms["a"]));
@@ -81,7 +81,6 @@ async fn a_vm_that_writes_faster_than_the_network_stays_and_the_next_one_moves()
     assert_ne!(node(&lab.settle("idle").await), other);
 }
 
-/// What is killed under a migration, and what that leads to.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pods_and_nodes_that_vanish_under_a_migration_leave_one_running_pod_and_a_reason() {
     let lab = Lab::start(&["n1", "n2", "n3"]).await;

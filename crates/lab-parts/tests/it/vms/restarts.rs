@@ -1,4 +1,4 @@
-//! Controllers that die at any step of a migration, and others that go on from there.
+//! Controllers that stop at any step of a migration, and their successors.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::{
     node, reason,
 };
 
-/// More writes than a migration takes.
+/// A migration takes fewer writes than this.
 const ENOUGH: usize = 30;
 
 /// Holds L27 (third pod after restart).

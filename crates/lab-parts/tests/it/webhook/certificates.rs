@@ -1,4 +1,4 @@
-//! Certificates come and go while requests are answered.
+//! Certificates are replaced while requests are answered.
 
 use std::{collections::BTreeSet, path::Path, time::Duration};
 
@@ -44,7 +44,7 @@ async fn certificates_are_renewed_and_read_again_while_requests_go_on() {
     let _webhook = lab.webhook(files).await;
     assert_eq!(lab.bundle().await, old.as_bytes());
     lab.is_asked(&pod).await;
-    // A certificate without its key is not used.
+    // A certificate that does not match its key is not used.
     let other = tempfile::tempdir().unwrap();
     let (certificate, new) = write_certificates(other.path());
     std::fs::write(path("tls.crt"), certificate).unwrap();
@@ -62,7 +62,7 @@ async fn certificates_are_renewed_and_read_again_while_requests_go_on() {
 async fn a_configuration_that_somebody_deletes_is_written_again_at_once() {
     let lab = Lab::start().await;
     let pod = lab.add("a").await;
-    // Renewed in ten days.
+    // These certificates are not renewed during the test.
     let _webhook = lab.webhook(Certificates::default()).await;
     lab.is_asked(&pod).await;
     let bundle = lab.bundle().await;

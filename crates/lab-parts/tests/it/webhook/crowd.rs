@@ -10,7 +10,7 @@ use lab_parts::{vm::VmControllerSettings, webhook::Certificates};
 use super::{EVICTIONS, Lab, cause, cluster_with_nodes, in_progress, triggered};
 use testkit::replay::{Moment, Observer, Seen, node, status};
 
-/// Hundreds of migrations, a few at a time, on a machine that does other things too.
+/// Hundreds of migrations, a few at a time, may run on a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Holds L34 (repeated eviction).
@@ -24,25 +24,24 @@ async fn five_hundred_evictions_at_once_are_each_answered_correctly() {
     let _webhook = lab.webhook(Certificates::default()).await;
     lab.is_asked(&one).await;
 
-    // Connections first, which are not the matter here.
+    // These requests open the connections, so that the evictions do not wait for them.
     join_all(pods.iter().map(|pod| lab.pods.get(pod))).await;
     let asked: Vec<_> = names.iter().zip(&pods).collect();
     let mut slow = lab.evict_at_once(asked.clone(), &[triggered]).await;
-    // On a machine that is too busy some are refused for that, as they should be, and asked for again. The mark of such
-    // a one may have been written nevertheless.
+    // On a busy machine some answers are timeouts, and these are evicted again. Their eviction request may have been recorded
+    // nevertheless.
     for _ in 0..3 {
         slow = lab.evict_at_once(slow, &[triggered, in_progress]).await;
     }
     assert!(slow.is_empty(), "too slow again and again: {slow:?}");
     let vms = lab.vms.list(&ListParams::default()).await.unwrap().items;
-    let is_marked = |vm: &&VirtualMachine| {
+    let is_recorded = |vm: &&VirtualMachine| {
         vm.status.as_ref().unwrap().evacuation_node_name.is_some()
             && cause(vm).is_some_and(|(why, _)| why == "Eviction")
     };
-    assert_eq!(vms.iter().filter(is_marked).count(), VMS, "each with its cause");
+    assert_eq!(vms.iter().filter(is_recorded).count(), VMS, "each with its cause");
     lab.evict_at_once(asked, &[in_progress]).await;
 
-    // Of many for the same pod, one is the first.
     let answers = join_all((0..50).map(|_| lab.evict(&one))).await;
     let (first, later): (Vec<_>, Vec<_>) =
         answers.into_iter().partition(|answer| *answer == Some(triggered(EVICTIONS, "default/one")));
@@ -54,7 +53,7 @@ async fn five_hundred_evictions_at_once_are_each_answered_correctly() {
 async fn five_hundred_evictions_at_once_move_five_hundred_vms_within_the_limits() {
     const VMS: usize = 500;
     let lab = Lab::on(cluster_with_nodes(7, 1 << 40).await).await;
-    // Targets have half a minute by the clock to start, however busy the machine is.
+    // With the time scale, targets have half a minute of the clock to start.
     let start_timeout = Duration::from_secs(600);
     let mut settings = VmControllerSettings { time_scale: 20.0, start_timeout, ..VmControllerSettings::default() };
     (settings.migration.per_node, settings.migration.cluster) = (4, 16);
@@ -69,7 +68,7 @@ async fn five_hundred_evictions_at_once_move_five_hundred_vms_within_the_limits(
     let _webhook = lab.webhook(Certificates::default()).await;
     lab.is_asked(&before["vm-0"]).await;
 
-    // On a machine that is too busy some are refused for that, as they should be, and asked for again, unless they move
+    // On a busy machine some answers are timeouts. These are evicted again, unless their eviction request was recorded
     // nevertheless.
     let mut asked: Vec<(&String, &String)> = before.iter().collect();
     while !asked.is_empty() {

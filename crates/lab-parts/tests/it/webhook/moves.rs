@@ -1,9 +1,8 @@
-//! Webhook and VM controller together: what is asked for happens, and what is to go goes.
+//! Webhook and VM controller together: evictions cause migrations, and deletions succeed.
 
 use super::*;
 
-/// The VM controller, the collectors and the webhook together. L20 (undeletable pod): deleting a VM left an
-/// undeletable pod.
+/// L20 (undeletable pod): deleting a VM left an undeletable pod.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn with_the_vm_controller_evictions_move_vms_and_deletions_succeed_even_without_the_webhook() {
     let (_turn, lab) = Lab::start_with_nodes().await;
@@ -35,7 +34,7 @@ async fn with_the_vm_controller_evictions_move_vms_and_deletions_succeed_even_wi
 
     lab.goes("default", "a").await;
     lab.empties("one").await;
-    // The same without the webhook, which nobody else's pods need either.
+    // Without the webhook, VMs and pods of others can still be deleted.
     let (pod, _) = lab.settled("default", "c").await;
     lab.add_pod("web-0", Some("n1"), json!({})).await;
     lab.add_pod("web-1", Some("n1"), json!({})).await;
@@ -56,7 +55,7 @@ async fn with_the_vm_controller_evictions_move_vms_and_deletions_succeed_even_wi
     }
 }
 
-/// L33 (missing eviction mark): no `eviction-in-progress`, so that a failed migration kept the descheduler waiting
+/// L33 (missing eviction annotation): no `eviction-in-progress`, so that a failed migration kept the descheduler waiting
 /// for ten minutes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_eviction_is_shown_on_the_pod_while_it_lasts_and_can_be_repeated_when_it_failed() {
@@ -97,7 +96,7 @@ async fn an_eviction_is_shown_on_the_pod_while_it_lasts_and_can_be_repeated_when
 }
 
 impl Lab {
-    /// Waits until a VM runs as one pod without anything under way. Returns pod and node.
+    /// Waits until a VM runs as one pod and does not migrate. Returns pod and node.
     async fn settled(&self, namespace: &str, name: &str) -> (String, String) {
         let vms: Api<VirtualMachine> = Api::namespaced(self.client.clone(), namespace);
         let pods: Api<Pod> = Api::namespaced(self.client.clone(), namespace);
@@ -127,7 +126,7 @@ impl Lab {
         eventually(format!("VM {namespace}/{name} goes"), is_gone).await;
     }
 
-    /// Deletes a namespace and waits until VMs and pods in it are gone. The rest takes a while.
+    /// Deletes a namespace and waits until its VMs and pods are gone, not until the namespace is.
     async fn empties(&self, name: &str) {
         let spaces: Api<Namespace> = Api::all(self.client.clone());
         spaces.delete(name, &DeleteParams::default()).await.unwrap();

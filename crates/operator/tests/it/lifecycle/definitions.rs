@@ -24,6 +24,17 @@ async fn namespace(platform: &Platform, name: &str) {
     platform.apply("admin", &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}), "").await;
 }
 
+/// Starts an operator on a platform with this KubeDescheduler definition and a HyperConverged.
+async fn start_with(definition: &str) -> (Platform, RunningOperator) {
+    let platform = Platform::with(&[definition, "hyperconverged-v1beta1.yaml"]).await;
+    platform.install().await;
+    namespace(&platform, "openshift-kube-descheduler-operator").await;
+    namespace(&platform, "openshift-cnv").await;
+    platform.apply("admin", &hyper_converged(json!({})), "").await;
+    let operator = RunningOperator::start(&platform).await;
+    (platform, operator)
+}
+
 /// W33 (no early impact), W39 (exit on new definition): in one process, and with an impact before there is a plan.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_missing_is_named_and_the_plan_goes_on_as_soon_as_it_appears() {
@@ -77,12 +88,7 @@ async fn what_is_missing_is_named_and_the_plan_goes_on_as_soon_as_it_appears() {
 /// W39 (exit on new definition): going is noticed as well as coming.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_component_that_is_upgraded_or_vanishes_leads_to_a_new_plan_and_a_forced_review() {
-    let platform = Platform::with(&["kubedescheduler-4.18.yaml", "hyperconverged-v1beta1.yaml"]).await;
-    platform.install().await;
-    namespace(&platform, "openshift-kube-descheduler-operator").await;
-    namespace(&platform, "openshift-cnv").await;
-    platform.apply("admin", &hyper_converged(json!({})), "").await;
-    let operator = RunningOperator::start(&platform).await;
+    let (platform, operator) = start_with("kubedescheduler-4.18.yaml").await;
     platform.complete(LOAD_AWARE, json!({"options": no_psi()}), &[]).await;
     let mark = platform.mark().await;
 
@@ -120,10 +126,7 @@ async fn a_component_that_is_upgraded_or_vanishes_leads_to_a_new_plan_and_a_forc
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_plan_in_review_follows_a_component_that_is_upgraded_meanwhile() {
-    let platform = Platform::with(&["kubedescheduler-4.19.yaml"]).await;
-    platform.install().await;
-    namespace(&platform, "openshift-kube-descheduler-operator").await;
-    let operator = RunningOperator::start(&platform).await;
+    let (platform, operator) = start_with("kubedescheduler-4.19.yaml").await;
     platform.configure(LOAD_AWARE, json!({"action": "DryRun", "options": no_psi()})).await;
     let old = platform.until_phase(LOAD_AWARE, "ReviewRequired").await;
     let profiles = |config: &Value| item(config, DESCHEDULER).pointer("/desiredState/spec/profiles").cloned();
@@ -137,12 +140,7 @@ async fn a_plan_in_review_follows_a_component_that_is_upgraded_meanwhile() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn hyper_converged_is_followed_into_its_new_version() {
-    let platform = Platform::with(&["kubedescheduler-5.1.yaml", "hyperconverged-v1beta1.yaml"]).await;
-    platform.install().await;
-    namespace(&platform, "openshift-kube-descheduler-operator").await;
-    namespace(&platform, "openshift-cnv").await;
-    platform.apply("admin", &hyper_converged(json!({})), "").await;
-    let operator = RunningOperator::start(&platform).await;
+    let (platform, operator) = start_with("kubedescheduler-5.1.yaml").await;
     platform.complete(LOAD_AWARE, json!({"options": no_psi()}), &[]).await;
     platform.complete(DENSITY, json!({"options": no_swap()}), &[]).await;
     let mark = platform.mark().await;

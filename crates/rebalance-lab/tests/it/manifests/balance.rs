@@ -27,7 +27,7 @@ use super::{
     objects, one,
 };
 
-/// The CA of a cluster. The descheduler reads a CA file even if it asks by plain HTTP.
+/// The CA of a cluster. The descheduler reads a CA file even if it uses plain HTTP.
 fn authority(kubeconfig: &Path) -> Vec<u8> {
     let config: Value = serde_saphyr::from_str(&fs::read_to_string(kubeconfig).unwrap()).unwrap();
     let data = &config["clusters"][0]["cluster"]["certificate-authority-data"];
@@ -66,7 +66,6 @@ async fn the_parts_of_the_manifests_balance_a_skew_with_the_rights_of_their_acco
 
     registers_itself(&mut installation).await;
 
-    // KWOK, with the stages of the manifest.
     let stages = one("kwok-nodes.yaml", "ConfigMap", "kwok-stages");
     let stages = installation.write("stages.yaml", stages["data"]["stages.yaml"].as_str().unwrap());
     let port = Port::reserve().unwrap();
@@ -90,7 +89,7 @@ async fn the_parts_of_the_manifests_balance_a_skew_with_the_rights_of_their_acco
 
     place_examples(&installation).await;
 
-    // Outside of a cluster the descheduler reads its token from a Secret, for which it needs a right. In a pod it does not.
+    // Outside of a pod the descheduler reads its token from a Secret, and needs a right for that.
     let policy = one("descheduler-policy.yaml", "ConfigMap", "descheduler-policy");
     let policy = policy["data"]["policy.yaml"].as_str().unwrap().replace(PROMETHEUS, &url);
     let mut document: Value = serde_saphyr::from_str(&policy).unwrap();
@@ -138,7 +137,7 @@ async fn the_parts_of_the_manifests_balance_a_skew_with_the_rights_of_their_acco
     let is_tainted = async || nodes.list(&ListParams::default()).await.unwrap().iter().any(has_taint).then_some(());
     eventually("a busy node is marked for the scheduler", is_tainted).await;
 
-    // A deletion is a migration, too, and a VM that goes takes its pod with it.
+    // The deletion of a pod causes a migration, and the deletion of a VM deletes its pod.
     let pods: Api<Pod> = Api::default_namespaced(installation.client.clone());
     let name = vms.get("vm-60").await.unwrap().status.unwrap().pod_name.unwrap();
     let refused = pods.delete(&name, &DeleteParams::default()).await;
@@ -152,15 +151,15 @@ async fn the_parts_of_the_manifests_balance_a_skew_with_the_rights_of_their_acco
     let unused = async |file, name| installation.unused(file, &account(&one(file, "Deployment", name))).await;
     assert_eq!(unused("vm-controller.yaml", "vm-controller").await, [""; 0]);
     assert_eq!(unused("metrics-exporter.yaml", "metrics-exporter").await, [""; 0]);
-    // An apply that creates is a patch in the log, and needs both rights.
+    // An apply that creates an object needs both rights, and the audit log shows a patch only.
     let logged_otherwise = unused("eviction-webhook.yaml", "eviction-webhook").await;
     assert_eq!(logged_otherwise, ["create validatingwebhookconfigurations"]);
     assert_eq!(unused("kwok-nodes.yaml", "kwok-controller").await, [""; 0]);
-    // When a policy has a priority threshold, and when an eviction fails.
+    // The descheduler uses these only if a policy has a priority threshold or an eviction fails.
     let rarely = unused("descheduler.yaml", "descheduler").await;
     let rarely: Vec<_> = rarely.iter().filter(|right| *right != "create events").collect();
     assert_eq!(rarely, ["get priorityclasses"]);
-    // When somebody else has changed the node meanwhile.
+    // The soft-tainter reads a node only after a conflict.
     let rarely = unused("descheduler.yaml", "soft-tainter").await;
     assert!(rarely.is_empty() || rarely == ["get nodes"], "{rarely:?}");
 }
@@ -171,7 +170,7 @@ async fn cluster_definition(installation: &Installation) {
     installation.kubectl(&["wait", "--for=condition=Established", "--timeout=60s", crd]).await;
 }
 
-/// With the arguments of its pod, the webhook adds its authority to the configuration of the manifest and nothing else.
+/// With the arguments of its pod, the webhook adds only its CA to the configuration of the manifest.
 async fn registers_itself(installation: &mut Installation) {
     let configurations: Api<ValidatingWebhookConfiguration> = Api::all(installation.client.clone());
     let name = "eviction-webhook";
@@ -188,7 +187,7 @@ async fn registers_itself(installation: &mut Installation) {
     }
     assert_eq!(after, before);
     installation.stop().await;
-    // No Service leads to this machine.
+    // The configuration names a Service, and no Service leads to this machine.
     configurations.delete(name, &DeleteParams::default()).await.unwrap();
 }
 

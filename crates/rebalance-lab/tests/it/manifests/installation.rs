@@ -108,7 +108,7 @@ impl Installation {
         for rule in roles.flat_map(|role| role["rules"].as_array().unwrap()) {
             let (group, resource) = (rule["apiGroups"][0].as_str().unwrap(), rule["resources"][0].as_str().unwrap());
             for verb in rule["verbs"].as_array().unwrap() {
-                // Whether a watch begins with a list depends on the versions of both sides.
+                // The versions of client and server decide whether a watch begins with a list.
                 let verb = if verb == "list" { &watch } else { verb };
                 let is_this = |it: &&devcluster::Request| {
                     let whole = [&*it.resource, &*it.subresource].join("/");
@@ -123,7 +123,6 @@ impl Installation {
     }
 }
 
-/// The service account of a Deployment.
 pub(super) fn account(deployment: &Value) -> Identity {
     let name = deployment["spec"]["template"]["spec"]["serviceAccountName"].as_str().unwrap();
     Identity::service_account(deployment["metadata"]["namespace"].as_str().unwrap(), name)

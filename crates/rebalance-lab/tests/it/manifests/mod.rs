@@ -1,5 +1,5 @@
-//! What `config/lab` says about our parts, done with the binary itself: the arguments mean something, and each part does its
-//! work with the rights of its service account and no others.
+//! The manifests of `config/lab` with the real binary: it accepts the arguments, and each part needs exactly the rights of its
+//! service account.
 
 mod balance;
 mod installation;
@@ -40,7 +40,7 @@ fn one(file: &str, kind: &str, name: &str) -> Value {
     found.unwrap_or_else(|| panic!("{file} has no {kind} {name}"))
 }
 
-/// The arguments of a container, with replacements for what only a pod has.
+/// The arguments of a container, with replacements for values that only a pod has.
 fn args(deployment: &Value, container: &str, changes: &[(&str, &str)]) -> Vec<String> {
     let containers = deployment["spec"]["template"]["spec"]["containers"].as_array().unwrap();
     let container = containers.iter().find(|it| it["name"] == container).unwrap();
@@ -70,7 +70,7 @@ fn the_arguments_of_every_container_mean_something_to_the_program() {
                 .output()
                 .unwrap();
             let told = String::from_utf8_lossy(&output.stderr);
-            // The arguments are accepted, and then the cluster is missing.
+            // The program has accepted its arguments and looks for a cluster.
             assert!(told.contains("there is no cluster to look at"), "{name} {args:?}: {told}");
             seen.insert(args[0].clone());
         }

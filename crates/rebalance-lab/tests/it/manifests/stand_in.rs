@@ -56,7 +56,7 @@ async fn the_stand_in_of_the_manifests_runs_a_descheduler_with_the_rights_of_its
         (installation.kubectl(&args).await == "1").then_some(())
     };
     eventually("the descheduler is ready", ready).await;
-    // It asks for the nodes' values, and nobody answers: that is its work without Prometheus.
+    // Without Prometheus the descheduler only tries to read the values of the nodes.
     let log = folder.join("descheduler.log");
     let tries = async || fs::read_to_string(&log).ok()?.contains("127.0.0.1").then_some(());
     eventually("the descheduler has tried", tries).await;
@@ -64,7 +64,7 @@ async fn the_stand_in_of_the_manifests_runs_a_descheduler_with_the_rights_of_its
     eventually("the soft-tainter has tried", tries).await;
     installation.stop().await;
     let unused = async |name| installation.unused(file, &account(&one(file, "Deployment", name))).await;
-    // Without values nothing is evicted and nothing is marked. An apply that creates is a patch in the log.
+    // Without values nothing is evicted or tainted. The audit log shows an apply that creates an object as a patch.
     let rarely = ["create pods/eviction", "get priorityclasses", "create events"];
     let logged_otherwise = ["create configmaps", "create deployments"];
     assert_eq!(unused("descheduler-operator").await, [&rarely[..], &logged_otherwise].concat());
