@@ -33,6 +33,7 @@ pub mod render;
 pub mod rollout;
 pub mod schema;
 pub mod session;
+pub mod start_time;
 #[cfg(any(test, feature = "test-util"))]
 pub mod test_cluster;
 pub mod writing;

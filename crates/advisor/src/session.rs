@@ -7,7 +7,7 @@ use std::{cmp::Ordering, sync::Arc, time::Duration};
 
 use api::{
     VirtPlatformConfig, resource_version,
-    virt_platform_config::{Phase, VirtPlatformConfigStatus},
+    virt_platform_config::{ApprovalMode, Phase, VirtPlatformConfigStatus},
 };
 use k8s_openapi::jiff::Timestamp;
 
@@ -29,6 +29,8 @@ pub struct Context<'a> {
     /// The number of this leader, if leaders are elected.
     pub epoch: Option<i64>,
     pub intervals: Intervals,
+    /// What approves a plan where the spec does not say it.
+    pub approval_mode: ApprovalMode,
 }
 
 /// The answer to a request.
@@ -216,6 +218,7 @@ impl Session {
             epoch: context.epoch,
             now,
             intervals: context.intervals,
+            approval_mode: context.approval_mode,
         };
         let decision = decide(&observed, &self.last_result.as_input());
         if decision.status == *status {
@@ -302,7 +305,13 @@ mod tests {
 
     fn context() -> Context<'static> {
         let profile = crate::profiles::find("example-profile").unwrap();
-        Context { profile, version: "1", epoch: None, intervals: Intervals::default() }
+        Context {
+            profile,
+            version: "1",
+            epoch: None,
+            intervals: Intervals::default(),
+            approval_mode: ApprovalMode::Immediate,
+        }
     }
 
     /// Found by a random schedule: an old answer to a read after a lost write made the operator forget an edit.

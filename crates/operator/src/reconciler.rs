@@ -10,7 +10,7 @@ use advisor::{
 };
 use api::{
     VirtPlatformConfig,
-    virt_platform_config::{Operation, Phase},
+    virt_platform_config::{ApprovalMode, Operation, Phase},
 };
 use futures::{FutureExt, future::BoxFuture};
 use kube_io::{Backoff, BackoffPolicy};
@@ -47,6 +47,7 @@ pub(crate) struct Reconciler {
     pub(crate) version: String,
     pub(crate) epoch: Option<i64>,
     pub(crate) intervals: Intervals,
+    pub(crate) approval_mode: ApprovalMode,
     pub(crate) clock: Clock,
     pub(crate) known: KnownState,
     /// Failures in a row.
@@ -148,8 +149,13 @@ impl Reconciler {
 
     async fn run_session(&mut self, config: VirtPlatformConfig) -> Result<Option<Duration>, RequestError> {
         let version = self.version.clone();
-        let context =
-            Context { profile: self.profile, version: &version, epoch: self.epoch, intervals: self.intervals };
+        let context = Context {
+            profile: self.profile,
+            version: &version,
+            epoch: self.epoch,
+            intervals: self.intervals,
+            approval_mode: self.approval_mode,
+        };
         let mut session = Session::new(config);
         let mut step = session.start(&context, self.clock.now());
         let mut ahead: Option<PlanAhead> = None;

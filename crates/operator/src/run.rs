@@ -10,6 +10,7 @@ use std::{
 };
 
 use advisor::{Kind, Profile, kind, machine::Intervals, profiles::PROFILES};
+use api::virt_platform_config::ApprovalMode;
 use kube::Config;
 use tokio::{sync::watch, task::JoinSet};
 use tracing::info;
@@ -36,6 +37,8 @@ pub struct OperatorSettings {
     /// The version of this operator, as recorded with every plan.
     pub version: String,
     pub intervals: Intervals,
+    /// What approves a plan where its configuration does not say it.
+    pub approval_mode: ApprovalMode,
     /// With a lease, leaders are elected. Without one, no other operator may run.
     pub lease: Option<LeaseSettings>,
     pub readiness: Readiness,
@@ -48,6 +51,7 @@ impl Default for OperatorSettings {
             profiles: PROFILES,
             version: format!("v{}", env!("CARGO_PKG_VERSION")),
             intervals: Intervals::default(),
+            approval_mode: ApprovalMode::default(),
             lease: None,
             readiness: Readiness::default(),
             clock: Clock::default(),
@@ -145,6 +149,7 @@ async fn work(api_server: ApiServer, settings: &OperatorSettings, epoch: Option<
             version: settings.version.clone(),
             epoch,
             intervals: settings.intervals,
+            approval_mode: settings.approval_mode,
             clock: clock.clone(),
             known: KnownState::default(),
             failures: 0,

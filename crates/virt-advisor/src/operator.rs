@@ -4,7 +4,7 @@ use std::{net::SocketAddr, time::Duration};
 
 use advisor::machine::Intervals;
 use anyhow::{Context, ensure};
-use api::virt_platform_config::WaitTimeout;
+use api::virt_platform_config::{ApprovalMode, WaitTimeout};
 use clap::ValueEnum;
 use operator::{LeaseSettings, OperatorSettings, election::LeaseTimes};
 use process::{Shutdown, cluster, logging};
@@ -22,6 +22,9 @@ pub(crate) struct Args {
     /// How long to wait, at most, before missing prerequisites are looked for again
     #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = duration)]
     prerequisite_interval: Duration,
+    /// What approves a plan where spec.approval.mode does not say it: `action: Apply`, or only the digest of the plan
+    #[arg(long, value_enum, value_name = "MODE", default_value_t = Approval::Immediate)]
+    approval: Approval,
     /// Elect a leader among several operators; only the leader does anything
     #[arg(long)]
     leader_elect: bool,
@@ -54,6 +57,22 @@ enum LogFormat {
     Json,
 }
 
+#[derive(Clone, Copy, ValueEnum)]
+#[value(rename_all = "PascalCase")]
+enum Approval {
+    Immediate,
+    Reviewed,
+}
+
+impl From<Approval> for ApprovalMode {
+    fn from(approval: Approval) -> Self {
+        match approval {
+            Approval::Immediate => ApprovalMode::Immediate,
+            Approval::Reviewed => ApprovalMode::Reviewed,
+        }
+    }
+}
+
 impl From<LogFormat> for logging::Format {
     fn from(format: LogFormat) -> Self {
         match format {
@@ -84,7 +103,8 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
          --leader-elect-lease-duration"
     );
     let lease = args.leader_elect.then(|| LeaseSettings { times, ..LeaseSettings::new(namespace) });
-    let settings = OperatorSettings { intervals, lease, ..OperatorSettings::default() };
+    let approval_mode = args.approval.into();
+    let settings = OperatorSettings { intervals, approval_mode, lease, ..OperatorSettings::default() };
     let probes = probes::serve(args.health_probe_bind_address, settings.readiness.clone()).await?;
     tokio::select! {
         ended = operator::run(config, settings, shutdown.requested()) => Ok(ended?),

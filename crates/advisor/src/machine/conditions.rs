@@ -20,7 +20,7 @@ const ORDER: [Phase; 9] = [
 ];
 
 /// Only listed from the first time that they are True.
-const RARE: [Phase; 2] = [Phase::CompletedWithErrors, Phase::CompletedWithUpgrade];
+const RARE: [Phase; 3] = [Phase::Scheduled, Phase::CompletedWithErrors, Phase::CompletedWithUpgrade];
 
 const IGNORED: &str = "Configuration is ignored - no management actions will be performed. Resources remain in their \
                        current state and are now under manual control. Change action to 'DryRun' or 'Apply' to resume \
@@ -83,6 +83,13 @@ fn wording<'a>(current: Phase, about: Phase, message: &'a str) -> Wording<'a> {
         (ReviewRequired, Completed) => (false, "NotCompleted", "Plan not yet applied"),
         (ReviewRequired, Drifted) => (false, "NoDrift", NO_DRIFT),
         (ReviewRequired, _) => (false, "ReviewRequired", message),
+
+        (Scheduled, Scheduled) => (true, "Scheduled", message),
+        (Scheduled, Drafting) => (false, "NotDrafting", DRAFTED),
+        (Scheduled, InProgress) => (false, "NotInProgress", NOT_APPLYING),
+        (Scheduled, Completed) => (false, "NotCompleted", "Plan not yet applied"),
+        (Scheduled, Drifted) => (false, "NoDrift", NO_DRIFT),
+        (Scheduled, _) => (false, "Scheduled", message),
 
         (InProgress, InProgress) => (true, "InProgress", APPLYING),
         (InProgress, Drafting) => (false, "NotDrafting", DRAFTED),

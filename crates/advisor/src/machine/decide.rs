@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use api::virt_platform_config::{Action, Phase, VirtPlatformConfigSpec, VirtPlatformConfigStatus};
+use api::virt_platform_config::{Action, ApprovalMode, Phase, VirtPlatformConfigSpec, VirtPlatformConfigStatus};
 use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
 
@@ -44,6 +44,8 @@ pub struct Observed<'a> {
     pub epoch: Option<i64>,
     pub now: Timestamp,
     pub intervals: Intervals,
+    /// What approves a plan where the spec does not say it.
+    pub approval_mode: ApprovalMode,
 }
 
 /// The result of the last request.
@@ -160,6 +162,7 @@ pub fn decide(observed: &Observed<'_>, input: &Input<'_>) -> Decision {
         Some(Phase::Drafting) => drafting::drafting(draft, input),
         Some(Phase::PrerequisiteFailed) => drafting::prerequisite_failed(draft, input),
         Some(Phase::ReviewRequired) => review::review_required(draft, input),
+        Some(Phase::Scheduled) => review::scheduled(draft, input),
         Some(Phase::InProgress) => execution::in_progress(draft, input),
         Some(Phase::Completed | Phase::CompletedWithErrors | Phase::CompletedWithUpgrade | Phase::Drifted) => {
             applied::check(draft, input)

@@ -1,6 +1,6 @@
 //! The phases Drafting, PrerequisiteFailed and Failed: which phase follows from a plan, or from the error of making one.
 
-use api::virt_platform_config::{Action, Item, ItemState, Phase};
+use api::virt_platform_config::{Action, ApprovalMode, Item, ItemState, Phase};
 
 use super::{
     Decision, Explanation, Input, PlanFailure, Request,
@@ -8,6 +8,7 @@ use super::{
         OptionsInvalid, PlanApproved, PlanConverging, PlanDrafted, PlanEmpty, PlanRefused, PrerequisitesAvailable,
         PrerequisitesMissing, SpecChanged,
     },
+    approval::{self, Approved, approved},
     execution::in_progress,
     inputs,
     progress::{Progress, note_rolled_out, note_unchanged, progress},
@@ -107,18 +108,20 @@ pub(super) fn plan_made(mut draft: StatusDraft<'_>, plan: &Plan) -> Decision {
     if draft.observed.spec.action != Action::Apply || draft.has_condition(FORCED_REVIEW) {
         return to_review(draft);
     }
-    match mismatch(&draft) {
-        Some(explanation) => {
+    match approved(&draft) {
+        Approved::No(explanation) => {
             draft.transition(PlanDrafted, explanation);
             draft.requeue_for_recheck()
         }
-        None => {
+        Approved::At(start) => approval::schedule(draft, start),
+        Approved::Now => {
             for item in &mut draft.status.items {
                 let is_it = |known: &&Item| known.state == ItemState::Completed && inputs::is_same(known, item);
                 if let Some(rolled_out) = before.iter().find(is_it) {
                     note_unchanged(item, rolled_out);
                 }
             }
+            approval::record(&mut draft);
             draft.transition(PlanApproved, "");
             in_progress(draft, &Input::Plan(Ok(plan)))
         }
@@ -133,19 +136,13 @@ pub(super) fn to_review(mut draft: StatusDraft<'_>) -> Decision {
 
 /// The message of a plan that waits for a review.
 pub(super) fn review_explanation(draft: &StatusDraft<'_>) -> Explanation {
-    let again = draft.observed.spec.action == Action::Apply && draft.has_condition(FORCED_REVIEW);
-    if again { REVIEW_AGAIN.into() } else { REVIEW.into() }
-}
-
-/// The message for an approval that names another plan.
-pub(super) fn mismatch(draft: &StatusDraft<'_>) -> Option<Explanation> {
-    let named = draft.mismatched_approval()?;
-    let current = draft.status.plan_digest.as_deref().unwrap_or("none");
-    let message = format!(
-        "The approval names plan {named}, the current plan is {current}: nothing is applied. Read the current plan and set \
-         spec.approval.planDigest to its digest, or remove it."
-    );
-    Some(Explanation::with_reason("ApprovalMismatch", message))
+    if let Some(rejected) = approval::rejected(draft) {
+        return rejected;
+    }
+    if approval::mode(draft) == ApprovalMode::Reviewed {
+        return approval::unnamed(draft);
+    }
+    if draft.observed.spec.action == Action::Apply { REVIEW_AGAIN.into() } else { REVIEW.into() }
 }
 
 /// A refusal whose cause lies outside of the plan and may be removed at any time. Then the plan is made again without an edit.

@@ -12,17 +12,24 @@ use super::{
     Trigger::{self, ApprovalWithdrawn, ItemFailed, PlanStale, PrerequisitesMissing, SpecChanged},
     Written,
     applied::require_review_of_missing,
-    inputs,
-    progress::{converge, is_rolled_out, note_rendered},
-    status_draft::StatusDraft,
+    approval, inputs,
+    progress::{converge, follow, is_rolled_out, note_rendered},
+    status_draft::{FORCED_REVIEW, StatusDraft},
 };
-use crate::{Effect, Facts, PlannedItem, Verb, diff, drift};
+use crate::{
+    Effect, Facts, PlannedItem, Verb, diff, drift,
+    start_time::{StartTime, start_time},
+};
 
 pub(super) const STALE: &str = "Plan is stale: target resources have been modified since plan generation. Please \
                                 regenerate the plan by changing action to DryRun, then review and re-approve.";
 
 pub(super) fn in_progress(mut draft: StatusDraft<'_>, input: &Input<'_>) -> Decision {
     if let Some((trigger, message)) = withdrawn(&draft) {
+        // What is left of the plan is another plan, which nobody has rejected.
+        if approval::rejected(&draft).is_some() {
+            draft.set_condition(FORCED_REVIEW, true, "Rejected", "The plan was rejected while it was being applied");
+        }
         draft.transition(trigger, message);
         return draft.decide_again();
     }
@@ -86,8 +93,35 @@ pub(super) fn in_progress(mut draft: StatusDraft<'_>, input: &Input<'_>) -> Deci
         if !as_found && !is_half_done && !draft.observed.spec.bypass_optimistic_lock {
             return stale(draft, &name, &planned.target.to_string());
         }
+        if reboots(&planned.item) {
+            match start_time(draft.observed.spec.approval.as_ref(), draft.observed.now) {
+                StartTime::Now => {}
+                StartTime::At(time) => return hold(draft, position, time, input),
+                StartTime::Expired(_) | StartTime::Invalid(_) => {
+                    draft.transition(ApprovalWithdrawn, "The approval has ended - regenerating plan");
+                    return draft.decide_again();
+                }
+            }
+        }
         return write(draft, position, planned);
     }
+}
+
+fn reboots(item: &Item) -> bool {
+    item.impact_detail.as_ref().is_some_and(|detail| detail.reboot)
+}
+
+/// Starts nothing that reboots nodes before this time. Nodes that are being updated go on, and so does following them.
+fn hold(mut draft: StatusDraft<'_>, position: usize, time: Timestamp, input: &Input<'_>) -> Decision {
+    draft.status.items[position].message = Some(format!("Waits for its window, which opens at {time}"));
+    let mut requeue_after = approval::until(&draft, time);
+    if let Input::Plan(Ok(plan)) = input {
+        requeue_after = requeue_after.min(follow(&mut draft, &plan.facts));
+        if is_aborted(&mut draft) {
+            return draft.await_change();
+        }
+    }
+    draft.requeue_after(requeue_after)
 }
 
 /// Why the plan must not be applied any further, if the spec says so.
@@ -100,10 +134,12 @@ fn withdrawn(draft: &StatusDraft<'_>) -> Option<(Trigger, &'static str)> {
     if spec.action != Action::Apply && (unwritten || draft.spec_is_new()) {
         return Some((ApprovalWithdrawn, "Approval withdrawn - regenerating plan"));
     }
-    if unwritten && draft.mismatched_approval().is_some() {
-        return Some((ApprovalWithdrawn, "Another plan was approved - regenerating plan"));
-    }
-    None
+    let why = match approval::refused(draft).filter(|_| unwritten)?.reason {
+        Some("Rejected") => "Plan rejected - regenerating plan",
+        Some("ApprovalMismatch") => "Another plan was approved - regenerating plan",
+        _ => "Approval withdrawn - regenerating plan",
+    };
+    Some((ApprovalWithdrawn, why))
 }
 
 fn is_unwritten(item: &Item) -> bool {

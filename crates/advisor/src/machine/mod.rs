@@ -3,6 +3,7 @@
 //! [`decide`] is a pure function. The operator, the fault tests and the model checker all run it.
 
 mod applied;
+mod approval;
 pub mod conditions;
 mod decide;
 mod drafting;

@@ -36,15 +36,30 @@ pub(super) fn converge(mut draft: StatusDraft<'_>, input: &Input<'_>) -> Decisio
         Input::None | Input::Plan(Err(_)) => return draft.request(Request::FetchFacts),
     };
     let planner = draft.planner();
-    let planner = planner.as_deref();
     if let Some(missing) = planner.and_then(|planner| missing(&planner.requirements(facts), facts)) {
         return prerequisites_missing(draft, &missing);
     }
+    let requeue_after = follow(&mut draft, facts);
+    if is_aborted(&mut draft) {
+        return draft.await_change();
+    }
+    if draft.status.items.iter().all(|item| item.state != ItemState::InProgress) {
+        return finish(draft);
+    }
+    if !matches!(input, Input::Write { .. }) {
+        show_drift(&mut draft, facts);
+    }
+    draft.requeue_after(requeue_after)
+}
+
+/// Updates the items that are not in effect yet, and returns when to look again.
+pub(super) fn follow(draft: &mut StatusDraft<'_>, facts: &Facts) -> Duration {
+    let planner = draft.planner();
     let now = draft.observed.now;
     let limit = draft.observed.spec.wait_timeout.as_ref().and_then(|limit| limit.duration().ok());
     let mut requeue_after = draft.observed.intervals.recheck;
     for item in draft.status.items.iter_mut().filter(|item| item.state == ItemState::InProgress) {
-        let waiting = match progress(item, facts, planner) {
+        let waiting = match progress(item, facts, planner.as_deref()) {
             Progress::Waiting(message) => message,
             Progress::Done(message) => {
                 if item.operation == Operation::Apply {
@@ -77,16 +92,7 @@ pub(super) fn converge(mut draft: StatusDraft<'_>, input: &Input<'_>) -> Decisio
             }
         }
     }
-    if is_aborted(&mut draft) {
-        return draft.await_change();
-    }
-    if draft.status.items.iter().all(|item| item.state != ItemState::InProgress) {
-        return finish(draft);
-    }
-    if !matches!(input, Input::Write { .. }) {
-        show_drift(&mut draft, facts);
-    }
-    draft.requeue_after(requeue_after)
+    requeue_after
 }
 
 /// Shows drift of applied items at once, although the phase changes only when all items are in effect.

@@ -8,7 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use super::{
     Decision, Explanation,
     Trigger::DriftReverted,
-    drift_text,
+    approval, drift_text,
     execution::set_state,
     inputs,
     progress::{note_rendered, note_unchanged},
@@ -27,8 +27,7 @@ pub(super) fn remediate(mut draft: StatusDraft<'_>, plan: &Plan) -> Decision {
     let spec = draft.observed.spec;
     let is_drift = |kind: &str| kind == Phase::Drifted.as_str();
     let stalled = draft.status.conditions.iter().any(|known| is_drift(&known.type_) && known.reason == STALLED);
-    if spec.action != Action::Apply || !spec.bypass_optimistic_lock || stalled || draft.mismatched_approval().is_some()
-    {
+    if spec.action != Action::Apply || !spec.bypass_optimistic_lock || stalled || approval::refused(&draft).is_some() {
         return draft.requeue_for_recheck();
     }
     let now = draft.observed.now;

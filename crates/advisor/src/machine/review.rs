@@ -1,12 +1,13 @@
-//! Phase ReviewRequired: waits for a person, and acts on the answer.
+//! The phases ReviewRequired and Scheduled: waits for a person, acts on the answer, and waits for the time of an approved plan.
 
 use api::virt_platform_config::{Action, Item, Operation, Phase};
 
 use super::{
     Decision, Explanation, Input, PlanFailure, Request,
-    Trigger::{PlanStale, PrerequisitesMissing, ReviewPassed, SpecChanged},
+    Trigger::{ApprovalLapsed, PlanStale, PrerequisitesMissing, ReviewPassed, SpecChanged, StartTimeReached},
     applied::live_target,
-    drafting::{mismatch, plan_failed, plan_made, review_explanation},
+    approval::{self, Approved, approved},
+    drafting::{plan_failed, plan_made, review_explanation},
     drift_text,
     execution::{STALE, in_progress},
     inputs,
@@ -16,6 +17,20 @@ use crate::{Facts, Plan, PlannedItem, Refusal, drift, profile::missing};
 
 pub(super) fn review_required(draft: StatusDraft<'_>, input: &Input<'_>) -> Decision {
     if draft.spec_is_new() { answered(draft, input) } else { wait(draft, input) }
+}
+
+/// The plan is approved. It is applied when its time has come.
+pub(super) fn scheduled(draft: StatusDraft<'_>, input: &Input<'_>) -> Decision {
+    if draft.spec_is_new() {
+        return answered(draft, input);
+    }
+    match (approved(&draft), input) {
+        (Approved::No(explanation), _) => lapse(draft, explanation),
+        (Approved::At(_), _) => wait(draft, input),
+        (Approved::Now, Input::Plan(Ok(plan))) => compare(draft, plan),
+        (Approved::Now, Input::Plan(Err(error))) => plan_failed(draft, error),
+        (Approved::Now, _) => draft.request(Request::MakePlan),
+    }
 }
 
 /// The spec was edited: an approval, other options, or an acknowledgment.
@@ -31,28 +46,21 @@ fn answered(mut draft: StatusDraft<'_>, input: &Input<'_>) -> Decision {
         draft.transition(SpecChanged, message);
         return draft.decide_again();
     }
-    if let Some(explanation) = mismatch(&draft) {
+    if let Approved::No(explanation) = approved(&draft) {
         draft.enter_phase(Phase::ReviewRequired, explanation);
         return draft.requeue_for_recheck();
     }
     match input {
-        Input::Plan(Ok(plan)) => approved(draft, plan),
+        Input::Plan(Ok(plan)) => compare(draft, plan),
         Input::Plan(Err(error)) => plan_failed(draft, error),
         _ => draft.request(Request::MakePlan),
     }
 }
 
 /// A person approved the plan that they read. It is applied if a new plan is the same.
-fn approved(mut draft: StatusDraft<'_>, plan: &Plan) -> Decision {
-    if draft.status.plan_digest.as_deref() == Some(&plan.digest) {
-        draft.acknowledge(FORCED_REVIEW);
-        draft.transition(ReviewPassed, "");
-        return in_progress(draft, &Input::Plan(Ok(plan)));
-    }
-    if only_removals_are_done(&draft, plan) {
-        draft.acknowledge(FORCED_REVIEW);
-        draft.transition(ReviewPassed, "");
-        return in_progress(draft, &Input::Plan(Ok(plan)));
+fn compare(mut draft: StatusDraft<'_>, plan: &Plan) -> Decision {
+    if draft.status.plan_digest.as_deref() == Some(&plan.digest) || only_removals_are_done(&draft, plan) {
+        return start(draft, plan);
     }
     if !plan.has_changes() {
         draft.acknowledge(FORCED_REVIEW);
@@ -71,12 +79,9 @@ fn approved(mut draft: StatusDraft<'_>, plan: &Plan) -> Decision {
             .iter()
             .all(|item| rederived(&item.name).is_some_and(|new| inputs::is_same(&new.item, item)));
     if moved && same_items && draft.status.inputs == plan.inputs {
-        let named = draft.observed.spec.approval.as_ref().is_some_and(|approval| approval.plan_digest.is_some());
-        if draft.observed.spec.bypass_optimistic_lock && !named && plan.refusals().next().is_none() {
-            draft.acknowledge(FORCED_REVIEW);
+        if draft.may_overwrite() && plan.refusals().next().is_none() {
             draft.adopt_plan(plan);
-            draft.transition(ReviewPassed, "");
-            return in_progress(draft, &Input::Plan(Ok(plan)));
+            return start(draft, plan);
         }
         draft.transition(PlanStale, Explanation::with_reason("PlanStale", STALE));
         return draft.await_change();
@@ -85,6 +90,17 @@ fn approved(mut draft: StatusDraft<'_>, plan: &Plan) -> Decision {
         inputs::describe(&draft, plan).unwrap_or_else(|| "the plan came out differently when it was approved".into());
     draft.set_condition(FORCED_REVIEW, true, "InputChanged", &format!("Input dependency changed: {why}"));
     plan_made(draft, plan)
+}
+
+/// Applies the plan, or waits for its time.
+fn start(mut draft: StatusDraft<'_>, plan: &Plan) -> Decision {
+    draft.acknowledge(FORCED_REVIEW);
+    if let Approved::At(start) = approved(&draft) {
+        return approval::schedule(draft, start);
+    }
+    approval::record(&mut draft);
+    draft.transition(if draft.phase() == Phase::Scheduled { StartTimeReached } else { ReviewPassed }, "");
+    in_progress(draft, &Input::Plan(Ok(plan)))
 }
 
 /// Whether the new plan is the one that was read, without removals whose targets do not exist any more.
@@ -130,9 +146,25 @@ fn wait(mut draft: StatusDraft<'_>, input: &Input<'_>) -> Decision {
         draft.set_condition(FORCED_REVIEW, true, "InputChanged", &format!("Input dependency changed: {change}"));
         return plan_made(draft, plan);
     }
-    let explanation = mismatch(&draft).filter(|_| draft.observed.spec.action == Action::Apply);
-    let explanation = explanation.or(moved).unwrap_or_else(|| review_explanation(&draft));
+    let approved = approved(&draft);
+    if let (Phase::Scheduled, Approved::At(start)) = (draft.phase(), &approved) {
+        return match moved.filter(|_| !draft.may_overwrite()) {
+            Some(moved) => lapse(draft, moved),
+            None => approval::schedule(draft, *start),
+        };
+    }
+    let explanation = match approved {
+        Approved::No(explanation) if draft.observed.spec.action == Action::Apply => Some(explanation),
+        _ => moved,
+    };
+    let explanation = explanation.unwrap_or_else(|| review_explanation(&draft));
     draft.enter_phase(Phase::ReviewRequired, explanation);
+    draft.requeue_for_recheck()
+}
+
+/// The plan will not be applied when its time comes, so a person has to look at it again.
+fn lapse(mut draft: StatusDraft<'_>, why: Explanation) -> Decision {
+    draft.transition(ApprovalLapsed, why);
     draft.requeue_for_recheck()
 }
 

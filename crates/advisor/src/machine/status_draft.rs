@@ -68,10 +68,10 @@ impl<'a> StatusDraft<'a> {
         self.options() != self.status.applied_options
     }
 
-    /// The digest that the approval names, if the current plan has another one.
-    pub(super) fn mismatched_approval(&self) -> Option<&str> {
-        let named = self.observed.spec.approval.as_ref()?.plan_digest.as_deref()?;
-        (self.status.plan_digest.as_deref() != Some(named)).then_some(named)
+    /// Whether an approved plan is applied although its targets changed. An approval that names a plan does not extend to another.
+    pub(super) fn may_overwrite(&self) -> bool {
+        let names_plan = self.observed.spec.approval.as_ref().is_some_and(|approval| approval.plan_digest.is_some());
+        self.observed.spec.bypass_optimistic_lock && !names_plan
     }
 
     pub(super) fn transition(&mut self, trigger: Trigger, explanation: impl Into<Explanation>) {

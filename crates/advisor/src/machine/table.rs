@@ -31,6 +31,12 @@ pub enum Trigger {
     PlanApproved,
     /// A person approved the plan that they read.
     ReviewPassed,
+    /// The plan is approved and waits for its time.
+    PlanScheduled,
+    /// The time of an approved plan has come.
+    StartTimeReached,
+    /// The approval of a plan that waits for its time does not hold any more.
+    ApprovalLapsed,
     /// A target changed after the plan was made.
     PlanStale,
     /// An item failed and the failure policy is Abort.
@@ -73,6 +79,7 @@ const MANAGED: &[Phase] = &[
     Drafting,
     PrerequisiteFailed,
     ReviewRequired,
+    Scheduled,
     InProgress,
     Completed,
     CompletedWithErrors,
@@ -92,18 +99,22 @@ pub static TABLE: &[Transition] = &[
     row(&[Pending], DraftingBegun, Drafting),
     row(&[Drafting], OptionsInvalid, PrerequisiteFailed),
     row(&[Drafting], PrerequisitesMissing, PrerequisiteFailed),
-    row(&[Drafting, ReviewRequired], PlanRefused, Failed),
-    row(&[Drafting, ReviewRequired], PlanEmpty, Completed),
-    row(&[Drafting, ReviewRequired], PlanConverging, InProgress),
-    row(&[Drafting], PlanDrafted, ReviewRequired),
+    row(&[Drafting, ReviewRequired, Scheduled], PlanRefused, Failed),
+    row(&[Drafting, ReviewRequired, Scheduled], PlanEmpty, Completed),
+    row(&[Drafting, ReviewRequired, Scheduled], PlanConverging, InProgress),
+    row(&[Drafting, Scheduled], PlanDrafted, ReviewRequired),
     row(&[Drafting], PlanApproved, InProgress),
     // Waiting for prerequisites.
     row(&[PrerequisiteFailed, Failed], PrerequisitesAvailable, Pending),
     // Waiting for a review.
     row(&[ReviewRequired], ReviewPassed, InProgress),
-    row(&[ReviewRequired, InProgress], PrerequisitesMissing, PrerequisiteFailed),
+    row(&[ReviewRequired, Scheduled, InProgress], PrerequisitesMissing, PrerequisiteFailed),
+    // Waiting for the time of an approved plan.
+    row(&[Drafting, ReviewRequired], PlanScheduled, Scheduled),
+    row(&[Scheduled], StartTimeReached, InProgress),
+    row(&[Scheduled], ApprovalLapsed, ReviewRequired),
     // Applying, and waiting for the effect.
-    row(&[ReviewRequired, InProgress], PlanStale, Failed),
+    row(&[ReviewRequired, Scheduled, InProgress], PlanStale, Failed),
     row(&[InProgress], ItemFailed, Failed),
     row(&[InProgress], ApprovalWithdrawn, Pending),
     row(&[InProgress], AllApplied, Completed),
@@ -125,6 +136,7 @@ pub static TABLE: &[Transition] = &[
         &[
             PrerequisiteFailed,
             ReviewRequired,
+            Scheduled,
             InProgress,
             Completed,
             CompletedWithErrors,

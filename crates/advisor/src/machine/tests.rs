@@ -1,5 +1,6 @@
 //! Runs `decide` against an in-memory cluster, as a session of the operator does.
 
+mod approvals;
 mod deletions;
 mod edits;
 mod effects;
@@ -9,7 +10,7 @@ mod sharing;
 mod strangers;
 
 use api::virt_platform_config::{
-    Action, Item, Phase, Profile as ProfileName, VirtPlatformConfigSpec, VirtPlatformConfigStatus,
+    Action, ApprovalMode, Item, Phase, Profile as ProfileName, VirtPlatformConfigSpec, VirtPlatformConfigStatus,
 };
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Condition, jiff::Timestamp};
 use serde_json::{Value, json};
@@ -17,7 +18,7 @@ use serde_json::{Value, json};
 use super::{Input, Intervals, NotWritten, Observed, Outcome, PlanFailure, Request, Step, Written, decide};
 use crate::{
     Facts, Plan, Profile, drift,
-    kind::{HYPER_CONVERGED, KUBE_DESCHEDULER, MACHINE_CONFIG_POOL},
+    kind::{HYPER_CONVERGED, KUBE_DESCHEDULER, MACHINE_CONFIG, MACHINE_CONFIG_POOL},
     profile::missing,
     profiles,
     test_cluster::{TestCluster, options},
@@ -36,6 +37,7 @@ struct Fixture {
     generation: i64,
     status: VirtPlatformConfigStatus,
     version: &'static str,
+    approval_mode: ApprovalMode,
     second: i64,
     /// The items that were written.
     written: Vec<String>,
@@ -70,6 +72,7 @@ impl Fixture {
             generation: 1,
             status: VirtPlatformConfigStatus::default(),
             version: "v1",
+            approval_mode: ApprovalMode::Immediate,
             second: 1_000_000,
             written: Vec::new(),
             phases: Vec::new(),
@@ -133,6 +136,7 @@ impl Fixture {
             epoch: None,
             now: Timestamp::from_second(self.second).unwrap(),
             intervals: Intervals::default(),
+            approval_mode: self.approval_mode,
         };
         let input = match &last {
             LastResult::None => Input::None,

@@ -180,7 +180,13 @@ impl Server {
     /// Runs one session to its end.
     fn reconcile(&self, config: VirtPlatformConfig, epoch: Option<i64>) -> VirtPlatformConfig {
         let profile = profiles::find(config.metadata.name.as_deref().unwrap()).unwrap();
-        let context = Context { profile, version: "v9", epoch, intervals: Intervals::default() };
+        let context = Context {
+            profile,
+            version: "v9",
+            epoch,
+            intervals: Intervals::default(),
+            approval_mode: Default::default(),
+        };
         let options = json!(config.spec.options.clone().unwrap_or_default());
         let now: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
         let mut session = Session::new(config);

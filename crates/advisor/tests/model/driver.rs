@@ -90,7 +90,13 @@ pub(crate) fn is_read(request: &Request) -> bool {
 
 impl Driver {
     fn context(&self) -> Context<'static> {
-        Context { profile: self.profile, version: "v1", epoch: None, intervals: Intervals::default() }
+        Context {
+            profile: self.profile,
+            version: "v1",
+            epoch: None,
+            intervals: Intervals::default(),
+            approval_mode: Default::default(),
+        }
     }
 
     fn view(&self, config: &VirtPlatformConfig) -> VirtPlatformConfig {

@@ -44,7 +44,7 @@ impl Edit {
     pub(crate) fn apply(self, config: &VirtPlatformConfig) -> Option<VirtPlatformConfig> {
         let mut new = config.clone();
         let spec = &mut new.spec;
-        let named = |digest: &str| Some(Approval { plan_digest: Some(digest.to_owned()), reason: None });
+        let named = |digest: &str| Some(Approval { plan_digest: Some(digest.to_owned()), ..Approval::default() });
         match self {
             Edit::DryRun => spec.action = Action::DryRun,
             Edit::Ignore => spec.action = Action::Ignore,

@@ -3,19 +3,23 @@
 
 #![allow(unreachable_pub, reason = "KubeSchema repeats each struct inside a function")]
 
+mod approval;
 mod item;
+mod maintenance_window;
 mod node_label_selector;
 mod options;
 mod spec;
 mod status;
 mod wait_timeout;
 
+pub use approval::{Approval, ApprovalMode, GrantedApproval, Rejection};
 pub use item::{DriftedBy, ImpactDetail, Item, ItemState, Operation, PoolImpact, TakeOver, TargetRef};
+pub use maintenance_window::{MaintenanceWindow, Weekday};
 pub use node_label_selector::{NodeLabelSelector, SelectorOperator, SelectorRequirement};
 pub use options::{
     DeschedulerMode, DeviationThresholds, KsmConfiguration, LoadAwareOptions, Options, VirtHigherDensityOptions,
 };
-pub use spec::{Action, Approval, FailurePolicy, Profile, VirtPlatformConfig, VirtPlatformConfigSpec};
+pub use spec::{Action, FailurePolicy, Profile, VirtPlatformConfig, VirtPlatformConfigSpec};
 pub use status::{Input, Phase, Risk, Severity, VirtPlatformConfigStatus};
 pub use wait_timeout::WaitTimeout;
 

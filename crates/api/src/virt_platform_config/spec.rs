@@ -3,7 +3,7 @@
 use kube::{CustomResource, KubeSchema};
 use serde::{Deserialize, Serialize};
 
-use super::{Options, VirtPlatformConfigStatus, WaitTimeout};
+use super::{Approval, Options, VirtPlatformConfigStatus, WaitTimeout};
 use crate::string_enum::string_enum;
 
 string_enum! {
@@ -141,7 +141,8 @@ pub struct VirtPlatformConfigSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait_timeout: Option<WaitTimeout>,
 
-    /// Approves one particular plan. Without it, `action: Apply` approves whatever plan is current.
+    /// Approves or rejects one particular plan, and says when it may be applied. Without it, `action: Apply`
+    /// approves whatever plan is current, unless the operator was started with --approval=Reviewed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,
 
@@ -164,26 +165,4 @@ impl VirtPlatformConfigSpec {
             options: None,
         }
     }
-}
-
-/// Which plan was approved, and why.
-#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Approval {
-    /// The digest of the approved plan, copied from status.planDigest. If the current plan has another
-    /// digest, nothing is applied and the phase stays ReviewRequired. Default: any plan is approved.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    // Longer than a digest, so that one with a prefix such as `sha256:` meets the rule's message.
-    #[schemars(length(max = 128))]
-    #[x_kube(validation = (
-        "self.matches('^[0-9a-f]{64}$')",
-        "must be a plan digest as in status.planDigest: 64 digits from 0-9 and a-f"
-    ))]
-    pub plan_digest: Option<String>,
-
-    /// Why the plan was approved, for whoever reads it later: a sentence or the number of a change
-    /// request. Not interpreted.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 1024))]
-    pub reason: Option<String>,
 }

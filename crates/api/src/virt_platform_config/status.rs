@@ -4,7 +4,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Item, Options};
+use super::{GrantedApproval, Item, Options};
 use crate::bounds;
 use crate::string_enum::string_enum;
 
@@ -20,6 +20,8 @@ string_enum! {
         PrerequisiteFailed = "PrerequisiteFailed",
         /// A person has to decide.
         ReviewRequired = "ReviewRequired",
+        /// Approved, and waiting for its time.
+        Scheduled = "Scheduled",
         /// The plan is being applied or is taking effect.
         InProgress = "InProgress",
         /// In force.
@@ -61,6 +63,7 @@ pub struct VirtPlatformConfigStatus {
     /// - PrerequisiteFailed: something required is not installed or an option is invalid; the message of the
     ///   condition of the same name says what to do.
     /// - ReviewRequired: the plan waits for a person to read it and to set `action: Apply`.
+    /// - Scheduled: the plan is approved and waits for its time, spec.approval.notBefore or window.
     /// - InProgress: the plan is being applied, or its effect is awaited, for example node reboots.
     /// - Completed: everything is applied and in sync.
     /// - CompletedWithErrors: some items failed, the others are applied.
@@ -106,6 +109,10 @@ pub struct VirtPlatformConfigStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 128))]
     pub plan_digest: Option<String>,
+
+    /// The approval on which the plan was applied. Absent until a plan that changes something is approved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<GrantedApproval>,
 
     /// The spec.options that the plan was drawn up with. Absent when there were none.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use api::virt_platform_config::{Approval, FailurePolicy};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::*;
 use Phase::*;
@@ -38,6 +39,10 @@ fn everywhere() -> Vec<Fixture> {
     upgraded.version = "v2";
     upgraded.cluster.edit(&KUBE_DESCHEDULER, "cluster", &["spec", "evictionLimits", "total"], Some(1.into()));
     fixtures.push(upgraded.settle().clone());
+    let mut scheduled = Fixture::new(LOAD_AWARE, Action::Apply);
+    let start = Time(Timestamp::from_second(scheduled.second + 60).unwrap());
+    scheduled.spec.approval = Some(Approval { not_before: Some(start), ..Approval::default() });
+    fixtures.push(scheduled.settle().clone());
     let mut phases: Vec<_> = fixtures.iter().map(Fixture::phase).collect();
     phases.sort_by_key(|phase| Phase::ALL.iter().position(|known| known == phase));
     assert_eq!(phases, Phase::ALL, "a fixture for every phase");
@@ -75,7 +80,7 @@ fn every_edit_of_the_spec_is_acted_on_in_every_phase() {
             let text = json!(fixture.item("enable-load-aware-descheduling").desired_state).to_string();
             assert!(text.contains("300"), "{phase} then {action}: a new plan");
             let wrote = fixture.written.len() > before.written.len();
-            assert_eq!(wrote, action == Action::Apply, "{phase} then {action}");
+            assert_eq!(wrote, action == Action::Apply && phase != Scheduled, "{phase} then {action}");
         }
     }
 }
@@ -87,7 +92,7 @@ fn only_an_approval_of_this_very_plan_counts_when_it_names_one() {
     fixture.settle();
     let digest = fixture.status.plan_digest.clone().unwrap();
     let approve = |fixture: &mut Fixture, digest: &str| {
-        let approval = Approval { plan_digest: Some(digest.to_owned()), reason: None };
+        let approval = Approval { plan_digest: Some(digest.to_owned()), ..Approval::default() };
         fixture.edit(|spec| spec.approval = Some(approval)).act(Action::Apply);
     };
     let other = "0".repeat(64);
@@ -153,6 +158,7 @@ fn waiting_ends_by_the_clock_alone() {
             epoch: None,
             now: Timestamp::from_second(fixture.second).unwrap(),
             intervals: Intervals::default(),
+            approval_mode: ApprovalMode::Immediate,
         };
         let decision = decide(&observed, &Input::Facts(&fixture.facts()));
         assert_eq!(decision.step, Step::Done(Outcome { requeue_after: Some(Duration::from_secs(60)) }), "in time");
@@ -283,6 +289,7 @@ fn whatever_is_in_force_is_looked_at_again_within_five_minutes() {
             epoch: None,
             now: Timestamp::from_second(fixture.second).unwrap(),
             intervals: Intervals::default(),
+            approval_mode: ApprovalMode::Immediate,
         };
         let plan = fixture.make_plan();
         let decision = decide(&observed, &Input::Plan(plan.as_ref()));
