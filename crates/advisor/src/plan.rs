@@ -12,6 +12,7 @@ use crate::{
     fingerprint::sha256,
     impact,
     ownership::with_removed_fields,
+    pools::{self, Pool},
     profile_conflict::{conflict, display_name, handovers},
 };
 
@@ -154,7 +155,8 @@ impl Plan {
             "inputs": inputs,
             "risks": draft.risks.iter().map(|risk| &risk.name).collect::<Vec<_>>(),
         }));
-        let (notes, risks) = (draft.notes, draft.risks);
+        let (mut notes, risks) = (draft.notes, draft.risks);
+        notes.extend(rebooted_pools(&items, &facts).iter().filter_map(pools::reboots_again));
         Plan { profile: about.name, items, inputs, notes, risks, severity, digest, snapshot, facts }
     }
 
@@ -165,6 +167,17 @@ impl Plan {
     pub fn refusals(&self) -> impl Iterator<Item = &Refusal> {
         self.items.iter().filter_map(|planned| planned.refusal.as_ref())
     }
+}
+
+/// The pools whose nodes the plan reboots.
+fn rebooted_pools<'a>(items: &[PlannedItem], facts: &'a Facts) -> Vec<Pool<'a>> {
+    let details = items.iter().filter_map(|planned| planned.item.impact_detail.as_ref());
+    let names: Vec<&str> = details
+        .filter(|detail| detail.reboot)
+        .flat_map(|detail| &detail.pools)
+        .map(|pool| pool.name.as_str())
+        .collect();
+    pools::named(facts, &names)
 }
 
 /// Whether an item leaves an object as it is, in all fields that the item sets, removes or gives up.

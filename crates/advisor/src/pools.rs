@@ -102,6 +102,20 @@ pub fn no_machine_reached(config: &str, facts: &Facts, reached: &[Pool<'_>]) -> 
     })
 }
 
+/// The note on a pool whose nodes are being updated while a plan would reboot them: those that are done reboot twice.
+pub fn reboots_again(pool: &Pool<'_>) -> Option<String> {
+    let count = |name: &str| pool.0["status"][name].as_i64();
+    let (total, updated) = (count("machineCount")?, count("updatedMachineCount").unwrap_or(0));
+    let is_updating = pool.target() != pool.rendered() || updated < total;
+    is_updating.then(|| {
+        format!(
+            "MachineConfigPool '{}' is being updated already, and {updated} of {total} nodes are done. Applied now, this plan \
+             reboots these once more; the other nodes take both changes in one reboot",
+            pool.name()
+        )
+    })
+}
+
 /// Whether a MachineConfig was rendered for a pool. Such a config never changes.
 pub fn is_rendered(reference: &ObjectRef) -> bool {
     reference.kind == &kind::MACHINE_CONFIG && reference.name.starts_with("rendered-")

@@ -134,6 +134,10 @@ fn withdrawn(draft: &StatusDraft<'_>) -> Option<(Trigger, &'static str)> {
     if spec.action != Action::Apply && (unwritten || draft.spec_is_new()) {
         return Some((ApprovalWithdrawn, "Approval withdrawn - regenerating plan"));
     }
+    let start = spec.approval.as_ref().and_then(|approval| approval.not_before.as_ref());
+    if unwritten && start.is_some_and(|start| start.0 > draft.observed.now) {
+        return Some((ApprovalWithdrawn, "The plan was postponed - regenerating plan"));
+    }
     let why = match approval::refused(draft).filter(|_| unwritten)?.reason {
         Some("Rejected") => "Plan rejected - regenerating plan",
         Some("ApprovalMismatch") => "Another plan was approved - regenerating plan",
@@ -146,7 +150,8 @@ fn is_unwritten(item: &Item) -> bool {
     item.applied_fingerprint.is_none() && matches!(item.state, ItemState::Pending | ItemState::InProgress)
 }
 
-/// Requests the write of one item. The status is stored first, so that a write whose answer is lost is noticed.
+/// Requests the write of one item. The status is stored first, so that a write whose answer is lost is noticed; then it is decided
+/// again, because the window may have closed meanwhile.
 fn write(mut draft: StatusDraft<'_>, position: usize, planned: &PlannedItem) -> Decision {
     let now = draft.now();
     let item = &mut draft.status.items[position];
@@ -154,7 +159,11 @@ fn write(mut draft: StatusDraft<'_>, position: usize, planned: &PlannedItem) -> 
     item.source_fingerprint = Some(planned.fingerprint.clone());
     note_rendered(item, planned);
     let item = item.name.clone();
-    draft.request(Request::WriteItem { item })
+    if draft.status == *draft.observed.status {
+        draft.request(Request::WriteItem { item })
+    } else {
+        draft.decide_again()
+    }
 }
 
 /// The target is absent before the operator has deleted it: somebody else has, or the answer was old. A second answer decides.

@@ -58,7 +58,8 @@ pub(super) fn follow(draft: &mut StatusDraft<'_>, facts: &Facts) -> Duration {
     let now = draft.observed.now;
     let limit = draft.observed.spec.wait_timeout.as_ref().and_then(|limit| limit.duration().ok());
     let mut requeue_after = draft.observed.intervals.recheck;
-    for item in draft.status.items.iter_mut().filter(|item| item.state == ItemState::InProgress) {
+    let is_taking_effect = |item: &&mut Item| item.state == ItemState::InProgress && item.applied_fingerprint.is_some();
+    for item in draft.status.items.iter_mut().filter(is_taking_effect) {
         let waiting = match progress(item, facts, planner.as_deref()) {
             Progress::Waiting(message) => message,
             Progress::Done(message) => {

@@ -9,14 +9,14 @@ use advisor::{
     session::{Context, Input, Outcome, Request, Session, Step},
     writing,
 };
-use api::VirtPlatformConfig;
-use k8s_openapi::jiff::Timestamp;
+use api::{VirtPlatformConfig, virt_platform_config::ApprovalMode};
 
 use crate::{
     cluster::{ModelCluster, StaleRead, Target, contents},
     hashed::{Hashed, digest},
     mutation::Mutation,
     profile::{Part, ToyProfile},
+    scenario::day,
     system::{KeptPlan, PlanBasis, RunningSession, System},
 };
 
@@ -67,6 +67,7 @@ pub(crate) enum Scope {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Driver {
     pub(crate) profile: &'static ToyProfile,
+    pub(crate) approval_mode: ApprovalMode,
     pub(crate) mutation: Option<Mutation>,
 }
 
@@ -95,7 +96,7 @@ impl Driver {
             version: "v1",
             epoch: None,
             intervals: Intervals::default(),
-            approval_mode: Default::default(),
+            approval_mode: self.approval_mode,
         }
     }
 
@@ -135,7 +136,7 @@ impl Driver {
     /// Starts a session with the configuration that the watch has delivered.
     pub(crate) fn start_session(&self, system: &System) -> Arc<RunningSession> {
         let mut session = Session::new(self.view(&system.watched));
-        let step = session.start(&self.context(), now());
+        let step = session.start(&self.context(), day(system.day));
         RunningSession::new(session, step, system).identified()
     }
 
@@ -245,7 +246,8 @@ impl Driver {
             }
         };
         if let Some(input) = input {
-            run.step = run.session.next(&self.context(), now(), input);
+            run.step = run.session.next(&self.context(), day(system.day), input);
+            run.decided_on = system.day;
         }
         Some(StepResult { run: run.identified(), config, target, kept_plan, is_stopped, change })
     }
@@ -365,9 +367,4 @@ impl Driver {
             (input, _) => input,
         }
     }
-}
-
-/// Time stands still.
-pub(crate) fn now() -> Timestamp {
-    Timestamp::from_second(1_000_000).unwrap()
 }

@@ -7,7 +7,7 @@ use advisor::Profile as _;
 use api::virt_platform_config::{Action, Item, ItemState, Phase};
 use serde_json::{Value, json};
 
-use crate::{cluster::Target, hashed::digest, memo::Memo, system::System};
+use crate::{cluster::Target, hashed::digest, memo::Memo, profile::Part, scenario::is_open, system::System};
 
 /// More steps than this are an endless loop.
 const MAX_STEPS: usize = 300;
@@ -27,7 +27,7 @@ impl Memo {
         system.cluster.forget_previous();
         let mut ending = loop {
             // What the watch has delivered does not matter: in the end it has delivered everything.
-            let key = digest((&system.cluster, &system.run, &system.kept_plan));
+            let key = digest((&system.cluster, &system.run, &system.kept_plan, system.day));
             if let Some(known) = self.known_ending(key) {
                 break known;
             }
@@ -83,7 +83,12 @@ impl Memo {
         // A target that was deleted during its rollout never arrives at the nodes. The condition Drifted says so.
         let is_drifted = status.conditions.iter().any(|it| it.type_ == Phase::Drifted.as_str() && it.status == "True");
         let is_lost = phase == Phase::InProgress && is_drifted && status.items.iter().all(|it| !is_unwritten(it));
-        if matches!(phase, Phase::Pending | Phase::Drafting | Phase::InProgress) && !is_lost {
+        // A change of nodes waits for its window. What has to be written before it is written.
+        let unwritten = status.items.iter().find(|it| is_unwritten(it));
+        let is_held = phase == Phase::InProgress
+            && unwritten.is_some_and(|it| it.name == Part::Nodes.name())
+            && !is_open(config.spec.approval.as_ref(), system.day);
+        if matches!(phase, Phase::Pending | Phase::Drafting | Phase::InProgress) && !is_lost && !is_held {
             return Err(format!("{phase} is not a stable phase"));
         }
         if phase == Phase::Completed {

@@ -5,7 +5,7 @@ use std::{
     time::Instant,
 };
 
-use api::virt_platform_config::{Action, FailurePolicy};
+use api::virt_platform_config::{Action, ApprovalMode, FailurePolicy};
 use stateright::{Checker, HasDiscoveries, Model};
 
 use crate::{
@@ -29,9 +29,11 @@ pub(crate) const EDITS: &[Edit] = &[
 ];
 /// The edits that lead from phase to phase. The others are explored in smaller scenarios only.
 pub(crate) const STEERING: &[Edit] = &[Edit::DryRun, Edit::Apply, Edit::Ignore, Edit::Options];
+/// The edits that say when a plan may be applied, or that it may not.
+pub(crate) const TIMED: &[Edit] = &[Edit::From, Edit::Until, Edit::Window, Edit::Reject, Edit::Apply, Edit::DryRun];
 pub(crate) const FOREIGN_EDITS: &[ForeignEdit] = &[ForeignEdit::Change, ForeignEdit::Touch, ForeignEdit::Delete];
 pub(crate) const NONE: Bounds =
-    Bounds { edits: 0, foreign_edits: 0, inputs: 0, lost_answers: 0, crashes: 0, refusals: 0, stale_reads: 0 };
+    Bounds { edits: 0, foreign_edits: 0, inputs: 0, lost_answers: 0, crashes: 0, refusals: 0, stale_reads: 0, days: 0 };
 
 /// All starts: new or settled, in review or applied, with the lock or without.
 pub(crate) fn starts() -> Vec<Start> {
@@ -46,7 +48,8 @@ pub(crate) fn starts() -> Vec<Start> {
 }
 
 pub(crate) fn scenario(name: &'static str, profile: &'static ToyProfile, bounds: Bounds) -> Scenario {
-    Scenario { name, profile, starts: starts(), bounds, edits: EDITS, foreign_edits: FOREIGN_EDITS }
+    let (starts, approval_mode) = (starts(), ApprovalMode::Immediate);
+    Scenario { name, profile, approval_mode, starts, bounds, edits: EDITS, foreign_edits: FOREIGN_EDITS }
 }
 
 fn steered(name: &'static str, profile: &'static ToyProfile, bounds: Bounds) -> Scenario {
@@ -128,8 +131,38 @@ fn one_item() {
         check(steered("one item, one of each", &profile::ONE, bounds)),
     ]
     .concat();
-    let lacking: Vec<_> = REACHABLE.iter().filter(|expected| !reached.contains(expected)).collect();
+    assert_reached(&reached, &REACHABLE[..4]);
+}
+
+fn assert_reached(reached: &[&str], expected: &[&str]) {
+    let lacking: Vec<_> = expected.iter().filter(|expected| !reached.contains(expected)).collect();
     assert!(lacking.is_empty(), "never seen: {lacking:?}");
+}
+
+/// Edits of the approval, and days that pass between any two requests.
+#[test]
+fn times_and_rejections() {
+    let timed = |name, profile, bounds| Scenario { edits: TIMED, ..scenario(name, profile, bounds) };
+    let bounds = Bounds { edits: 2, days: 2, ..NONE };
+    let reached = [
+        check(timed("one item, times", &profile::ONE, bounds)),
+        check(timed("nodes, times", &profile::NODES, Bounds { edits: 1, ..bounds })),
+        check(timed("nodes, times and drift", &profile::NODES, Bounds { foreign_edits: 1, days: 1, edits: 1, ..NONE })),
+        check(timed("nodes, times and faults", &profile::NODES, Bounds { edits: 1, days: 1, crashes: 1, ..NONE })),
+    ]
+    .concat();
+    assert_reached(&reached, &REACHABLE[4..]);
+}
+
+/// Only the digest of a plan approves it.
+#[test]
+fn reviewed() {
+    let reviewed =
+        |name, profile, bounds| Scenario { approval_mode: ApprovalMode::Reviewed, ..scenario(name, profile, bounds) };
+    check(reviewed("reviewed, edits", &profile::TWO, Bounds { edits: 2, ..NONE }));
+    check(reviewed("reviewed, drift", &profile::TWO, Bounds { edits: 1, foreign_edits: 1, ..NONE }));
+    check(reviewed("reviewed, input", &profile::TWO, Bounds { edits: 1, inputs: 1, ..NONE }));
+    check(reviewed("reviewed, faults", &profile::ONE, Bounds { edits: 2, lost_answers: 1, crashes: 1, ..NONE }));
 }
 
 #[test]

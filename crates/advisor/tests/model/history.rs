@@ -4,7 +4,9 @@
 
 use api::{
     VirtPlatformConfig,
-    virt_platform_config::{Action, FailurePolicy, Item, ItemState, Operation, Phase, VirtPlatformConfigStatus},
+    virt_platform_config::{
+        Action, ApprovalMode, FailurePolicy, Item, ItemState, Operation, Phase, VirtPlatformConfigStatus,
+    },
 };
 use serde_json::Value;
 
@@ -14,6 +16,7 @@ use crate::{
     driver::{ClusterChange, Driver},
     hashed::Hashed,
     profile::Part,
+    scenario::is_open,
     system::{RunningSession, System},
 };
 
@@ -32,6 +35,12 @@ pub(crate) enum Violation {
     Overwritten,
     /// A write although the approval names another plan.
     OtherPlanApproved,
+    /// A write of a plan that was rejected.
+    Rejected,
+    /// A write before the time of its plan.
+    TooEarly,
+    /// A change of nodes was started outside of its window, or after the end of its approval.
+    OutsideWindow,
     /// A write after a failure under Abort.
     NotAborted,
     /// A write that follows from an input that this session has not read.
@@ -148,9 +157,22 @@ impl History {
         {
             return Some(Violation::WrittenAfterEdit);
         }
-        let named = confirmed.spec.approval.as_ref().and_then(|approval| approval.plan_digest.as_ref());
-        if named.is_some_and(|named| confirmed_status.plan_digest.as_ref() != Some(named)) {
+        let approval = confirmed.spec.approval.as_ref();
+        let (named, current) =
+            (approval.and_then(|approval| approval.plan_digest.as_ref()), confirmed_status.plan_digest.as_ref());
+        if (named.is_some() || driver.approval_mode == ApprovalMode::Reviewed) && named != current {
             return Some(Violation::OtherPlanApproved);
+        }
+        let rejected = approval.and_then(|approval| approval.rejected.as_ref());
+        if rejected.is_some_and(|rejected| Some(&rejected.plan_digest) == current) {
+            return Some(Violation::Rejected);
+        }
+        if approval.is_some_and(|approval| approval.not_before.is_some()) && run.decided_on < 1 {
+            return Some(Violation::TooEarly);
+        }
+        let is_begun = matches!(request, Request::Apply(_) | Request::Delete { .. });
+        if part == Part::Nodes && is_begun && !is_open(approval, run.decided_on) {
+            return Some(Violation::OutsideWindow);
         }
         if confirmed.spec.failure_policy == FailurePolicy::Abort
             && status.items.iter().any(|item| item.state == ItemState::Failed)

@@ -81,7 +81,7 @@ impl Memo {
         if !is_stale {
             system.watched = system.cluster.config.clone();
         }
-        let key = digest(("first", &system.watched, &system.cluster.config));
+        let key = digest(("first", &system.watched, &system.cluster.config, system.day));
         let run = self.runs.get(key).unwrap_or_else(|| self.runs.keep(key, self.driver.start_session(&system)));
         system.has_pending_change = is_stale;
         system.is_undisturbed = !is_stale;
@@ -93,7 +93,7 @@ impl Memo {
     /// Performs the request of the session. None if there is no session, or if its request cannot be delivered like this.
     pub(crate) fn step(&self, system: &System, delivery: Delivery) -> Option<(System, Arc<StepResult>)> {
         let run = system.run.as_ref()?;
-        let key = digest((run.id, delivery, self.driver.dependencies(system, run)));
+        let key = digest((run.id, delivery, self.driver.dependencies(system, run), system.day));
         let result = match self.results.get(key) {
             Some(known) => known,
             None => {

@@ -1,10 +1,10 @@
 //! Every deliberate mistake is found, by a rule that it concerns. Without the mistake, the same scenarios keep all rules.
 
 use crate::{
-    explorations::{NONE, explore, scenario},
+    explorations::{EDITS, NONE, TIMED, explore, scenario},
     mutation::Mutation::{self, *},
     profile,
-    scenario::Bounds,
+    scenario::{Bounds, Scenario},
 };
 
 /// A mistake, what has to happen for it to matter, and words of the rules that may find it.
@@ -21,6 +21,9 @@ const MISTAKES: &[(Mutation, Bounds, &[&str])] = &[
     (NotConfirmed, Bounds { edits: 1, crashes: 1, ..NONE }, &["1. nothing"]),
     (AbortIgnored, Bounds { refusals: 1, ..NONE }, &["Abort"]),
     (ApprovalIgnored, Bounds { edits: 1, ..NONE }, &["another plan"]),
+    (RejectionIgnored, Bounds { edits: 1, days: 1, ..NONE }, &["rejected plan"]),
+    (StartIgnored, Bounds { edits: 1, days: 1, ..NONE }, &["before its time"]),
+    (EndIgnored, Bounds { edits: 1, days: 1, ..NONE }, &["outside of its window"]),
     (WithdrawalIgnored, Bounds { edits: 1, ..NONE }, &["1. nothing"]),
     (DryRunIsApply, NONE, &["1. nothing"]),
     (IgnoreIgnored, Bounds { edits: 1, ..NONE }, &["5."]),
@@ -36,12 +39,17 @@ const MISTAKES: &[(Mutation, Bounds, &[&str])] = &[
 fn every_mistake_is_noticed_and_without_it_nothing_is() {
     let (mut missed, mut sound) = (Vec::new(), Vec::new());
     for (mistake, bounds, words) in MISTAKES {
+        let timed = |name| {
+            let edits = if bounds.days > 0 { TIMED } else { EDITS };
+            let profile = if bounds.days > 0 { &profile::NODES } else { &profile::TWO };
+            Scenario { edits, ..scenario(name, profile, *bounds) }
+        };
         if !sound.contains(bounds) {
-            let found = explore(scenario("no mistake", &profile::TWO, *bounds), None);
+            let found = explore(timed("no mistake"), None);
             assert!(found.violations.is_empty(), "{bounds:?}: {:?}", found.violations);
             sound.push(*bounds);
         }
-        let found = explore(scenario("mistake", &profile::TWO, *bounds), Some((*mistake, words)));
+        let found = explore(timed("mistake"), Some((*mistake, words)));
         let broken: Vec<&str> = found.violations.iter().map(|(rule, _)| *rule).collect();
         println!("{mistake:?}: {broken:?} ({})", found.numbers);
         if broken.is_empty() {

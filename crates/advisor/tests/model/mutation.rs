@@ -34,6 +34,12 @@ pub(crate) enum Mutation {
     AbortIgnored,
     /// The digest of an approval is ignored.
     ApprovalIgnored,
+    /// A rejection is ignored.
+    RejectionIgnored,
+    /// The time from which on a plan may be applied is ignored.
+    StartIgnored,
+    /// Windows and ends of approvals are ignored.
+    EndIgnored,
     /// A withdrawn approval is ignored.
     WithdrawalIgnored,
     /// DryRun is treated as Apply.
@@ -67,6 +73,19 @@ impl Mutation {
             }
             (Mutation::AbortIgnored, _) => config.spec.failure_policy = FailurePolicy::Continue,
             (Mutation::ApprovalIgnored, _) => config.spec.approval = None,
+            (Mutation::RejectionIgnored, _) => {
+                config.spec.approval.iter_mut().for_each(|approval| approval.rejected = None);
+            }
+            (Mutation::StartIgnored, _) => {
+                config.spec.approval.iter_mut().for_each(|approval| approval.not_before = None);
+            }
+            (Mutation::EndIgnored, _) => {
+                config
+                    .spec
+                    .approval
+                    .iter_mut()
+                    .for_each(|approval| (approval.not_after, approval.window) = (None, None));
+            }
             (Mutation::WithdrawalIgnored, _) if phase == Some(Phase::InProgress) => config.spec.action = Action::Apply,
             (Mutation::DryRunIsApply, _) if config.spec.action == Action::DryRun => config.spec.action = Action::Apply,
             (Mutation::IgnoreIgnored, _) if config.spec.action == Action::Ignore => config.spec.action = Action::DryRun,

@@ -50,6 +50,7 @@ pub(crate) enum ModelAction {
     Edit(Edit),
     EditTarget(usize, ForeignEdit),
     Input(u8),
+    PassDay,
 }
 
 /// Which changes by others make a difference to the next request.
@@ -58,6 +59,7 @@ struct RelevantChanges {
     targets: Scope,
     input: bool,
     rollout: bool,
+    day: bool,
 }
 
 impl RelevantChanges {
@@ -72,7 +74,7 @@ impl RelevantChanges {
 
 impl OperatorModel {
     pub(crate) fn new(scenario: Scenario, mutation: Option<Mutation>) -> Self {
-        let driver = Driver { profile: scenario.profile, mutation };
+        let driver = Driver { profile: scenario.profile, approval_mode: scenario.approval_mode, mutation };
         OperatorModel { scenario, memo: Arc::new(Memo::new(driver)), words: None }
     }
 
@@ -83,6 +85,7 @@ impl OperatorModel {
             cluster,
             run: None,
             started_with: None,
+            day: 0,
             has_pending_change: true,
             is_undisturbed: false,
             kept_plan: None,
@@ -118,6 +121,7 @@ impl OperatorModel {
             targets: if left.foreign_edits > 0 { scope } else { Scope::Nothing },
             input: left.inputs > 0 && scope == Scope::Everything,
             rollout: sees_pool && system.cluster.is_rolling(),
+            day: left.days > 0 && system.cluster.config.spec.approval.is_some(),
         }
     }
 
@@ -127,6 +131,7 @@ impl OperatorModel {
         let is_disturbed = relevant.edits
             || relevant.input
             || relevant.rollout
+            || relevant.day
             || (0..self.scenario.profile.parts.len()).any(|at| relevant.target(at));
         let may_fail = system.request().is_some_and(|request| {
             (is_effect(request) && (left.lost_answers > 0 || left.crashes > 0))
@@ -245,6 +250,9 @@ impl Model for OperatorModel {
         if relevant.input {
             actions.push(ModelAction::Input(3 - system.cluster.input));
         }
+        if relevant.day {
+            actions.push(ModelAction::PassDay);
+        }
     }
 
     fn next_state(&self, state: &State, action: ModelAction) -> Option<State> {
@@ -279,9 +287,17 @@ impl Model for OperatorModel {
                 system.cluster.change_input(level);
                 next.left.inputs -= 1;
             }
+            ModelAction::PassDay => {
+                system.day += 1;
+                next.left.days -= 1;
+            }
         }
         let is_change_by_others = match action {
-            ModelAction::RollOut | ModelAction::Edit(_) | ModelAction::EditTarget(..) | ModelAction::Input(_) => true,
+            ModelAction::RollOut
+            | ModelAction::Edit(_)
+            | ModelAction::EditTarget(..)
+            | ModelAction::Input(_)
+            | ModelAction::PassDay => true,
             ModelAction::StartSession { .. } | ModelAction::Step(_) | ModelAction::StepAndCrash { .. } => false,
         };
         if is_change_by_others {

@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// The rules for every single step.
-pub(crate) const RULES: [(&str, Violation); 10] = [
+pub(crate) const RULES: [(&str, Violation); 13] = [
     ("1. nothing is written unless action is Apply at the generation that was confirmed", Violation::NotApproved),
     ("1. what is written is what the status says is being written", Violation::NotAsRecorded),
     ("1. at most the item recorded before an edit is written after it", Violation::WrittenAfterEdit),
@@ -19,16 +19,22 @@ pub(crate) const RULES: [(&str, Violation); 10] = [
     ("under Abort nothing is written after a failure", Violation::NotAborted),
     ("what is written follows from what the session itself has seen", Violation::FromOldFacts),
     ("only what was there is recorded as applied", Violation::NeverApplied),
+    ("a rejected plan writes nothing", Violation::Rejected),
+    ("nothing is written before its time", Violation::TooEarly),
+    ("no reboot is started outside of its window or after the end of its approval", Violation::OutsideWindow),
     ("A4. a crash or a lost answer does not change the end", Violation::DifferentEnd),
 ];
 pub(crate) const REST: &str = "5. without further events it comes to rest, stays there, and tells the truth";
 
 /// What has to be reachable: otherwise the rules would hold only because it never happens.
-pub(crate) const REACHABLE: [&str; 4] = [
+pub(crate) const REACHABLE: [&str; 7] = [
     "an item is written after an edit that its session has not heard of",
     "a plan that was redrafted for its inputs is applied in the end",
     "drift is reverted",
     "a write goes through and nobody has heard of it",
+    "an approved plan waits for its time",
+    "a reboot waits for its window",
+    "a plan is rejected",
 ];
 
 /// All rules, or those that contain one of some words.
@@ -36,7 +42,7 @@ pub(crate) fn properties(words: Option<&[&str]>) -> Vec<Property<OperatorModel>>
     macro_rules! kept {
         ($($at:literal)*) => { vec![$(Property::always(RULES[$at].0, |_, state: &State| state.violation != Some(RULES[$at].1))),*] };
     }
-    let mut properties = kept!(0 1 2 3 4 5 6 7 8 9);
+    let mut properties = kept!(0 1 2 3 4 5 6 7 8 9 10 11 12);
     properties.push(Property::always(REST, |model: &OperatorModel, state: &State| {
         state.violation.is_some() || model.memo.ending(&state.system).result.is_ok()
     }));
@@ -55,6 +61,17 @@ pub(crate) fn properties(words: Option<&[&str]>) -> Vec<Property<OperatorModel>>
     properties.push(Property::sometimes(REACHABLE[3], |_, state: &State| {
         let is_unheard = state.system.run.is_none() && state.phase() == Some(Phase::InProgress);
         is_unheard && state.is_unwritten(0) && state.system.cluster.targets[0].held() == "\"for 1\""
+    }));
+    properties.push(Property::sometimes(REACHABLE[4], |_, state: &State| state.phase() == Some(Phase::Scheduled)));
+    properties.push(Property::sometimes(REACHABLE[5], |_, state: &State| {
+        let status = state.system.cluster.config.status.as_ref();
+        let mut messages = status.iter().flat_map(|status| &status.items).filter_map(|item| item.message.as_ref());
+        messages.any(|message| message.starts_with("Waits for its window"))
+    }));
+    properties.push(Property::sometimes(REACHABLE[6], |_, state: &State| {
+        let status = state.system.cluster.config.status.as_ref();
+        let mut conditions = status.iter().flat_map(|status| &status.conditions);
+        conditions.any(|condition| condition.type_ == "ReviewRequired" && condition.reason == "Rejected")
     }));
     properties
 }

@@ -2,8 +2,10 @@
 
 use api::{
     VirtPlatformConfig,
-    virt_platform_config::{Action, Approval, FailurePolicy, Profile, VirtPlatformConfigSpec},
+    virt_platform_config::{Action, Approval, ApprovalMode, FailurePolicy, Profile, Rejection, VirtPlatformConfigSpec},
 };
+use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
+use serde_json::json;
 
 use crate::{
     cluster::ForeignEdit,
@@ -22,6 +24,8 @@ pub(crate) struct Bounds {
     pub(crate) refusals: u8,
     /// Reads that are answered from the state before the last change.
     pub(crate) stale_reads: u8,
+    /// Days that pass.
+    pub(crate) days: u8,
 }
 
 /// An edit of the spec by the administrator.
@@ -37,6 +41,14 @@ pub(crate) enum Edit {
     Options,
     Bypass,
     Policy,
+    /// Apply from the first day on.
+    From,
+    /// Apply until the first day.
+    Until,
+    /// Apply on the first day only.
+    Window,
+    /// The plan in the status is rejected.
+    Reject,
 }
 
 impl Edit {
@@ -62,6 +74,23 @@ impl Edit {
             }
             Edit::Options => spec.options = if spec.options.is_some() { None } else { other_options() },
             Edit::Bypass => spec.bypass_optimistic_lock = !spec.bypass_optimistic_lock,
+            Edit::From => {
+                spec.action = Action::Apply;
+                spec.approval.get_or_insert_default().not_before = Some(Time(day(1)));
+            }
+            Edit::Until => {
+                spec.action = Action::Apply;
+                spec.approval.get_or_insert_default().not_after = Some(Time(day(1)));
+            }
+            Edit::Window => {
+                spec.action = Action::Apply;
+                let window = json!({"days": ["Tuesday"], "start": "13:46", "duration": "24h"});
+                spec.approval.get_or_insert_default().window = serde_json::from_value(window).ok();
+            }
+            Edit::Reject => {
+                let plan_digest = config.status.as_ref()?.plan_digest.clone()?;
+                spec.approval.get_or_insert_default().rejected = Some(Rejection { plan_digest, reason: None });
+            }
             Edit::Policy => {
                 let is_abort = spec.failure_policy == FailurePolicy::Abort;
                 spec.failure_policy = if is_abort { FailurePolicy::Continue } else { FailurePolicy::Abort };
@@ -70,6 +99,20 @@ impl Edit {
         new.metadata.generation = new.metadata.generation.map(|generation| generation + 1);
         (new.spec != config.spec).then_some(new)
     }
+}
+
+/// A Monday, 13:46:40 in UTC, and the days after it.
+pub(crate) fn day(number: u8) -> Timestamp {
+    Timestamp::from_second(1_000_000 + 24 * 60 * 60 * i64::from(number)).unwrap()
+}
+
+/// Whether an approval lets nodes be rebooted on this day. The code under test computes it from calendars and time zones.
+pub(crate) fn is_open(approval: Option<&Approval>, number: u8) -> bool {
+    approval.is_none_or(|approval| {
+        (approval.not_before.is_none() || number >= 1)
+            && (approval.not_after.is_none() || number < 1)
+            && (approval.window.is_none() || number == 1)
+    })
 }
 
 /// Where the exploration starts: with this spec, before the first session or after it has settled.
@@ -98,6 +141,7 @@ impl Start {
 pub(crate) struct Scenario {
     pub(crate) name: &'static str,
     pub(crate) profile: &'static ToyProfile,
+    pub(crate) approval_mode: ApprovalMode,
     pub(crate) starts: Vec<Start>,
     pub(crate) bounds: Bounds,
     pub(crate) edits: &'static [Edit],

@@ -27,6 +27,8 @@ pub(crate) struct System {
     pub(crate) watched: Hashed<VirtPlatformConfig>,
     /// The configuration that the session started with. After a crash, the watch may deliver it again.
     pub(crate) started_with: Option<Hashed<VirtPlatformConfig>>,
+    /// How many days have passed.
+    pub(crate) day: u8,
     /// Something has changed that the operator will be notified of.
     pub(crate) has_pending_change: bool,
     /// Since the session started, nothing but the session has changed anything.
@@ -63,6 +65,8 @@ pub(crate) struct RunningSession {
     pub(crate) plan_basis: Option<PlanBasis>,
     /// The input among the fetched facts.
     pub(crate) fetched_input: Option<u8>,
+    /// The day of the last decision.
+    pub(crate) decided_on: u8,
 }
 
 /// What a plan was made from: the managed fields of the targets, and the input.
@@ -86,6 +90,7 @@ impl RunningSession {
             seen: Vec::new(),
             plan_basis: None,
             fetched_input: None,
+            decided_on: system.day,
         }
     }
 
@@ -143,7 +148,8 @@ impl RunningSession {
             Step::Done(Outcome::Retry(_)) => (6, 0),
         };
         let config = (&self.known, self.is_confirmed, self.is_outdated, &self.stored_at_start);
-        self.id = digest((step, config, self.last_result, &self.seen, &self.plan_basis, self.fetched_input));
+        self.id =
+            digest((step, config, self.last_result, &self.seen, &self.plan_basis, self.fetched_input, self.decided_on));
         Arc::new(self)
     }
 }

@@ -4,3 +4,4 @@
 
 mod descheduler;
 mod machine_config;
+mod one_reboot;
