@@ -36,7 +36,11 @@ pub(super) fn in_progress(mut draft: StatusDraft<'_>, input: &Input<'_>) -> Deci
     if draft.spec_is_new() {
         draft.enter_phase(Phase::InProgress, "");
     }
-    if let Input::Write { item, result, plan } = input {
+    let is_unrecorded = |name: &str| draft.status.items.iter().any(|item| item.name == name && is_unwritten(item));
+    // The same result is the input of several decisions, and counts once.
+    if let Input::Write { item, result, plan } = input
+        && is_unrecorded(item)
+    {
         match result {
             Ok(written) => item_written(&mut draft, item, written, &plan.facts),
             Err(NotWritten::Stale { target }) => return stale(draft, item, target),

@@ -39,6 +39,8 @@ struct Fixture {
     version: &'static str,
     approval_mode: ApprovalMode,
     second: i64,
+    /// The seconds that each decision takes.
+    seconds_per_step: i64,
     /// The items that were written.
     written: Vec<String>,
     /// Every phase that was stored.
@@ -74,6 +76,7 @@ impl Fixture {
             version: "v1",
             approval_mode: ApprovalMode::Immediate,
             second: 1_000_000,
+            seconds_per_step: 0,
             written: Vec::new(),
             phases: Vec::new(),
             records: 0,
@@ -145,6 +148,7 @@ impl Fixture {
             LastResult::Write(item, result, plan) => Input::Write { item, result, plan },
         };
         let decision = decide(&observed, &input);
+        self.second += self.seconds_per_step;
         if decision.status != self.status {
             self.records += 1;
             if decision.status.phase != self.status.phase {

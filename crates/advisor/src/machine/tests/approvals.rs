@@ -284,6 +284,19 @@ fn a_window_that_makes_no_sense_is_said_and_nothing_starts() {
     assert!(fixture.review().1.contains("no time zone 'Mars/Olympus'"), "{}", fixture.review().1);
 }
 
+/// Found by a benchmark: a result that was recorded at every decision, each time with a new time, kept the plan from going on.
+#[test]
+fn a_clock_that_moves_between_decisions_changes_nothing() {
+    let mut still = Fixture::new(LOAD_AWARE, Action::Apply);
+    let mut moving = still.clone();
+    moving.seconds_per_step = 1;
+    for fixture in [&mut still, &mut moving] {
+        fixture.settle().roll_out(&[PSI]).settle();
+        assert_eq!((fixture.phase(), fixture.written.len()), (Completed, 2));
+    }
+    assert_eq!(moving.records, still.records);
+}
+
 /// A window of an hour each day; the tests start at its beginning.
 fn hour(fixture: &Fixture) -> Value {
     let now = Timestamp::from_second(fixture.second).unwrap();
