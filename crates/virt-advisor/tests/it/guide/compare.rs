@@ -48,6 +48,8 @@ pub(crate) enum Shape {
     Generation,
     /// A condition with this status and reason, about the generation of the object.
     Condition(&'static str, &'static str),
+    /// An approval by the action alone: of which plan, of which generation, and when.
+    Approval,
     /// The guide left it out for brevity.
     Whatever,
 }
@@ -133,6 +135,10 @@ impl Shape {
                 says && value["status"] == *status
                     && value["reason"] == *reason
                     && value["observedGeneration"] == *generation
+            }
+            Shape::Approval => {
+                let is_known = value["mode"] == "Immediate" && value["generation"].is_u64();
+                is_known && is_digest(&value["planDigest"]) && is_time(&value["time"])
             }
             Shape::Whatever => true,
         }

@@ -103,6 +103,12 @@ fn everywhere() -> Vec<Row> {
             "it tells which generation a condition is about",
         ),
         (&Section::PLANS, "status.planDigest", What::Adds(Shape::Digest), names),
+        (
+            &[Progress, Completed, Drift, Resolved],
+            "status.approval",
+            What::Adds(Shape::Approval),
+            "it tells which plan was approved, and when",
+        ),
         (&[Review, Progress, Completed], "status.inputs", inputs("5", "2"), follows),
         (&[Drift, Resolved], "status.inputs", inputs("10", "4"), follows),
         (&Section::PLANS, "status.operatorVersion", differs("v0.1.31", VERSION), "we have versions of our own"),
