@@ -19,6 +19,8 @@ pub mod impact;
 pub mod intent;
 pub mod kernel_arguments;
 pub mod kind;
+#[cfg(any(test, feature = "test-util"))]
+pub mod kstatus;
 pub mod kube_descheduler;
 pub mod kubelet;
 pub mod machine;

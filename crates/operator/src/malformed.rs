@@ -106,24 +106,29 @@ impl Malformed {
 }
 
 async fn report(api_server: &ApiServer, events: &Events, clock: &Clock, name: &str, found: &Found) -> Reported {
-    let Problem { uid, error, .. } = &found.problem;
+    let Problem { uid, error, generation } = &found.problem;
     let message = format!("The object cannot be read: {error}. Correct it or delete it.");
     if found.reported == Reported::Nothing {
         warn!(config = name, error, "a malformed object is left alone");
         let event_note = EventNote { warning: true, reason: "Malformed".into(), note: message.clone() };
         events.publish_about(name, uid, &event_note);
     }
-    let condition = json!({
-        "type": "Failed",
-        "status": "True",
-        "reason": "Malformed",
-        "message": message,
-        "lastTransitionTime": Time(clock.now()),
-    });
-    // The version makes sure that an object that was corrected meanwhile is not reported.
+    let condition = |kind: &str, status: &str| {
+        json!({
+            "type": kind,
+            "status": status,
+            "reason": "Malformed",
+            "message": message,
+            "observedGeneration": generation,
+            "lastTransitionTime": Time(clock.now()),
+        })
+    };
+    let conditions = [condition("Failed", "True"), condition("Ready", "False"), condition("Stalled", "True")];
+    // The version makes sure that an object that was corrected meanwhile is not reported. No generation counts as acted on: an
+    // operator that can parse the object begins anew.
     let patch = json!({
         "metadata": {"resourceVersion": found.version},
-        "status": {"phase": "Failed", "conditions": [condition]},
+        "status": {"phase": "Failed", "observedGeneration": null, "conditions": conditions},
     });
     let doing = format!("reporting malformed VirtPlatformConfig {name}");
     let uri = configs::object(name, "/status");

@@ -154,7 +154,19 @@ pub fn condition(
     generation: i64,
     now: &Time,
 ) -> Condition {
-    let status = if holds { "True" } else { "False" };
+    with_status(before, kind, if holds { "True" } else { "False" }, reason, message, generation, now)
+}
+
+/// One condition, whose status may be Unknown.
+pub(super) fn with_status(
+    before: &[Condition],
+    kind: &str,
+    status: &str,
+    reason: &str,
+    message: &str,
+    generation: i64,
+    now: &Time,
+) -> Condition {
     let same = before.iter().find(|condition| condition.type_ == kind && condition.status == status);
     Condition {
         type_: kind.to_owned(),

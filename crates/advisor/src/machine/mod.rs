@@ -10,6 +10,7 @@ mod drafting;
 mod drift_text;
 mod event_notes;
 mod execution;
+mod health;
 mod inputs;
 mod progress;
 mod remediation;

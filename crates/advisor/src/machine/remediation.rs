@@ -23,11 +23,16 @@ const PAUSES: [Duration; 3] = [Duration::ZERO, Duration::from_secs(30), Duration
 
 const STALLED: &str = "RemediationStalled";
 
-pub(super) fn remediate(mut draft: StatusDraft<'_>, plan: &Plan) -> Decision {
+/// Whether drift is reverted without a person.
+pub(super) fn is_active(draft: &StatusDraft<'_>) -> bool {
     let spec = draft.observed.spec;
     let is_drift = |kind: &str| kind == Phase::Drifted.as_str();
     let stalled = draft.status.conditions.iter().any(|known| is_drift(&known.type_) && known.reason == STALLED);
-    if spec.action != Action::Apply || !spec.bypass_optimistic_lock || stalled || approval::refused(&draft).is_some() {
+    spec.action == Action::Apply && spec.bypass_optimistic_lock && !stalled && approval::refused(draft).is_none()
+}
+
+pub(super) fn remediate(mut draft: StatusDraft<'_>, plan: &Plan) -> Decision {
+    if !is_active(&draft) {
         return draft.requeue_for_recheck();
     }
     let now = draft.observed.now;

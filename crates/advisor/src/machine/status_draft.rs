@@ -11,6 +11,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use super::{
     Decision, Explanation, Observed, Outcome, Request, Step, Trigger, after,
     conditions::{condition, conditions},
+    health,
 };
 use crate::{Plan, Planner, fingerprint::sha256};
 
@@ -156,6 +157,7 @@ impl<'a> StatusDraft<'a> {
 
     fn finish(mut self, step: Step) -> Decision {
         truncate(&mut self.status);
+        health::update(&mut self);
         Decision { status: self.status, step }
     }
 }
@@ -206,7 +208,7 @@ fn shorten(name: &mut String, max: usize) {
 }
 
 /// Truncates a text to at most `max` bytes, and says so at its end.
-fn cut(mut text: String, max: usize) -> String {
+pub(super) fn cut(mut text: String, max: usize) -> String {
     const MISSING: &str = "\n[cut: too long]";
     if text.len() > max {
         text.truncate(text.floor_char_boundary(max.saturating_sub(MISSING.len())));

@@ -4,6 +4,8 @@ mod approvals;
 mod deletions;
 mod edits;
 mod effects;
+mod gitops;
+mod health;
 mod lives;
 mod rules;
 mod sharing;
@@ -149,6 +151,9 @@ impl Fixture {
         };
         let decision = decide(&observed, &input);
         self.second += self.seconds_per_step;
+        if decision.status.observed_generation == Some(self.generation) {
+            health::assert_sound(&decision.status);
+        }
         if decision.status != self.status {
             self.records += 1;
             if decision.status.phase != self.status.phase {

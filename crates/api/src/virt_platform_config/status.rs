@@ -152,7 +152,9 @@ pub struct VirtPlatformConfigStatus {
     )]
     pub items: Vec<Item>,
 
-    /// One condition per aspect; the type of each is the name of a phase.
+    /// One condition per phase, with the name of the phase as its type, and others: Ready says whether the
+    /// cluster is as the spec asks; Reconciling (work is under way) and Stalled (a person has to look) are
+    /// listed while they are True. Flux, Helm and `kubectl wait` read these three.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "crate::schema::conditions")]
     pub conditions: Vec<Condition>,

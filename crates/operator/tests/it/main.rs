@@ -4,6 +4,7 @@
 
 mod bad_input;
 mod cost;
+mod gitops;
 mod lifecycle;
 mod outcomes;
 mod permissions;

@@ -9,7 +9,7 @@ use super::*;
 use Phase::*;
 
 /// A fixture in every phase.
-fn everywhere() -> Vec<Fixture> {
+pub(super) fn everywhere() -> Vec<Fixture> {
     let mut fixtures = Vec::new();
     let mut fixture = Fixture::new(LOAD_AWARE, Action::DryRun);
     fixture.step(LastResult::None);

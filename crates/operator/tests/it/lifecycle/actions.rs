@@ -90,7 +90,7 @@ async fn ignored_and_resumed(platform: &Platform, from: &str, action: &str) {
     assert_eq!(ignored["status"]["items"], before["status"]["items"], "{from}: the plan is kept");
     let holding = ignored["status"]["conditions"].as_array().unwrap().iter().filter(|it| it["status"] == "True");
     let holding: Vec<_> = holding.map(|condition| condition["type"].as_str().unwrap()).collect();
-    assert_eq!(holding, ["Ignored"], "{from}");
+    assert_eq!(holding, ["Ignored", "Ready"], "{from}");
     assert_eq!(platform.changes_since(mark).await, [""; 0], "{from}: nothing is rolled back");
     platform.configure(LOAD_AWARE, json!({"action": action})).await;
 }

@@ -1,5 +1,6 @@
 //! The usual life cycle: offer, plan, approval, rollout, recheck.
 
+use advisor::kstatus::kstatus;
 use serde_json::json;
 use testkit::{
     configs::{condition, item},
@@ -28,12 +29,15 @@ async fn a_profile_is_offered_planned_approved_rolled_out_and_watched() {
         .await;
     assert_eq!(item(&applying, "enable-load-aware-descheduling")["state"], "Completed");
     platform.roll(&[PSI], 1).await;
-    platform
+    let rolling = platform
         .until(LOAD_AWARE, "rolling", |config| {
             item(config, "enable-psi-metrics")["message"]
                 == "MachineConfigPool 'worker' is updating (Updated: 1/3, Ready: 1/3)"
         })
         .await;
+    assert_eq!(kstatus(&rolling), "InProgress");
+    let awaited = "enable-psi-metrics: MachineConfigPool 'worker' is updating (Updated: 1/3, Ready: 1/3)";
+    assert_eq!(condition(&rolling, "Reconciling")["message"], awaited);
     platform.roll(&[PSI], 3).await;
     let done = platform.until_phase(LOAD_AWARE, "Completed").await;
     assert_eq!(
@@ -44,7 +48,7 @@ async fn a_profile_is_offered_planned_approved_rolled_out_and_watched() {
     platform.patch("kubectl-edit", &descheduler(json!({"deschedulingIntervalSeconds": 180}))).await;
     let drifted = platform.until_phase(LOAD_AWARE, "Drifted").await;
     assert_eq!(item(&drifted, "enable-load-aware-descheduling")["driftedBy"]["manager"], "kubectl-edit");
-    assert_eq!(condition(&drifted, "Drifted")["status"], "True");
+    assert_eq!((&condition(&drifted, "Drifted")["status"], kstatus(&drifted)), (&json!("True"), "Failed"));
     platform.patch("kubectl-edit", &descheduler(json!({"deschedulingIntervalSeconds": 60}))).await;
     platform.until_phase(LOAD_AWARE, "Completed").await;
     operator.stop().await;

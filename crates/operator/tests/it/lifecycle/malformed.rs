@@ -1,5 +1,6 @@
 //! Stored objects that the definition would refuse: each gets a status that says why, and does not affect others.
 
+use advisor::kstatus::kstatus;
 use serde_json::{Value, json};
 
 use super::no_psi;
@@ -57,6 +58,8 @@ async fn a_malformed_object_is_told_what_is_wrong_with_it_and_stops_nobody_else(
     let unknown = platform.until("memory-magic", "failed", |config| phase(config) == "Failed").await;
     let message = condition(&unknown, "Failed")["message"].as_str().unwrap();
     assert!(message.contains("memory-magic"), "{message}");
+    assert_eq!(kstatus(&unknown), "Failed");
+    assert_eq!((reason(&unknown, "Stalled"), &condition(&unknown, "Ready")["status"]), ("Malformed", &json!("False")));
 
     // The others were not affected; the malformed ones continue when they are corrected.
     platform.configure(LOAD_AWARE, json!({"action": "DryRun", "waitTimeout": "1h"})).await;

@@ -46,6 +46,10 @@ pub(crate) enum Shape {
     Time,
     /// The generation of the object.
     Generation,
+    /// A condition with this status and reason, about the generation of the object.
+    Condition(&'static str, &'static str),
+    /// An approval by the action alone: of which plan, of which generation, and when.
+    Approval,
     /// The guide left it out for brevity.
     Whatever,
 }
@@ -126,6 +130,16 @@ impl Shape {
             Shape::Digest => is_digest(value),
             Shape::Time => is_time(value),
             Shape::Generation => value == generation,
+            Shape::Condition(status, reason) => {
+                let says = value["message"].as_str().is_some_and(|message| !message.is_empty());
+                says && value["status"] == *status
+                    && value["reason"] == *reason
+                    && value["observedGeneration"] == *generation
+            }
+            Shape::Approval => {
+                let is_known = value["mode"] == "Immediate" && value["generation"].is_u64();
+                is_known && is_digest(&value["planDigest"]) && is_time(&value["time"])
+            }
             Shape::Whatever => true,
         }
     }

@@ -63,6 +63,7 @@ type Row = (&'static [Section], &'static str, What, &'static str);
 fn table() -> Vec<Row> {
     let mut rows = everywhere();
     rows.extend(conditions());
+    rows.extend(health());
     rows.extend(generations());
     rows.extend(load_aware_items());
     rows.extend(appendix());
@@ -102,6 +103,12 @@ fn everywhere() -> Vec<Row> {
             "it tells which generation a condition is about",
         ),
         (&Section::PLANS, "status.planDigest", What::Adds(Shape::Digest), names),
+        (
+            &[Progress, Completed, Drift, Resolved],
+            "status.approval",
+            What::Adds(Shape::Approval),
+            "it tells which plan was approved, and when",
+        ),
         (&[Review, Progress, Completed], "status.inputs", inputs("5", "2"), follows),
         (&[Drift, Resolved], "status.inputs", inputs("10", "4"), follows),
         (&Section::PLANS, "status.operatorVersion", differs("v0.1.31", VERSION), "we have versions of our own"),
@@ -136,6 +143,25 @@ fn conditions() -> Vec<Row> {
         (&[Drift], "status.conditions[ReviewRequired].message", differs(REVIEW, FORCED), useless),
         (&[Drift], "status.conditions[PrerequisiteFailed].message", differs(REVIEW, FORCED), useless),
         (&[Drift], "status.conditions[Failed].message", differs(REVIEW, FORCED), useless),
+    ]
+}
+
+/// The conditions that tools read, behind those of the guide.
+fn health() -> Vec<Row> {
+    let read = "Flux, Helm and Argo CD tell from it what became of an object of any kind";
+    let is = |status, reason| What::Adds(Shape::Condition(status, reason));
+    let (ready, reconciling, stalled) =
+        ("status.conditions[Ready]", "status.conditions[Reconciling]", "status.conditions[Stalled]");
+    vec![
+        (&[Ignored], ready, is("True", "Ignored"), read),
+        (&[Prerequisites], ready, is("False", "PrerequisiteFailed"), read),
+        (&[Prerequisites], stalled, is("True", "PrerequisiteFailed"), read),
+        (&[Review], ready, is("True", "PlanReady"), read),
+        (&[Progress], ready, is("False", "Applying"), read),
+        (&[Progress], reconciling, is("True", "Applying"), read),
+        (&[Completed, Resolved], ready, is("True", "Completed"), read),
+        (&[Drift], ready, is("False", "ReviewRequired"), read),
+        (&[Drift], stalled, is("True", "ReviewRequired"), read),
     ]
 }
 

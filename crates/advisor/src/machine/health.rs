@@ -1,0 +1,104 @@
+//! The conditions Ready, Reconciling and Stalled, which tools for every kind of object read: kstatus (Flux, Helm, kpt), `kubectl wait`.
+//!
+//! They follow from the rest of the status, and no decision follows from them.
+//!
+//! - Ready=True means that the cluster is as the spec asks. A plan is all that DryRun asks for, and an approved plan that waits for its
+//!   time is what the approval asks for. Both may take days: with anything else, tools that wait would give up, or never end.
+//! - Reconciling=True means that the operator, nodes or other operators are at work, and nobody has to do anything.
+//! - Stalled=True means that a person has to look, also if the operator tries again from time to time.
+//!
+//! Reconciling and Stalled are listed only while they are True, and never both: kstatus takes the first one in the list.
+
+use api::{
+    bounds,
+    virt_platform_config::{Action, Item, ItemState, Phase},
+};
+
+use super::{
+    conditions::with_status,
+    drift_text, remediation,
+    status_draft::{StatusDraft, cut},
+};
+
+pub(super) const READY: &str = "Ready";
+pub(super) const RECONCILING: &str = "Reconciling";
+pub(super) const STALLED: &str = "Stalled";
+
+/// The reason of drift that was not tried to be reverted.
+const DRIFT_DETECTED: &str = "DriftDetected";
+
+struct Health {
+    ready: &'static str,
+    /// Which of the other two conditions is True.
+    also: Option<&'static str>,
+    reason: String,
+    message: String,
+}
+
+impl Health {
+    fn ready(reason: &str, message: String) -> Health {
+        Health { ready: "True", also: None, reason: reason.to_owned(), message }
+    }
+
+    fn reconciling(ready: &'static str, reason: &str, message: String) -> Health {
+        Health { ready, also: Some(RECONCILING), reason: reason.to_owned(), message }
+    }
+
+    fn stalled(reason: &str, message: String) -> Health {
+        Health { ready: "False", also: Some(STALLED), reason: reason.to_owned(), message }
+    }
+}
+
+/// Sets the three conditions, behind all others.
+pub(super) fn update(draft: &mut StatusDraft<'_>) {
+    // The stored status says nothing about a spec that is not acted on yet. Readers compare the generations.
+    if draft.spec_is_new() {
+        return;
+    }
+    let Health { ready, also, reason, message } = health(draft);
+    let message = cut(message, bounds::MESSAGE);
+    let (generation, now, before) = (draft.observed.generation, draft.now(), &draft.status.conditions);
+    let ready = with_status(before, READY, ready, &reason, &message, generation, &now);
+    let also = also.map(|kind| with_status(before, kind, "True", &reason, &message, generation, &now));
+    draft.status.conditions.retain(|known| ![READY, RECONCILING, STALLED].contains(&known.type_.as_str()));
+    draft.status.conditions.extend([ready].into_iter().chain(also));
+}
+
+fn health(draft: &StatusDraft<'_>) -> Health {
+    let (phase, items) = (draft.phase(), &draft.status.items);
+    let own = draft.status.conditions.iter().find(|known| known.type_ == phase.as_str());
+    let (reason, message) =
+        own.map_or((phase.as_str(), String::new()), |own| (own.reason.as_str(), own.message.clone()));
+    match phase {
+        Phase::Pending | Phase::Drafting => Health::reconciling("Unknown", "Drafting", message),
+        Phase::ReviewRequired if draft.observed.spec.action != Action::Apply => Health::ready("PlanReady", message),
+        Phase::Scheduled => Health::ready("Scheduled", message),
+        Phase::InProgress => {
+            let awaited = tell(items, ItemState::InProgress).or_else(|| tell(items, ItemState::Pending));
+            Health::reconciling("False", "Applying", awaited.unwrap_or(message))
+        }
+        Phase::Completed | Phase::Ignored => Health::ready(reason, message),
+        Phase::CompletedWithUpgrade => Health::ready("UpgradeAvailable", message),
+        Phase::CompletedWithErrors => Health::stalled(reason, tell(items, ItemState::Failed).unwrap_or(message)),
+        Phase::Drifted => {
+            // Any other reason says why drift is not reverted, and its message names what drifted.
+            if reason != DRIFT_DETECTED {
+                return Health::stalled(reason, message);
+            }
+            let told: Vec<_> = items.iter().filter_map(drift_text::recorded).collect();
+            let message = if told.is_empty() { message } else { format!("{message}: {}", told.join(", ")) };
+            match remediation::is_active(draft) {
+                true => Health::reconciling("False", reason, message),
+                false => Health::stalled(reason, message),
+            }
+        }
+        Phase::ReviewRequired | Phase::PrerequisiteFailed | Phase::Failed => Health::stalled(reason, message),
+    }
+}
+
+/// The messages of the items in a state, each with the name of its item.
+fn tell(items: &[Item], state: ItemState) -> Option<String> {
+    let told = |item: &Item| Some(format!("{}: {}", item.name, item.message.as_deref()?));
+    let told: Vec<_> = items.iter().filter(|item| item.state == state).filter_map(told).collect();
+    (!told.is_empty()).then(|| told.join("; "))
+}
