@@ -18,9 +18,9 @@ use std::{
 };
 
 use crate::{
-    About, Answer, Change, Draft, Facts, Intent, Kind, Plan, PlannedItem, Planner, Preview, PreviewOutcome, Profile,
-    Query, Refusal, field_manager, fields,
-    kind::{CUSTOM_RESOURCE_DEFINITION, HYPER_CONVERGED},
+    About, Answer, Change, Draft, Facts, Intent, Kind, ObjectRef, Plan, PlannedItem, Planner, Preview, PreviewOutcome,
+    Profile, Query, Refusal, field_manager, fields,
+    kind::{CUSTOM_RESOURCE_DEFINITION, HYPER_CONVERGED, KUBE_DESCHEDULER},
     profiles, schema,
 };
 use api::{names::FIELD_MANAGER, virt_platform_config::Options};
@@ -141,6 +141,19 @@ impl TestCluster {
             .with(pool("master", &["master"], 3))
             .with(pool("worker", &["worker"], 3))
             .with(rendered("rendered-worker", &["psi=0"]))
+    }
+
+    /// The same objects with the defaults of their schemas, as the API server returns them.
+    pub fn with_defaults(mut self) -> Self {
+        let kinds: [&'static Kind; 2] = [&KUBE_DESCHEDULER, &HYPER_CONVERGED];
+        for object in std::mem::take(&mut self.objects) {
+            let kind = kinds.into_iter().find(|kind| object["kind"] == kind.kind);
+            // Definitions come first in a cluster.
+            let schema = kind.and_then(|kind| self.schema(kind, self.version(kind)).cloned());
+            let object = schema.map_or(object.clone(), |schema| server_side_apply::defaulted(object, &schema));
+            self.objects.push(object);
+        }
+        self
     }
 
     /// Adds an object, or replaces the one of its name.
@@ -285,6 +298,23 @@ impl TestCluster {
         }
         self.put(object.clone());
         Some(object)
+    }
+
+    /// Makes a change under a field manager.
+    pub fn change(&mut self, target: &ObjectRef, version: &str, change: &Change, manager: &str) {
+        let live = self.find(target.kind, target.namespace, &target.name);
+        match change {
+            Change::Delete => self.delete(target.kind, &target.name),
+            Change::Apply { fields, remove } => {
+                let schema = self.schema(target.kind, version);
+                let (mut object, _) = server_side_apply::apply(live, fields, schema, manager);
+                for path in remove {
+                    path.remove(&mut object);
+                    server_side_apply::disown(&mut object, &path.pointer());
+                }
+                self.put(object);
+            }
+        }
     }
 
     /// Somebody else sets or removes a field.

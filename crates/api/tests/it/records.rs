@@ -52,7 +52,11 @@ async fn what_was_reviewed_cannot_be_changed() {
     let others = [
         reject(change(RECORD, FINISHED, "spec: null"), "spec: Required value"),
         reject(change(RECORD, RUNNING, "spec: {planDigest: other}"), IMMUTABLE),
-        accept(change(RECORD, FINISHED, "spec: {planDigest: 2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae}")),
+        accept(change(
+            RECORD,
+            FINISHED,
+            "spec: {planDigest: 2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae}",
+        )),
         accept(change(RECORD, FINISHED, "metadata: {labels: {audited: 'true'}}")),
         // The status is not changed this way, so nothing is.
         store(change(RECORD, RUNNING, "status: {outcome: Failed}"), "status.outcome", "Running"),
@@ -128,7 +132,10 @@ async fn a_record_is_bounded_and_complete() {
         reject(record("example-profile-1", "items: [{name: a}]"), "spec.items[0].targetRef: Required value"),
         reject(record("example-profile-1", "digest: a"), r#"unknown field "spec.digest""#),
         accept(leaf(&path(bounds::PATH_ELEMENTS))),
-        reject(leaf(&path(bounds::PATH_ELEMENTS + 1)), "spec.items[0].leaves[0].path: Too many: 65: must have at most 64"),
+        reject(
+            leaf(&path(bounds::PATH_ELEMENTS + 1)),
+            "spec.items[0].leaves[0].path: Too many: 65: must have at most 64",
+        ),
         reject(leaf("before: '1'"), "spec.items[0].leaves[0].path: Required value"),
         accept(leaf(&format!("{}, before: {}", path(1), "x".repeat(bounds::RECORD - 4096)))),
         reject(
