@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 pub mod arbitrary;
+mod changes;
 pub mod damage;
 pub mod server_side_apply;
 pub mod sharing;
@@ -18,9 +19,9 @@ use std::{
 };
 
 use crate::{
-    About, Answer, Change, Draft, Facts, Intent, Kind, ObjectRef, Plan, PlannedItem, Planner, Preview, PreviewOutcome,
-    Profile, Query, Refusal, field_manager, fields,
-    kind::{CUSTOM_RESOURCE_DEFINITION, HYPER_CONVERGED, KUBE_DESCHEDULER},
+    About, Answer, Change, Draft, Facts, Intent, Kind, Plan, PlannedItem, Planner, Preview, PreviewOutcome, Profile,
+    Query, Refusal, field_manager, fields,
+    kind::{CUSTOM_RESOURCE_DEFINITION, HYPER_CONVERGED},
     profiles, schema,
 };
 use api::{names::FIELD_MANAGER, virt_platform_config::Options};
@@ -143,19 +144,6 @@ impl TestCluster {
             .with(rendered("rendered-worker", &["psi=0"]))
     }
 
-    /// The same objects with the defaults of their schemas, as the API server returns them.
-    pub fn with_defaults(mut self) -> Self {
-        let kinds: [&'static Kind; 2] = [&KUBE_DESCHEDULER, &HYPER_CONVERGED];
-        for object in std::mem::take(&mut self.objects) {
-            let kind = kinds.into_iter().find(|kind| object["kind"] == kind.kind);
-            // Definitions come first in a cluster.
-            let schema = kind.and_then(|kind| self.schema(kind, self.version(kind)).cloned());
-            let object = schema.map_or(object.clone(), |schema| server_side_apply::defaulted(object, &schema));
-            self.objects.push(object);
-        }
-        self
-    }
-
     /// Adds an object, or replaces the one of its name.
     pub fn with(mut self, object: Value) -> Self {
         self.put(object);
@@ -248,13 +236,8 @@ impl TestCluster {
         match &intent.change {
             Change::Delete => Preview { live: live.cloned(), outcome: PreviewOutcome::Gone, takes_over: Vec::new() },
             Change::Apply { fields, remove } => {
-                let schema = self.schema(intent.target.kind, intent.version);
-                let (mut object, takes_over) =
-                    server_side_apply::apply(live, fields, schema, &intent.field_manager(about, live));
-                for path in remove {
-                    path.remove(&mut object);
-                    server_side_apply::disown(&mut object, &path.pointer());
-                }
+                let manager = intent.field_manager(about, live);
+                let (object, takes_over) = self.applied(&intent.target, intent.version, fields, remove, &manager);
                 Preview { live: live.cloned(), outcome: PreviewOutcome::Object(object), takes_over }
             }
         }
@@ -289,32 +272,11 @@ impl TestCluster {
             self.objects.retain(|known| Some(known) != live.as_ref());
             return None;
         };
-        let schema = self.schema(reference.kind, planned.version).cloned();
-        let (mut object, _) =
-            server_side_apply::apply(live.as_ref(), &json!(desired), schema.as_ref(), field_manager::of_item(item));
-        for path in item.removes.iter().map(|path| fields::Path::dotted(path)) {
-            path.remove(&mut object);
-            server_side_apply::disown(&mut object, &path.pointer());
-        }
+        let removes: Vec<_> = item.removes.iter().map(|path| fields::Path::dotted(path)).collect();
+        let (object, _) =
+            self.applied(reference, planned.version, &json!(desired), &removes, field_manager::of_item(item));
         self.put(object.clone());
         Some(object)
-    }
-
-    /// Makes a change under a field manager.
-    pub fn change(&mut self, target: &ObjectRef, version: &str, change: &Change, manager: &str) {
-        let live = self.find(target.kind, target.namespace, &target.name);
-        match change {
-            Change::Delete => self.delete(target.kind, &target.name),
-            Change::Apply { fields, remove } => {
-                let schema = self.schema(target.kind, version);
-                let (mut object, _) = server_side_apply::apply(live, fields, schema, manager);
-                for path in remove {
-                    path.remove(&mut object);
-                    server_side_apply::disown(&mut object, &path.pointer());
-                }
-                self.put(object);
-            }
-        }
     }
 
     /// Somebody else sets or removes a field.
