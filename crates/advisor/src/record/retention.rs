@@ -93,6 +93,9 @@ mod tests {
         }
     }
 
+    /// What it is about, the records, how many are kept, and which are deleted.
+    type Case = (&'static str, &'static [(u32, &'static str)], usize, &'static [u32]);
+
     fn deleted(records: &[(u32, &str)], keep: usize) -> Vec<u32> {
         let records: Vec<_> = records.iter().map(|(number, letters)| record(*number, letters)).collect();
         let names = expired(&records, keep);
@@ -103,7 +106,7 @@ mod tests {
 
     #[test]
     fn the_newest_records_are_kept_and_those_that_a_restore_needs() {
-        let cases: [(&str, &[(u32, &str)], usize, &[u32]); 9] = [
+        let cases: [Case; 9] = [
             ("nothing to delete", &[(1, "foa"), (2, "a")], 2, &[]),
             ("the first stays", &[(1, "foa"), (2, "a"), (3, "a"), (4, "a")], 2, &[2, 3]),
             ("one that set a field more stays", &[(1, "foa"), (2, "a"), (3, "oa"), (4, "a")], 2, &[2]),

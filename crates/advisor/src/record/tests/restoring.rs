@@ -77,7 +77,7 @@ fn an_object_that_we_created_is_deleted_unless_others_use_it() {
 #[test]
 fn an_object_that_we_deleted_is_created_again() {
     let live = set_by(US, "Apply", object("ConfigMap", json!({"a": "1", "empty": {}})));
-    let (_, item) = applied(Some(live.clone()), Change::Delete);
+    let (_, item) = applied(Some(live), Change::Delete);
     let Some(Change::Apply { fields, remove }) = restored(None, &[&item]).change else { panic!("not created") };
     assert_eq!((fields, remove), (object("ConfigMap", json!({"a": "1", "empty": {}})), vec![]));
     let restored = restored(Some(&kubectls(json!({"a": "5", "more": "6"}))), &[&item]);
