@@ -32,6 +32,26 @@ impl Path {
         Path(names.iter().map(|&name| PathElement::Field(name.to_owned())).collect())
     }
 
+    /// The path as the keys of a `fieldsV1` tree, which keep every character of a name.
+    pub fn keys(&self) -> Vec<String> {
+        self.0.iter().map(key).collect()
+    }
+
+    /// The path that has these keys.
+    pub fn from_keys(keys: &[String]) -> Option<Self> {
+        keys.iter().map(|key| element(key)).collect::<Option<Vec<_>>>().map(Path)
+    }
+
+    /// The path to a member of this field.
+    pub fn with_member(&self, name: &str) -> Self {
+        self.child(PathElement::Field(name.to_owned()))
+    }
+
+    /// The path up to the list that it enters, if it enters one.
+    pub fn without_entries(&self) -> Self {
+        Path(self.0.iter().take_while(|element| matches!(element, PathElement::Field(_))).cloned().collect())
+    }
+
     fn child(&self, element: PathElement) -> Self {
         Path(self.0.iter().cloned().chain([element]).collect())
     }
@@ -56,6 +76,19 @@ impl Path {
             PathElement::Value(wanted) => value.as_array()?.iter().find(|entry| *entry == wanted),
             PathElement::Index(index) => value.get(index),
         })
+    }
+
+    /// Sets the field, and creates the maps on the way. Only for paths of plain members.
+    pub fn set(&self, object: &mut Value, value: Value) {
+        let mut slot = object;
+        for element in &self.0 {
+            let PathElement::Field(name) = element else { return };
+            if !slot.is_object() {
+                *slot = Value::Object(Map::new());
+            }
+            slot = &mut slot[name.as_str()];
+        }
+        *slot = value;
     }
 
     /// Removes the field from an object; maps that become empty stay.
@@ -177,6 +210,16 @@ fn element(key: &str) -> Option<PathElement> {
     }
 }
 
+/// Writes one key of a `fieldsV1` tree.
+fn key(element: &PathElement) -> String {
+    match element {
+        PathElement::Field(name) => format!("f:{name}"),
+        PathElement::Key(key) => format!("k:{}", Value::Object(key.clone())),
+        PathElement::Value(value) => format!("v:{value}"),
+        PathElement::Index(index) => format!("i:{index}"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -226,6 +269,42 @@ mod tests {
                 ("spec.set[=\"a\"]".to_owned(), json!("a")),
             ]
         );
+    }
+
+    #[test]
+    fn a_path_is_read_back_from_its_keys() {
+        for path in applied_by(&object(), "us") {
+            assert_eq!(Path::from_keys(&path.keys()), Some(path));
+        }
+        for names in [vec!["a.b/c", "f:x", "", "k:{}", "\"", "[0]"], vec![]] {
+            let path = Path::member(&names);
+            assert_eq!(Path::from_keys(&path.keys()), Some(path));
+        }
+        let all = ["f:spec", r#"k:{"name":"a.b","port":80}"#, r#"v:"x:y""#, "v:1", "i:3"].map(str::to_owned);
+        assert_eq!(Path::from_keys(&all).unwrap().keys(), all);
+        for unreadable in ["spec", ".", "x:spec", "i:-1", "k:name", "v:"] {
+            assert_eq!(Path::from_keys(&[unreadable.to_owned()]), None, "{unreadable}");
+        }
+    }
+
+    #[test]
+    fn a_path_without_entries_ends_at_the_list() {
+        let path =
+            |keys: &[&str]| Path::from_keys(&keys.iter().map(|&key| key.to_owned()).collect::<Vec<_>>()).unwrap();
+        assert_eq!(
+            path(&["f:spec", "f:ports", r#"k:{"port":80}"#, "f:name"]).without_entries(),
+            Path::dotted("spec.ports")
+        );
+        assert_eq!(Path::dotted("spec.a").without_entries(), Path::dotted("spec.a"));
+    }
+
+    #[test]
+    fn a_field_is_set_where_it_was_found_or_not() {
+        let mut object = json!({"spec": {"a": 1, "scalar": 2}});
+        Path::member(&["spec", "b.c", "d"]).set(&mut object, json!(3));
+        Path::dotted("spec.scalar.e").set(&mut object, json!(4));
+        Path::dotted("spec.a").set(&mut object, json!({}));
+        assert_eq!(object, json!({"spec": {"a": {}, "scalar": {"e": 4}, "b.c": {"d": 3}}}));
     }
 
     #[test]

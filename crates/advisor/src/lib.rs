@@ -31,6 +31,7 @@ pub mod pools;
 pub mod profile;
 pub mod profile_conflict;
 pub mod profiles;
+pub mod record;
 pub mod render;
 pub mod rollout;
 pub mod schema;
@@ -38,6 +39,7 @@ pub mod session;
 pub mod start_time;
 #[cfg(any(test, feature = "test-util"))]
 pub mod test_cluster;
+mod text;
 pub mod writing;
 
 pub use access::Access;

@@ -134,6 +134,8 @@ pub struct PlannedItem {
     /// Covers the live values of the managed leaves.
     pub fingerprint: String,
     pub refusal: Option<Refusal>,
+    /// The target as the dry run left it. None if it would not exist.
+    pub after: Option<Value>,
 }
 
 impl Plan {
@@ -220,7 +222,8 @@ impl PlannedItem {
             PreviewOutcome::Gone => (None, None),
             PreviewOutcome::Refused(refusal) => (live.cloned(), Some(refusal)),
         };
-        let after = after.as_ref();
+        let previewed = after;
+        let after = previewed.as_ref();
         let changes = diff::differ(live, after);
         let handovers = if refusal.is_none() { handovers(about, &item, live) } else { Vec::new() };
         let verb = match (&refusal, live.is_some(), after.is_some()) {
@@ -257,6 +260,7 @@ impl PlannedItem {
             readable_diff,
             fingerprint,
             refusal,
+            after: previewed,
         }
     }
 

@@ -8,6 +8,8 @@ use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 use serde_saphyr::{DoubleQuoted, ser_options};
 
+use crate::fields::Path;
+
 /// The object as YAML with sorted keys; empty for an object that does not exist.
 pub fn yaml(object: Option<&Value>) -> String {
     let Some(object) = object else { return String::new() };
@@ -92,6 +94,15 @@ pub fn masked(before: Option<Value>, after: Option<Value>) -> (Option<Value>, Op
         Some(object)
     };
     (side(&before, &after, "before"), side(&after, &before, "after"))
+}
+
+/// Whether the value of a field is masked: it is one of a Secret.
+pub fn is_masked(kind: &str, field: &Path) -> bool {
+    let within = |(pointer, only): &(&str, Option<&str>)| {
+        let names: Vec<&str> = pointer.split('/').skip(1).chain(*only).collect();
+        field.overlaps(&Path::member(&names))
+    };
+    kind == "Secret" && SECRET.iter().any(within)
 }
 
 /// Decodes the payloads of Ignition files, and writes their modes in octal.

@@ -1,5 +1,5 @@
-//! The maximum lengths of texts and lists in a status. The schema enforces them, so the operator truncates first: nobody would see a
-//! status that the API server refuses.
+//! The maximum lengths of texts and lists in a status or a record. The schema enforces them, so the operator truncates first: nobody
+//! would see a status that the API server refuses.
 
 /// Characters of a unified diff in `status.items[].diff`.
 pub const DIFF: usize = 262_144;
@@ -36,3 +36,12 @@ pub const INPUTS: usize = 128;
 
 /// Entries of `status.reverts`.
 pub const REVERTS: usize = 16;
+
+/// Bytes of a whole record, and so of any value in it: etcd takes 1.5 MiB, and a finished record also has a status.
+pub const RECORD: usize = 1_048_576;
+
+/// Fields of one item of a record.
+pub const LEAVES: usize = 2_048;
+
+/// Steps of a path in a record.
+pub const PATH_ELEMENTS: usize = 64;

@@ -19,6 +19,7 @@ const EVENTS_NAMESPACE: &str = "default";
 
 const CONFIGS: &str = "virtplatformconfigs";
 const CONFIGS_STATUS: &str = "virtplatformconfigs/status";
+const RECORDS: &str = "virtplatformplanrecords";
 
 /// A ClusterRole or, with a namespace, a Role.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -118,7 +119,7 @@ fn election() -> Vec<Rule> {
     ]
 }
 
-/// Roles that administrators bind to people. Only the operator writes a status.
+/// Roles that administrators bind to people. Only the operator writes a status, and nobody else writes a record.
 pub fn people() -> Vec<Role> {
     let role = |name, about, part_of, verbs: &[&'static str]| Role {
         name,
@@ -128,12 +129,13 @@ pub fn people() -> Vec<Role> {
         rules: vec![
             rule("", ADVISOR_GROUP, CONFIGS, &[], verbs),
             rule("", ADVISOR_GROUP, CONFIGS_STATUS, &[], &["get"]),
+            rule("", ADVISOR_GROUP, RECORDS, &[], &["get", "list", "watch"]),
         ],
     };
     vec![
         role(
             "virtplatformconfig-viewer-role",
-            "Sees configurations and their plans.",
+            "Sees configurations, their plans, and records of applied plans.",
             &["view"],
             &["get", "list", "watch"],
         ),

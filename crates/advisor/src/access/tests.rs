@@ -296,6 +296,16 @@ fn each_role_for_people_includes_the_one_before_it_and_none_writes_a_status() {
     assert!(roles.iter().all(|role| verbs(role, "virtplatformconfigs/status") == BTreeSet::from(["get"])));
 }
 
+#[test]
+fn everybody_reads_records_and_nobody_writes_them() {
+    for role in people() {
+        let rules: Vec<&Rule> =
+            role.rules.iter().filter(|rule| rule.resource.starts_with("virtplatformplanrecords")).collect();
+        assert_eq!(rules.iter().map(|rule| rule.resource).collect::<Vec<_>>(), ["virtplatformplanrecords"]);
+        assert_eq!(rules[0].verbs, ["get", "list", "watch"], "{}", role.name);
+    }
+}
+
 // --- files ---
 
 fn documents(path: &str) -> Vec<Value> {

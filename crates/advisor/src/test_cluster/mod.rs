@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 pub mod arbitrary;
+mod changes;
 pub mod damage;
 pub mod server_side_apply;
 pub mod sharing;
@@ -235,13 +236,8 @@ impl TestCluster {
         match &intent.change {
             Change::Delete => Preview { live: live.cloned(), outcome: PreviewOutcome::Gone, takes_over: Vec::new() },
             Change::Apply { fields, remove } => {
-                let schema = self.schema(intent.target.kind, intent.version);
-                let (mut object, takes_over) =
-                    server_side_apply::apply(live, fields, schema, &intent.field_manager(about, live));
-                for path in remove {
-                    path.remove(&mut object);
-                    server_side_apply::disown(&mut object, &path.pointer());
-                }
+                let manager = intent.field_manager(about, live);
+                let (object, takes_over) = self.applied(&intent.target, intent.version, fields, remove, &manager);
                 Preview { live: live.cloned(), outcome: PreviewOutcome::Object(object), takes_over }
             }
         }
@@ -276,13 +272,9 @@ impl TestCluster {
             self.objects.retain(|known| Some(known) != live.as_ref());
             return None;
         };
-        let schema = self.schema(reference.kind, planned.version).cloned();
-        let (mut object, _) =
-            server_side_apply::apply(live.as_ref(), &json!(desired), schema.as_ref(), field_manager::of_item(item));
-        for path in item.removes.iter().map(|path| fields::Path::dotted(path)) {
-            path.remove(&mut object);
-            server_side_apply::disown(&mut object, &path.pointer());
-        }
+        let removes: Vec<_> = item.removes.iter().map(|path| fields::Path::dotted(path)).collect();
+        let (object, _) =
+            self.applied(reference, planned.version, &json!(desired), &removes, field_manager::of_item(item));
         self.put(object.clone());
         Some(object)
     }

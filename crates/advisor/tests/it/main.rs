@@ -6,3 +6,4 @@ mod bad_input;
 mod golden;
 mod kernel_arguments;
 mod properties;
+mod records;

@@ -44,7 +44,7 @@ fn flag() -> BoxedStrategy<Value> {
 
 const THRESHOLDS: [&str; 6] = ["Low", "Medium", "High", "AsymmetricLow", "AsymmetricMedium", "AsymmetricHigh"];
 
-fn load_aware_options() -> impl Strategy<Value = Value> {
+pub(crate) fn load_aware_options() -> impl Strategy<Value = Value> {
     let options = some_of(vec![
         ("deschedulingIntervalSeconds", number(60..=86400)),
         ("mode", one_of(&["Automatic", "Predictive"])),
@@ -56,7 +56,7 @@ fn load_aware_options() -> impl Strategy<Value = Value> {
     prop_oneof![1 => Just(json!({})), 4 => options.prop_map(|options| json!({"loadAware": options}))]
 }
 
-fn higher_density_options() -> impl Strategy<Value = Value> {
+pub(crate) fn higher_density_options() -> impl Strategy<Value = Value> {
     let labels =
         Just(json!({"matchLabels": {"ksm": "true"}, "matchExpressions": [{"key": "a", "operator": "Exists"}]}));
     let selector = prop_oneof![Just(json!({})), labels].boxed();
@@ -156,7 +156,7 @@ fn hyper_converged(version: &'static str) -> impl Strategy<Value = Value> {
 }
 
 /// A version of the descheduler, and an arbitrary cluster with it.
-fn cluster() -> impl Strategy<Value = (&'static str, TestCluster)> {
+pub(crate) fn cluster() -> impl Strategy<Value = (&'static str, TestCluster)> {
     let version = proptest::sample::select(&["v1beta1", "v1"][..]).prop_flat_map(|version| {
         proptest::option::of(hyper_converged(version)).prop_map(move |object| (version, object))
     });
@@ -180,7 +180,7 @@ fn cluster() -> impl Strategy<Value = (&'static str, TestCluster)> {
 }
 
 /// Adds HyperConverged if there is none: virt-higher-density requires it.
-fn with_hyper_converged(cluster: TestCluster) -> TestCluster {
+pub(crate) fn with_hyper_converged(cluster: TestCluster) -> TestCluster {
     let version = cluster.version(&HYPER_CONVERGED);
     if cluster.find(&HYPER_CONVERGED, Some("openshift-cnv"), "kubevirt-hyperconverged").is_some() {
         return cluster;
@@ -193,7 +193,7 @@ fn with_hyper_converged(cluster: TestCluster) -> TestCluster {
     }))
 }
 
-fn either() -> impl Strategy<Value = (&'static str, Value)> {
+pub(crate) fn either() -> impl Strategy<Value = (&'static str, Value)> {
     prop_oneof![
         load_aware_options().prop_map(|options| (LOAD_AWARE, options)),
         higher_density_options().prop_map(|options| (HIGHER_DENSITY, options)),

@@ -1,11 +1,11 @@
-//! Rules for both definitions: everything is bounded and described, and nothing shows that they were derived from Rust.
+//! Rules for all definitions: everything is bounded and described, and nothing shows that they were derived from Rust.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
 };
 use serde_json::{Value, json};
 
-use super::{crds, virt_platform_config, virtual_machine};
+use super::{crds, virt_platform_config, virt_platform_plan_record, virtual_machine};
 
 fn schema(crd: &CustomResourceDefinition) -> &JSONSchemaProps {
     crd.spec.versions[0].schema.as_ref().unwrap().open_api_v3_schema.as_ref().unwrap()
@@ -94,6 +94,19 @@ fn a_status_has_no_rules_and_applied_options_no_defaults() {
     }
 }
 
+/// The values of a record are of another time: a rule or a default of today must not refuse or change them.
+#[test]
+fn a_record_has_no_rules_and_no_defaults_but_that_it_is_immutable() {
+    let record = virt_platform_plan_record();
+    let spec = &schema(&record).properties.as_ref().unwrap()["spec"];
+    let mut rules = Vec::new();
+    walk("spec", spec, &mut |path, schema| {
+        assert_eq!(schema.default, None, "{path}");
+        rules.extend(schema.x_kubernetes_validations.iter().flatten().map(|rule| (path.to_owned(), rule.rule.clone())));
+    });
+    assert_eq!(rules, [("spec".to_owned(), "self == oldSelf".to_owned())]);
+}
+
 #[test]
 fn defaults_are_those_of_the_api() {
     let config = virt_platform_config();
@@ -131,6 +144,13 @@ fn required_fields_are_those_of_the_api() {
     assert_eq!(at(&config, "spec")["required"], json!(["profile"]));
     assert_eq!(at(&config, "status")["required"], Value::Null);
     assert_eq!(at(&config, "status.items")["items"]["required"], json!(["name", "targetRef"]));
+    let record = virt_platform_plan_record();
+    assert_eq!(schema(&record).required, Some(vec!["spec".to_owned()]));
+    let always = ["configUid", "generation", "impactSeverity", "operatorVersion", "planDigest", "profile", "startedAt"];
+    assert_eq!(at(&record, "spec")["required"], json!(always));
+    let always = ["existed", "fieldManager", "name", "operation", "targetRef"];
+    assert_eq!(at(&record, "spec.items")["items"]["required"], json!(always));
+    assert_eq!(at(&record, "status.items")["items"]["required"], json!(["name", "state"]));
     let machine = virtual_machine();
     assert_eq!(schema(&machine).required, Some(vec!["spec".to_owned()]));
     assert_eq!(at(&machine, "spec")["required"], json!(["resources"]));
@@ -160,6 +180,12 @@ fn names_and_columns_are_those_users_know() {
     assert_eq!(config.spec.names.categories, Some(vec!["advisor".to_owned()]));
     assert_eq!(columns(&config, false), ["Action", "Impact", "Phase", "Age"]);
     assert_eq!(columns(&config, true), ["Action", "Impact", "Phase", "Age", "Drifted", "Plan"]);
+    let record = virt_platform_plan_record();
+    assert_eq!(record.spec.scope, "Cluster");
+    assert_eq!(record.spec.names.short_names, Some(vec!["vpcrec".to_owned()]));
+    assert_eq!(record.spec.names.categories, Some(vec!["advisor".to_owned()]));
+    assert_eq!(columns(&record, false), ["Profile", "Outcome", "Approved By", "Started", "Finished"]);
+    assert_eq!(columns(&record, true).last().unwrap(), "Plan");
     let machine = virtual_machine();
     assert_eq!(machine.spec.scope, "Namespaced");
     assert_eq!(machine.spec.names.short_names, Some(vec!["vm".to_owned(), "vms".to_owned()]));

@@ -135,8 +135,8 @@ fn severities_are_ordered_by_disruption() {
 }
 
 #[test]
-fn there_are_eleven_phases() {
-    assert_eq!(Phase::ALL.len(), 11);
+fn there_are_twelve_phases() {
+    assert_eq!(Phase::ALL.len(), 12);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! A cluster with a few objects of both kinds, in which every field is set once. Tests read them and send dry runs; only the plan of
+//! A cluster with a few objects of all kinds, in which every field is set once. Tests read them and send dry runs; only the plan of
 //! `example-profile` may be written.
 
 use std::fmt::Debug;
@@ -11,7 +11,7 @@ use kube::{
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
-use virt_advisor_api::{VirtPlatformConfig, VirtualMachine, crd};
+use virt_advisor_api::{VirtPlatformConfig, VirtPlatformPlanRecord, VirtualMachine, crd};
 
 use crate::{server::Server, table::from_yaml};
 
@@ -20,6 +20,8 @@ pub(crate) const CONFIGS: [&str; 3] = [
     include_str!("examples/virt-higher-density.yaml"),
     include_str!("examples/example-profile.yaml"),
 ];
+pub(crate) const RECORDS: [&str; 2] =
+    [include_str!("examples/load-aware-rebalancing-7.yaml"), include_str!("examples/virt-higher-density-1.yaml")];
 pub(crate) const MACHINES: [&str; 2] = [include_str!("examples/busy-vm.yaml"), include_str!("examples/new-vm.yaml")];
 
 /// The cluster with all examples.
@@ -38,6 +40,9 @@ async fn set_up() -> Cluster {
     let client = cluster.access().client().await.unwrap();
     for yaml in CONFIGS {
         put_on_show(&Api::<VirtPlatformConfig>::all(client.clone()), yaml).await;
+    }
+    for yaml in RECORDS {
+        put_on_show(&Api::<VirtPlatformPlanRecord>::all(client.clone()), yaml).await;
     }
     for yaml in MACHINES {
         put_on_show(&Api::<VirtualMachine>::default_namespaced(client.clone()), yaml).await;

@@ -1,4 +1,4 @@
-//! What users see: `kubectl get`, `kubectl explain` and `kubectl get -o yaml` of both kinds, to the letter.
+//! What users see: `kubectl get`, `kubectl explain` and `kubectl get -o yaml` of all kinds, to the letter.
 
 use std::{
     panic::catch_unwind,
@@ -8,6 +8,8 @@ use std::{
 use crate::kubectl::Kubectl;
 
 const TIMEOUT: Duration = Duration::from_secs(30);
+/// Other tests make more.
+const RECORDS: [&str; 2] = ["load-aware-rebalancing-7", "virt-higher-density-1"];
 const POLL: Duration = Duration::from_millis(100);
 
 async fn kubectl(args: &[&str]) -> Result<String, String> {
@@ -80,6 +82,14 @@ async fn get_shows_a_table() {
     for (name, args) in cases {
         golden.compare(name, &without_ages(&kubectl(&args).await.unwrap()));
     }
+    // Times of a record are shown as they are: the day counts, not the age.
+    let records = "virtplatformplanrecords";
+    for (name, args) in [("", vec!["get", records]), ("_wide", vec!["get", records, "-o", "wide"])] {
+        let names = RECORDS.iter().map(|name| (*name).to_owned());
+        let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).chain(names).collect();
+        let args: Vec<&str> = args.iter().map(String::as_str).collect();
+        golden.compare(&format!("get_{records}{name}"), &kubectl(&args).await.unwrap());
+    }
     golden.finish();
 }
 
@@ -89,9 +99,14 @@ async fn short_names_and_categories_show_the_same() {
     let names = async |what: &str| kubectl(&["get", what, "-o", "name"]).await.unwrap();
     let configs = names("virtplatformconfigs").await;
     assert_eq!(configs.lines().count(), 3, "{configs}");
-    for name in ["vpcfg", "virtplatformconfig", "VirtPlatformConfig", "advisor"] {
+    for name in ["vpcfg", "virtplatformconfig", "VirtPlatformConfig"] {
         assert_eq!(names(name).await, configs, "{name}");
     }
+    for name in ["vpcrec", "virtplatformplanrecord", "advisor"] {
+        let shown = names(name).await;
+        assert!(RECORDS.iter().all(|record| shown.contains(&format!("/{record}\n"))), "{name}: {shown}");
+    }
+    assert!(names("advisor").await.starts_with(&configs), "configurations and their records");
     let machines = names("virtualmachines").await;
     assert_eq!(machines.lines().count(), 2, "{machines}");
     for name in ["vm", "vms", "virtualmachine"] {
@@ -107,6 +122,7 @@ async fn get_shows_an_object_as_yaml() {
     for (resource, name) in [
         ("virtplatformconfig", "load-aware-rebalancing"),
         ("virtplatformconfig", "virt-higher-density"),
+        ("virtplatformplanrecord", "load-aware-rebalancing-7"),
         ("virtualmachine", "busy-vm"),
         ("virtualmachine", "new-vm"),
     ] {
@@ -143,6 +159,11 @@ async fn explain_tells_what_to_write_and_what_to_read() {
         "virtplatformconfig.spec.options.virtHigherDensity.ksmConfiguration",
         "virtplatformconfig.status",
         "virtplatformconfig.status.items",
+        "virtplatformplanrecord",
+        "virtplatformplanrecord.spec",
+        "virtplatformplanrecord.spec.items",
+        "virtplatformplanrecord.spec.items.leaves",
+        "virtplatformplanrecord.status",
         "virtualmachine",
         "virtualmachine.spec",
         "virtualmachine.spec.resources",

@@ -1,6 +1,6 @@
-//! Both kinds on a real API server: what it accepts, its messages for the rest, and what users see.
+//! All kinds on a real API server: what it accepts, its messages for the rest, and what users see.
 //!
-//! The tables only send dry runs, so they also run on an existing cluster (`USE_EXISTING_CLUSTER=true`), where only the two definitions
+//! The tables only send dry runs, so they also run on an existing cluster (`USE_EXISTING_CLUSTER=true`), where only the definitions
 //! are written. Other tests start their own clusters.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -15,6 +15,7 @@ mod kubectl;
 mod machine;
 mod malformed;
 mod manifest;
+mod records;
 mod samples;
 mod server;
 mod sizes;

@@ -17,6 +17,12 @@ pub(crate) const CONFIG: Kind = Kind {
     path: "/apis/advisor.kubevirt.io/v1alpha1/virtplatformconfigs",
 };
 
+pub(crate) const RECORD: Kind = Kind {
+    group: ADVISOR_GROUP,
+    name: "VirtPlatformPlanRecord",
+    path: "/apis/advisor.kubevirt.io/v1alpha1/virtplatformplanrecords",
+};
+
 pub(crate) const MACHINE: Kind = Kind {
     group: SIMULATION_GROUP,
     name: "VirtualMachine",

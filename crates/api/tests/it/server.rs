@@ -36,7 +36,7 @@ impl Answer {
 pub(crate) struct Server(pub(crate) Client);
 
 impl Server {
-    /// The server that all tests of this binary share, with both kinds installed. It may be an existing cluster: send only dry runs.
+    /// The server that all tests of this binary share, with all kinds installed. It may be an existing cluster: send only dry runs.
     pub(crate) async fn shared() -> Self {
         Server(Self::shared_access().await.client().await.unwrap())
     }

@@ -31,7 +31,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 const WORKER_POOL: &str = "worker";
 
 pub(super) async fn definitions(cluster: &Cluster) -> Result<(), Error> {
-    let mut definitions = vec![api::crd::virt_platform_config()];
+    let mut definitions = vec![api::crd::virt_platform_config(), api::crd::virt_platform_plan_record()];
     for text in DEFINITIONS {
         let definition: CustomResourceDefinition = serde_saphyr::from_str(text)
             .map_err(|error| Error::Asset(format!("reading a definition of others: {error}")))?;

@@ -179,7 +179,14 @@ async fn people_may_do_what_their_roles_say_and_nothing_else() {
         platform.apply("installer", &binding, "").await;
         let granted: Vec<&Permission> = everything.iter().filter(|permission| permission.role == name).collect();
         eventually("the role counts", async || platform.may(name, granted[0]).await.then_some(())).await;
-        for resource in ["virtplatformconfigs", "virtplatformconfigs/status", "machineconfigs", "kubedeschedulers"] {
+        for resource in [
+            "virtplatformconfigs",
+            "virtplatformconfigs/status",
+            "virtplatformplanrecords",
+            "virtplatformplanrecords/status",
+            "machineconfigs",
+            "kubedeschedulers",
+        ] {
             let group = match resource {
                 "machineconfigs" => "machineconfiguration.openshift.io",
                 "kubedeschedulers" => "operator.openshift.io",

@@ -110,6 +110,10 @@ async fn viewers_see_editors_change_and_admins_may_clear_all() {
             let may = can(access, &who, &[verb, "virtplatformconfigs"]).await;
             assert_eq!(may, position < count, "{name} {verb}");
         }
+        for (position, verb) in verbs.iter().enumerate() {
+            let may = can(access, &who, &[verb, "virtplatformplanrecords"]).await;
+            assert_eq!(may, count > 0 && position < 3, "{name} {verb} records");
+        }
         assert!(!can(access, &who, &["update", "virtplatformconfigs", "--subresource=status"]).await, "{name}");
         assert!(!can(access, &who, &["patch", "machineconfigs.machineconfiguration.openshift.io"]).await, "{name}");
     }

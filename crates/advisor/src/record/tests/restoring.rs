@@ -1,0 +1,131 @@
+//! What a restore does when the object is no longer as the plan left it.
+
+use super::*;
+
+/// The object after the change, and the recorded item.
+fn applied(live: Option<Value>, change: Change) -> (Option<Value>, RecordedItem) {
+    let plan = plan(live, change);
+    let record = plan_record(&config(), &plan, &start()).unwrap();
+    (plan.items[0].after.clone(), record.spec.items[0].clone())
+}
+
+fn kubectls(data: Value) -> Value {
+    set_by("kubectl", "Update", object("ConfigMap", data))
+}
+
+fn change_of(restored: &Restored) -> (Value, Vec<String>) {
+    match restored.change.clone() {
+        Some(Change::Apply { fields, remove }) => {
+            (fields["data"].clone(), remove.iter().map(Path::to_string).collect())
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+fn paths(paths: &[Path]) -> Vec<String> {
+    paths.iter().map(Path::to_string).collect()
+}
+
+#[test]
+fn what_was_there_is_set_and_what_was_not_is_taken_out() {
+    let change = apply(json!({"a": "2", "same": "s", "map": {"x": {"y": 1}}}), &["data.gone"]);
+    let (after, item) = applied(Some(kubectls(json!({"a": "1", "same": "s", "gone": "g", "theirs": "t"}))), change);
+    let restored = restored(after.as_ref(), &[&item]);
+    let (fields, remove) = change_of(&restored);
+    assert_eq!(fields, json!({"a": "1", "same": "s", "gone": "g"}), "left out, it would be given up");
+    assert_eq!(remove, ["data.map"]);
+    assert_eq!(restored, Restored { change: restored.change.clone(), ..Restored::default() });
+}
+
+#[test]
+fn a_map_stays_if_somebody_has_put_something_into_it() {
+    let (after, item) = applied(Some(kubectls(json!({"a": "1"}))), apply(json!({"map": {"x": {"y": 1}}}), &[]));
+    let mut now = after.unwrap();
+    now["data"]["map"]["theirs"] = json!(2);
+    let (_, remove) = change_of(&restored(Some(&now), &[&item]));
+    assert_eq!(remove, ["data.map.x"]);
+}
+
+#[test]
+fn what_somebody_changed_since_is_named() {
+    let (after, item) = applied(
+        Some(kubectls(json!({"a": "1", "b": "1", "c": "1"}))),
+        apply(json!({"a": "2", "b": "2", "c": "2", "d": "2"}), &[]),
+    );
+    let mut now = after.unwrap();
+    now["data"]["a"] = json!("3");
+    now["data"]["b"] = json!("1");
+    now["data"]["d"] = json!("3");
+    let restored = restored(Some(&now), &[&item]);
+    assert_eq!(paths(&restored.changed_since), ["data.a", "data.d"], "b is as it was before");
+    assert_eq!(change_of(&restored), (json!({"a": "1", "b": "1", "c": "1"}), vec!["data.d".to_owned()]));
+}
+
+#[test]
+fn an_object_that_we_created_is_deleted_unless_others_use_it() {
+    let (after, item) = applied(None, apply(json!({"a": "1", "b": "1"}), &[]));
+    assert_eq!(restored(after.as_ref(), &[&item]).change, Some(Change::Delete));
+    assert_eq!(restored(None, &[&item]), Restored::default(), "it is gone already");
+    let mut now = after.unwrap();
+    let theirs = object("ConfigMap", json!({"theirs": "1", "b": "1"}));
+    now = server_side_apply::apply(Some(&now), &theirs, None, "argocd").0;
+    let restored = restored(Some(&now), &[&item]);
+    assert_eq!(paths(&restored.shared), ["data.b"]);
+    assert_eq!(change_of(&restored), (Value::Null, vec!["data.a".to_owned()]));
+}
+
+#[test]
+fn an_object_that_we_deleted_is_created_again() {
+    let live = set_by(US, "Apply", object("ConfigMap", json!({"a": "1", "empty": {}})));
+    let (_, item) = applied(Some(live), Change::Delete);
+    let Some(Change::Apply { fields, remove }) = restored(None, &[&item]).change else { panic!("not created") };
+    assert_eq!((fields, remove), (object("ConfigMap", json!({"a": "1", "empty": {}})), vec![]));
+    let restored = restored(Some(&kubectls(json!({"a": "5", "more": "6"}))), &[&item]);
+    assert_eq!(paths(&restored.changed_since), ["data.a"], "somebody has created it with another value");
+    assert_eq!(change_of(&restored), (json!({"a": "1", "empty": {}}), vec![]));
+}
+
+#[test]
+fn an_object_that_was_replaced_since_is_named() {
+    let with_uid = |uid: &str, mut object: Value| {
+        object["metadata"]["uid"] = uid.into();
+        object
+    };
+    let (after, item) = applied(Some(with_uid("1", kubectls(json!({"a": "1"})))), apply(json!({"a": "2"}), &[]));
+    let after = after.unwrap();
+    assert!(!restored(Some(&after), &[&item]).replaced);
+    assert!(restored(Some(&with_uid("2", after)), &[&item]).replaced);
+    let gone = restored(None, &[&item]);
+    assert_eq!((gone.change, gone.replaced), (None, true), "one field does not make an object");
+}
+
+#[test]
+fn a_masked_field_stays_as_it_is() {
+    let (after, mut item) =
+        applied(Some(kubectls(json!({"a": "1", "b": "1"}))), apply(json!({"a": "2", "b": "2"}), &[]));
+    item.leaves[0] = Leaf { before: None, after: None, masked: true, ..item.leaves[0].clone() };
+    let restored = restored(after.as_ref(), &[&item]);
+    assert_eq!(paths(&restored.not_recorded), ["data.a"]);
+    assert_eq!(change_of(&restored), (json!({"a": "2", "b": "1"}), vec![]), "left out, it would be removed");
+}
+
+#[test]
+fn several_records_lead_back_to_what_was_there_before_the_first() {
+    let first = kubectls(json!({"a": "1", "theirs": "t"}));
+    let (second, one) = applied(Some(first), apply(json!({"a": "2", "map": {"x": 1}}), &[]));
+    let (third, two) = applied(second, apply(json!({"a": "3", "map": {"y": 1}, "more": "m"}), &[]));
+    let restored = restored(third.as_ref(), &[&two, &one]);
+    let (fields, mut remove) = change_of(&restored);
+    remove.sort();
+    assert_eq!((fields, remove), (json!({"a": "1"}), vec!["data.map".to_owned(), "data.more".to_owned()]));
+    assert_eq!(restored.changed_since, [], "compared with the end of the newest plan");
+}
+
+/// An object that was created again is ours as a whole, and an older record does not know all of it.
+#[test]
+fn what_we_own_besides_the_record_is_not_given_up() {
+    let (after, item) = applied(Some(kubectls(json!({"a": "1"}))), apply(json!({"a": "2"}), &[]));
+    let more = object("ConfigMap", json!({"a": "2", "b": {"c": "3"}}));
+    let now = server_side_apply::apply(after.as_ref(), &more, None, US).0;
+    assert_eq!(change_of(&restored(Some(&now), &[&item])), (json!({"a": "1", "b": {"c": "3"}}), vec![]));
+}
