@@ -1,7 +1,7 @@
 //! The policy on edits of configurations: who may approve a plan, and which one.
 //!
-//! An edit matters if it leads to `action: Apply` or changes the spec under it, if it sets `approvedBy`, or if it sets
-//! `bypassOptimisticLock`. All other edits are let through. Two that stop work always are, so that every editor can stop it:
+//! An edit of the spec is looked at if it leads to `action: Apply` or is made under it, if it sets `approvedBy`, or if it sets
+//! `bypassOptimisticLock`. All others are let through. Two edits that stop work always are, so that every editor can stop it:
 //!
 //! - leaving `Apply`;
 //! - rejecting the current plan under `Apply`, if nothing else changes.
@@ -12,55 +12,12 @@ use serde_json::{Value, json};
 
 use super::{APPROVAL, matched, object, variable};
 
-/// Whether a configuration asks for its plan to be applied.
-fn is_apply(of: &str) -> String {
-    format!("{of}.spec.?action.orValue('') == 'Apply'")
-}
-
-fn approver(of: &str) -> String {
-    format!("{of}.spec.?approval.?approvedBy.orValue('')")
-}
-
-fn bypass(of: &str) -> String {
-    format!("{of}.spec.?bypassOptimisticLock.orValue(false)")
-}
-
 /// Whether two maps differ in nothing but this entry.
 fn same_except(entry: &str, a: &str, b: &str) -> String {
     format!(
         "{a}.all(key, key == '{entry}' || (key in {b} && {b}[key] == {a}[key])) && \
          {b}.all(key, key == '{entry}' || key in {a})"
     )
-}
-
-/// Whether an edit rejects the current plan and changes nothing else.
-fn only_rejects() -> String {
-    let approval = |of: &str| format!("{of}.spec.?approval.orValue({{}})");
-    format!(
-        "object.spec.?approval.?rejected.?planDigest.orValue('') == oldObject.?status.?planDigest.orValue('none') && {} && {}",
-        same_except("approval", "object.spec", "oldObject.spec"),
-        same_except("rejected", &approval("object"), &approval("oldObject")),
-    )
-}
-
-/// Whether an edit approves a plan.
-fn applies() -> String {
-    format!("{} && (oldObject == null || (object.spec != oldObject.spec && !({})))", is_apply("object"), only_rejects())
-}
-
-/// Whether an edit sets a field that is not empty, other than by stopping work.
-fn sets(is_set: &str, is_changed: &str) -> String {
-    let leaves = format!("{} && !({})", is_apply("oldObject"), is_apply("object"));
-    format!("{is_set} && (oldObject == null || ({is_changed} && !({leaves})))")
-}
-
-fn names_approver() -> String {
-    let (new, old) = (approver("object"), approver("oldObject"));
-    sets(&format!("{new} != ''"), &format!("{new} != {old}"))
-}
-
-fn sets_bypass() -> String {
-    sets(&bypass("object"), &format!("!{}", bypass("oldObject")))
 }
 
 /// Whether whoever sends the request has a verb on the profile. More than two of these would exceed the cost of an expression.
@@ -82,40 +39,62 @@ fn validation(expression: &str, message: &str, message_expression: &str) -> Valu
 }
 
 pub(super) fn policy() -> Value {
-    // Variables cannot be used here.
-    let matters = format!("({}) || ({}) || ({})", applies(), names_approver(), sets_bypass());
     let spec = json!({
         "failurePolicy": "Fail",
         "matchConstraints": matched("virtplatformconfigs", &["CREATE", "UPDATE"]),
-        "matchConditions": [{"name": "approves", "expression": matters}],
+        // Variables cannot be used here.
+        "matchConditions": [{
+            "name": "spec-changes",
+            "expression": "oldObject == null || object.spec != oldObject.spec",
+        }],
         "variables": variables(),
         "validations": validations(),
         // An empty value is left out.
         "auditAnnotations": [
-            {"key": "approved-plan", "valueExpression": "variables.applies ? variables.given : ''"},
-            {"key": "approved-by", "valueExpression": "variables.applies ? variables.user : ''"},
+            {"key": "approved-plan", "valueExpression": "string(variables.applies ? variables.given : '')"},
+            {"key": "approved-by", "valueExpression": "string(variables.applies ? variables.user : '')"},
         ],
     });
     object("ValidatingAdmissionPolicy", APPROVAL, spec)
 }
 
+/// Each may use those before it. A field that may be absent is selected with `.?`: its absence would be an error.
 fn variables() -> Vec<Value> {
-    let given = "object.spec.?approval.?planDigest.orValue('')";
-    let current = "oldObject == null ? '' : oldObject.?status.?planDigest.orValue('')";
-    vec![
-        variable("applies", &applies()),
-        variable("namesApprover", &names_approver()),
-        variable("setsBypass", &sets_bypass()),
-        variable("given", given),
-        variable("current", current),
-        variable("approver", &approver("object")),
-        variable("user", "request.userInfo.username"),
-        variable(
-            "digests",
-            "'spec.approval.planDigest is ' + (variables.given == '' ? 'missing' : variables.given) + (variables.current == '' \
-             ? ', and there is no current plan' : ', and the current plan is ' + variables.current)",
+    let rejects = format!(
+        "variables.wasApply && variables.current != '' && variables.approval.?rejected.?planDigest.orValue('') == \
+         variables.current && {} && {}",
+        same_except("approval", "object.spec", "variables.oldSpec"),
+        same_except("rejected", "variables.approval", "variables.oldApproval"),
+    );
+    let digests = "'spec.approval.planDigest is ' + (variables.given == '' ? 'missing' : variables.given) + \
+                   (variables.current == '' ? ', and there is no current plan' : ', and the current plan is ' + \
+                   variables.current)";
+    let variables = [
+        ("user", "request.userInfo.username"),
+        ("oldSpec", "oldObject == null ? {} : oldObject.spec"),
+        ("approval", "object.spec.?approval.orValue({})"),
+        ("oldApproval", "variables.oldSpec.?approval.orValue({})"),
+        ("given", "variables.approval.?planDigest.orValue('')"),
+        ("current", "oldObject == null ? '' : oldObject.?status.?planDigest.orValue('')"),
+        ("digests", digests),
+        ("approver", "variables.approval.?approvedBy.orValue('')"),
+        ("bypass", "object.spec.?bypassOptimisticLock.orValue(false)"),
+        ("isApply", "object.spec.?action.orValue('') == 'Apply'"),
+        ("wasApply", "variables.oldSpec.?action.orValue('') == 'Apply'"),
+        ("rejects", &rejects),
+        ("stops", "variables.wasApply && (!variables.isApply || variables.rejects)"),
+        ("applies", "variables.isApply && !variables.stops"),
+        (
+            "namesApprover",
+            "!variables.stops && variables.approver != '' && variables.approver != \
+             variables.oldApproval.?approvedBy.orValue('')",
         ),
-    ]
+        (
+            "setsBypass",
+            "!variables.stops && variables.bypass && !variables.oldSpec.?bypassOptimisticLock.orValue(false)",
+        ),
+    ];
+    variables.map(|(name, expression)| variable(name, expression)).to_vec()
 }
 
 fn validations() -> Vec<Value> {
@@ -148,10 +127,7 @@ fn validations() -> Vec<Value> {
              (variables.approver == '' ? 'missing' : variables.approver) + '.'",
         ),
         validation(
-            &unless(
-                &format!("variables.setsBypass || (variables.applies && {})", bypass("object")),
-                &may("bypass"),
-            ),
+            &unless("variables.setsBypass || (variables.applies && variables.bypass)", &may("bypass")),
             "You may not set bypassOptimisticLock.",
             "'User ' + variables.user + ' may not have changes of others overwritten: bypassOptimisticLock is true, and this \
              needs the verb bypass on virtplatformconfigs.advisor.kubevirt.io ' + object.metadata.name + '.'",
