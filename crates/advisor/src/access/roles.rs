@@ -172,18 +172,7 @@ pub fn people() -> Vec<Role> {
             "virtplatformconfig-admin-role",
             "Changes configurations, approves plans, may have changes of others overwritten, and may delete all at once.",
             &["admin"],
-            &[
-                "approve",
-                "bypass",
-                "create",
-                "delete",
-                "deletecollection",
-                "get",
-                "list",
-                "patch",
-                "update",
-                "watch",
-            ],
+            &["approve", "bypass", "create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"],
         ),
     ]
 }

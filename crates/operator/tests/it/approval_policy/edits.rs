@@ -98,7 +98,12 @@ fn becoming_apply() -> Vec<(&'static str, Before, Value, Expected)> {
         // Who may do everything has to read the plan, too.
         ("boss", Planned, approved("boss", b), digests(b, a)),
         ("boss", Planned, approved("boss", a), Ok(())),
-        ("approver", Planned, json!({"action": "Apply", "approval": {"planDigest": a}}), name_is("approver", "missing")),
+        (
+            "approver",
+            Planned,
+            json!({"action": "Apply", "approval": {"planDigest": a}}),
+            name_is("approver", "missing"),
+        ),
         ("approver", Planned, approved("boss", a), name_is("approver", "boss")),
         (
             "approver",
@@ -111,7 +116,8 @@ fn becoming_apply() -> Vec<(&'static str, Before, Value, Expected)> {
 }
 
 fn not_applying() -> Vec<(&'static str, Before, Value, Expected)> {
-    let (name, bypass) = (|name: &str| json!({"approval": {"approvedBy": name}}), json!({"bypassOptimisticLock": true}));
+    let (name, bypass) =
+        (|name: &str| json!({"approval": {"approvedBy": name}}), json!({"bypassOptimisticLock": true}));
     vec![
         ("editor", Planned, options(), Ok(())),
         ("editor", Planned, json!({"action": "Ignore"}), Ok(())),

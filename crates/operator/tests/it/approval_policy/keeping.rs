@@ -161,8 +161,7 @@ async fn the_policy_goes_with_the_definition() {
     until_kept(&platform, PolicyMode::Enforce).await;
     assert_eq!(found(&platform).await.len(), KEPT);
     operator.stop().await;
-    let definition =
-        format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{}", admission::DEFINITION);
+    let definition = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{}", admission::DEFINITION);
     platform.request("DELETE", &definition, None, Value::Null).await;
     eventually("all of it is gone", async || found(&platform).await.is_empty().then_some(())).await;
 }
