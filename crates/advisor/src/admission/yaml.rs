@@ -1,4 +1,4 @@
-//! The files in `config/admission` and `config/approval-policy`.
+//! The files in `config/admission`, `config/admission-audit` and `config/approval-policy`.
 
 use serde_json::Value;
 
@@ -27,9 +27,9 @@ resources:
 ";
 
 const AUDIT: &str = "\
-# The same without refusals: what would be refused is written down in the audit log of the API server.
+# config/admission without refusals: what would be refused is written down in the audit log of the API server.
 resources:
-- ..
+- ../admission
 patches:
 - target:
     kind: ValidatingAdmissionPolicyBinding
@@ -62,7 +62,7 @@ pub fn files() -> Vec<(&'static str, String)> {
         ("config/admission/policies.yaml", documents(POLICIES, &policies(&installed_operator()))),
         ("config/admission/bindings.yaml", documents(BINDINGS, &bindings(PolicyMode::Enforce))),
         ("config/admission/kustomization.yaml", marked(KUSTOMIZATION)),
-        ("config/admission/audit/kustomization.yaml", marked(AUDIT)),
+        ("config/admission-audit/kustomization.yaml", marked(AUDIT)),
         ("config/approval-policy/kustomization.yaml", marked(OVERLAY)),
         ("config/approval-policy/role.yaml", marked(&access::policy_keeper_file())),
     ]

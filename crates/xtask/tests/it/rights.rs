@@ -71,7 +71,7 @@ async fn what_users_apply_is_accepted_and_restricted_pods_are_what_it_runs() {
     let at = access.kubeconfig(&Identity::Admin).await.unwrap();
     let warn = ["label", "--overwrite", "namespace", NAMESPACE, "pod-security.kubernetes.io/warn=restricted"];
     printed(&kubectl(&at, &warn));
-    let folders = ["default", "namespace", "admission", "admission/audit", "approval-policy"];
+    let folders = ["default", "namespace", "admission", "admission-audit", "approval-policy"];
     let folders = folders.map(|folder| ["-k".to_owned(), format!("config/{folder}")]);
     for what in folders.into_iter().chain([["-f".to_owned(), "dist/install.yaml".to_owned()]]) {
         let flags = ["apply", "--server-side", "--force-conflicts", "--dry-run=server", "--validate=strict"];
@@ -173,7 +173,7 @@ async fn an_operator_that_keeps_the_policy_is_told_so_and_may() {
     let subjects: Vec<&Value> = bindings.iter().map(|binding| &binding["subjects"]).collect();
     assert!(subjects.len() == 2 && subjects[0] == subjects[1], "both are the operator's: {subjects:?}");
     for binding in
-        rendered("config/admission/audit").iter().filter(|object| object["kind"].as_str().unwrap().ends_with("Binding"))
+        rendered("config/admission-audit").iter().filter(|object| object["kind"].as_str().unwrap().ends_with("Binding"))
     {
         assert_eq!(binding["spec"]["validationActions"], json!(["Audit"]));
     }

@@ -3,6 +3,7 @@
 mod edits;
 mod keeping;
 mod life;
+mod page;
 mod race;
 mod requests;
 
