@@ -7,6 +7,7 @@
 pub struct WritingAProfile;
 
 pub mod access;
+pub mod admission;
 pub mod advertise;
 pub mod diff;
 pub mod drift;

@@ -1,6 +1,7 @@
 //! The operator: it sends the requests that the core asks for, watches, and holds the lease. Decisions are made in `advisor`.
 
 mod advertise;
+mod approval_policy;
 mod configs;
 mod events;
 mod fact_cache;

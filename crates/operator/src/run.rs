@@ -9,14 +9,14 @@ use std::{
     },
 };
 
-use advisor::{Kind, Profile, kind, machine::Intervals, profiles::PROFILES};
+use advisor::{Kind, Profile, admission::PolicyMode, kind, machine::Intervals, profiles::PROFILES};
 use api::virt_platform_config::ApprovalMode;
 use kube::Config;
 use tokio::{sync::watch, task::JoinSet};
 use tracing::info;
 
 use crate::{
-    ApiServer, Clock, RequestError, configs,
+    ApiServer, Clock, RequestError, approval_policy, configs,
     events::Events,
     known_state::KnownState,
     lease::{Lease, LeaseSettings},
@@ -39,6 +39,8 @@ pub struct OperatorSettings {
     pub intervals: Intervals,
     /// What approves a plan where its configuration does not say it.
     pub approval_mode: ApprovalMode,
+    /// How the operator keeps the approval policy. None means that it leaves the policy to others.
+    pub approval_policy: Option<PolicyMode>,
     /// With a lease, leaders are elected. Without one, no other operator may run.
     pub lease: Option<LeaseSettings>,
     pub readiness: Readiness,
@@ -52,6 +54,7 @@ impl Default for OperatorSettings {
             version: format!("v{}", env!("CARGO_PKG_VERSION")),
             intervals: Intervals::default(),
             approval_mode: ApprovalMode::default(),
+            approval_policy: None,
             lease: None,
             readiness: Readiness::default(),
             clock: Clock::default(),
@@ -161,6 +164,9 @@ async fn work(api_server: ApiServer, settings: &OperatorSettings, epoch: Option<
     let by_name = profiles.iter().zip(queues).map(|(profile, queue)| (profile.about().name, queue)).collect();
     let malformed = Arc::<Malformed>::default();
     tasks.spawn(configs::watch(client, by_name, malformed.clone(), settings.readiness.clone(), clock.clone()));
+    if let Some(mode) = settings.approval_policy {
+        tasks.spawn(approval_policy::keep(api_server.clone(), mode, settings.intervals.recheck, clock.clone()));
+    }
     let clock = clock.clone();
     tasks.spawn(async move { malformed.report(api_server, events, clock).await });
     info!(version = settings.version, "the operator is running");

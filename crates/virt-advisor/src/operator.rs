@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, time::Duration};
 
-use advisor::machine::Intervals;
+use advisor::{admission::PolicyMode, machine::Intervals};
 use anyhow::{Context, ensure};
 use api::virt_platform_config::{ApprovalMode, WaitTimeout};
 use clap::ValueEnum;
@@ -25,6 +25,10 @@ pub(crate) struct Args {
     /// What approves a plan where spec.approval.mode does not say it: `action: Apply`, or only the digest of the plan
     #[arg(long, value_enum, value_name = "MODE", default_value_t = Approval::Immediate)]
     approval: Approval,
+    /// Keep the policy in the cluster by which the API server refuses unread plans, or remove it with Off; needs
+    /// config/approval-policy [default: leave the policy to others]
+    #[arg(long, value_enum, value_name = "MODE")]
+    approval_policy: Option<ApprovalPolicy>,
     /// Elect a leader among several operators; only the leader does anything
     #[arg(long)]
     leader_elect: bool,
@@ -62,6 +66,24 @@ enum LogFormat {
 enum Approval {
     Immediate,
     Reviewed,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+#[value(rename_all = "PascalCase")]
+enum ApprovalPolicy {
+    Off,
+    Audit,
+    Enforce,
+}
+
+impl From<ApprovalPolicy> for PolicyMode {
+    fn from(policy: ApprovalPolicy) -> Self {
+        match policy {
+            ApprovalPolicy::Off => PolicyMode::Off,
+            ApprovalPolicy::Audit => PolicyMode::Audit,
+            ApprovalPolicy::Enforce => PolicyMode::Enforce,
+        }
+    }
 }
 
 impl From<Approval> for ApprovalMode {
@@ -104,7 +126,8 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     );
     let lease = args.leader_elect.then(|| LeaseSettings { times, ..LeaseSettings::new(namespace) });
     let approval_mode = args.approval.into();
-    let settings = OperatorSettings { intervals, approval_mode, lease, ..OperatorSettings::default() };
+    let approval_policy = args.approval_policy.map(PolicyMode::from);
+    let settings = OperatorSettings { intervals, approval_mode, approval_policy, lease, ..OperatorSettings::default() };
     let probes = probes::serve(args.health_probe_bind_address, settings.readiness.clone()).await?;
     tokio::select! {
         ended = operator::run(config, settings, shutdown.requested()) => Ok(ended?),

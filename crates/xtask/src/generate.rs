@@ -7,7 +7,7 @@ use crate::{picture, weaknesses};
 pub(crate) fn run() -> anyhow::Result<()> {
     let lessons = weaknesses::pages(&crate::root())?;
     let files = api::crd::files().into_iter().chain([advisor::machine::table::page()]).chain(lessons);
-    let files = files.chain(advisor::access::files()).chain(lab::manifests::files());
+    let files = files.chain(advisor::access::files()).chain(advisor::admission::files()).chain(lab::manifests::files());
     let files = files.chain([picture::file(&crate::root())?]);
     for (path, text) in files {
         let file = crate::root().join(path);
@@ -16,7 +16,9 @@ pub(crate) fn run() -> anyhow::Result<()> {
             Ok(_) => "configured",
             Err(_) => "created",
         };
-        std::fs::write(&file, text).with_context(|| format!("writing {path}"))?;
+        let folder = file.parent().unwrap_or(&file);
+        let write = || std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&file, text));
+        write().with_context(|| format!("writing {path}"))?;
         println!("{path} {verb}");
     }
     Ok(())

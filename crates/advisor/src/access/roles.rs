@@ -3,7 +3,7 @@
 use api::names::ADVISOR_GROUP;
 
 use super::{Access, Rule, grants};
-use crate::{Profile, kind, profiles::PROFILES};
+use crate::{Profile, admission, kind, profiles::PROFILES};
 
 /// Where the operator runs: the namespace of OpenShift Virtualization.
 pub const NAMESPACE: &str = "openshift-cnv";
@@ -119,6 +119,25 @@ fn election() -> Vec<Rule> {
     ]
 }
 
+/// The role of an operator that keeps the approval policy. `config/approval-policy` adds it, to what has its prefix already.
+pub fn policy_keeper() -> Role {
+    let names = &[admission::APPROVAL, admission::STATUS];
+    let verbs = &["create", "delete", "get", "list", "patch", "update", "watch"];
+    let kept = |resource| rule("", "admissionregistration.k8s.io", resource, names, verbs);
+    let definition = "Policies and bindings are deleted with this definition.";
+    Role {
+        name: "virt-advisor-operator-approval-policy-role",
+        about: "For --approval-policy: the policies of config/admission and their bindings, and no others.",
+        namespace: None,
+        part_of: &[],
+        rules: vec![
+            kept("validatingadmissionpolicies"),
+            kept("validatingadmissionpolicybindings"),
+            rule(definition, "apiextensions.k8s.io", "customresourcedefinitions", &[admission::DEFINITION], &["get"]),
+        ],
+    }
+}
+
 /// Roles that administrators bind to people. Only the operator writes a status, and nobody else writes a record.
 pub fn people() -> Vec<Role> {
     let role = |name, about, part_of, verbs: &[&'static str]| Role {
@@ -141,15 +160,21 @@ pub fn people() -> Vec<Role> {
         ),
         role(
             "virtplatformconfig-editor-role",
-            "Changes configurations, and so approves plans.",
+            "Changes configurations, and stops or rejects plans. Approves plans, too, unless the approval policy is in force.",
             &["edit"],
             &["create", "delete", "get", "list", "patch", "update", "watch"],
         ),
         role(
+            "virtplatformconfig-approver-role",
+            "Approves plans, also where the approval policy is in force. A role with resourceNames approves those of one profile.",
+            &[],
+            &["approve", "get", "list", "patch", "update", "watch"],
+        ),
+        role(
             "virtplatformconfig-admin-role",
-            "Changes configurations, and may delete all of them at once.",
+            "Changes configurations, approves plans, may have changes of others overwritten, and may delete all at once.",
             &["admin"],
-            &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"],
+            &["approve", "bypass", "create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"],
         ),
     ]
 }

@@ -281,18 +281,22 @@ fn what_is_not_bound_to_a_name_is_this_and_no_more() {
     );
 }
 
+fn verbs(role: &Role, resource: &str) -> BTreeSet<&'static str> {
+    role.rules.iter().filter(|rule| rule.resource == resource).flat_map(|rule| rule.verbs.clone()).collect()
+}
+
 #[test]
-fn each_role_for_people_includes_the_one_before_it_and_none_writes_a_status() {
+fn roles_for_people_build_on_each_other_and_none_writes_a_status() {
     let roles = people();
     let parts: Vec<_> = roles.iter().map(|role| role.part_of).collect();
-    assert_eq!(parts, [["view"], ["edit"], ["admin"]]);
-    let verbs = |role: &Role, resource: &str| -> BTreeSet<&str> {
-        role.rules.iter().filter(|rule| rule.resource == resource).flat_map(|rule| rule.verbs.clone()).collect()
-    };
-    for pair in roles.windows(2) {
-        let [less, more] = pair else { continue };
-        assert!(verbs(less, "virtplatformconfigs").is_subset(&verbs(more, "virtplatformconfigs")), "{}", more.name);
-    }
+    assert_eq!(parts, [&["view"][..], &["edit"], &[], &["admin"]], "approvers are always named");
+    let [viewer, editor, approver, admin] = &roles[..] else { panic!("{roles:?}") };
+    let configs = |role| verbs(role, "virtplatformconfigs");
+    assert!(configs(viewer).is_subset(&configs(editor)) && configs(viewer).is_subset(&configs(approver)));
+    assert!(configs(editor).is_subset(&configs(admin)) && configs(approver).is_subset(&configs(admin)));
+    let has = |verb| roles.iter().map(|role| configs(role).contains(verb)).collect::<Vec<_>>();
+    assert_eq!(has("approve"), [false, false, true, true]);
+    assert_eq!(has("bypass"), [false, false, false, true]);
     assert!(roles.iter().all(|role| verbs(role, "virtplatformconfigs/status") == BTreeSet::from(["get"])));
 }
 
@@ -304,6 +308,18 @@ fn everybody_reads_records_and_nobody_writes_them() {
         assert_eq!(rules.iter().map(|rule| rule.resource).collect::<Vec<_>>(), ["virtplatformplanrecords"]);
         assert_eq!(rules[0].verbs, ["get", "list", "watch"], "{}", role.name);
     }
+}
+
+#[test]
+fn the_keeper_of_the_approval_policy_is_granted_named_objects_only() {
+    let policies = "[approval.advisor.kubevirt.io,status.advisor.kubevirt.io]";
+    let all = "create,delete,get,list,patch,update,watch";
+    let expected = [
+        format!("{all} validatingadmissionpolicies {policies}"),
+        format!("{all} validatingadmissionpolicybindings {policies}"),
+        "get customresourcedefinitions [virtplatformconfigs.advisor.kubevirt.io]".to_owned(),
+    ];
+    assert_eq!(spoken(&policy_keeper().rules), expected);
 }
 
 // --- files ---

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod approval_policy;
 mod bad_input;
 mod cost;
 mod gitops;

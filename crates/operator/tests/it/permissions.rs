@@ -165,7 +165,8 @@ async fn texts(platform: &Platform, report: Report) -> Vec<String> {
 async fn people_may_do_what_their_roles_say_and_nothing_else() {
     let platform = Platform::shared().await;
     let everything = permissions(&access::people());
-    let verbs = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
+    let verbs =
+        ["approve", "bypass", "create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
     for role in rbac_documents("user_roles.yaml") {
         platform.apply("installer", &role, "").await;
         let name = role["metadata"]["name"].as_str().unwrap();

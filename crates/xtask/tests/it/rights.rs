@@ -27,7 +27,7 @@ async fn cluster() -> &'static Access {
         run(&["apply", "--server-side", "-k", "config/samples/third-party"]);
         run(&["apply", "--server-side", "--subresource=status", "-f", "config/samples/third-party/status.yaml"]);
         printed(&xtask(&at, &["deploy"]));
-        for role in ["viewer", "editor", "admin"] {
+        for role in ["viewer", "editor", "approver", "admin"] {
             let name = format!("--clusterrole=virt-advisor-operator-virtplatformconfig-{role}-role");
             run(&["create", "clusterrolebinding", role, &name, &format!("--user={role}")]);
         }
@@ -71,9 +71,11 @@ async fn what_users_apply_is_accepted_and_restricted_pods_are_what_it_runs() {
     let at = access.kubeconfig(&Identity::Admin).await.unwrap();
     let warn = ["label", "--overwrite", "namespace", NAMESPACE, "pod-security.kubernetes.io/warn=restricted"];
     printed(&kubectl(&at, &warn));
-    for what in [&["-k", "config/default"], &["-f", "dist/install.yaml"], &["-k", "config/namespace"]] {
+    let folders = ["default", "namespace", "admission", "admission-audit", "approval-policy"];
+    let folders = folders.map(|folder| ["-k".to_owned(), format!("config/{folder}")]);
+    for what in folders.into_iter().chain([["-f".to_owned(), "dist/install.yaml".to_owned()]]) {
         let flags = ["apply", "--server-side", "--force-conflicts", "--dry-run=server", "--validate=strict"];
-        let output = kubectl(&at, &[&flags[..], what].concat());
+        let output = kubectl(&at, &[&flags[..], &what.each_ref().map(String::as_str)].concat());
         printed(&output);
         assert_eq!(text(&output.stderr), "", "{what:?}: no warning");
     }
@@ -100,15 +102,18 @@ fn read(path: &str) -> String {
 
 /// W47 (unusable roles and samples): the roles are about a kind that there is.
 #[tokio::test]
-async fn viewers_see_editors_change_and_admins_may_clear_all() {
+async fn viewers_see_editors_change_approvers_approve_and_admins_may_clear_all() {
     let access = cluster().await;
-    let verbs = ["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"];
-    let cases = [("viewer", 3), ("editor", 7), ("admin", 8), ("nobody", 0)];
-    for (name, count) in cases {
+    let see = ["get", "list", "watch"];
+    let edit = ["create", "delete", "get", "list", "patch", "update", "watch"];
+    let approve = ["approve", "get", "list", "patch", "update", "watch"];
+    let all = ["approve", "bypass", "create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
+    let cases = [("viewer", &see[..]), ("editor", &edit), ("approver", &approve), ("admin", &all), ("nobody", &[])];
+    for (name, granted) in cases {
         let who = Identity::user(name, &[]);
-        for (position, verb) in verbs.iter().enumerate() {
+        for verb in all {
             let may = can(access, &who, &[verb, "virtplatformconfigs"]).await;
-            assert_eq!(may, position < count, "{name} {verb}");
+            assert_eq!(may, granted.contains(&verb), "{name} {verb}");
         }
         for (position, verb) in verbs.iter().enumerate() {
             let may = can(access, &who, &[verb, "virtplatformplanrecords"]).await;
@@ -124,9 +129,9 @@ async fn the_roles_are_part_of_the_clusters_own() {
     let access = cluster().await;
     let cases = [
         ("has-view", &["list"][..], &["patch"][..]),
-        ("has-edit", &["list", "patch"], &["deletecollection"]),
-        ("has-admin", &["list", "patch", "deletecollection"], &[]),
-        ("one-namespace", &[], &["list", "patch"]),
+        ("has-edit", &["list", "patch"], &["approve", "bypass", "deletecollection"]),
+        ("has-admin", &["list", "patch", "approve", "bypass", "deletecollection"], &[]),
+        ("one-namespace", &[], &["list", "patch", "approve"]),
     ];
     for (name, may, may_not) in cases {
         let who = Identity::user(name, &[]);
@@ -138,6 +143,49 @@ async fn the_roles_are_part_of_the_clusters_own() {
         for verb in may_not {
             assert!(!can(access, &who, &[verb, "virtplatformconfigs"]).await, "{name} {verb}");
         }
+    }
+}
+
+// --- the approval policy ---
+
+/// The user name that the policy on statuses knows is the one of the operator that `make deploy` installs.
+#[tokio::test]
+async fn the_deployed_operator_is_the_one_that_the_policy_lets_write_statuses() {
+    let access = cluster().await;
+    let at = access.kubeconfig(&operator_account()).await.unwrap();
+    let name = printed(&kubectl(&at, &["auth", "whoami", "-o", "jsonpath={.status.userInfo.username}"]));
+    assert_eq!(name, advisor::admission::installed_operator());
+}
+
+#[tokio::test]
+async fn an_operator_that_keeps_the_policy_is_told_so_and_may() {
+    let access = cluster().await;
+    let at = access.kubeconfig(&Identity::Admin).await.unwrap();
+    let rendered = |folder: &str| -> Vec<Value> {
+        serde_saphyr::from_multiple(&printed(&kubectl(&at, &["kustomize", folder]))).unwrap()
+    };
+    let overlay = rendered("config/approval-policy");
+    let args = |objects: &[Value]| -> Value {
+        let deployment = objects.iter().find(|object| object["kind"] == "Deployment").unwrap();
+        deployment["spec"]["template"]["spec"]["containers"][0]["args"].clone()
+    };
+    let mut expected = args(&rendered("config/default"));
+    expected.as_array_mut().unwrap().push("--approval-policy=Enforce".into());
+    assert_eq!(args(&overlay), expected);
+
+    let bindings: Vec<&Value> = overlay.iter().filter(|object| object["kind"] == "ClusterRoleBinding").collect();
+    let subjects: Vec<&Value> = bindings.iter().map(|binding| &binding["subjects"]).collect();
+    assert!(subjects.len() == 2 && subjects[0] == subjects[1], "both are the operator's: {subjects:?}");
+    for binding in
+        rendered("config/admission-audit").iter().filter(|object| object["kind"].as_str().unwrap().ends_with("Binding"))
+    {
+        assert_eq!(binding["spec"]["validationActions"], json!(["Audit"]));
+    }
+    // Where the overlay is not used, the operator has none of these rights.
+    let policies = "validatingadmissionpolicies.admissionregistration.k8s.io";
+    for verb in ["get", "list", "create", "patch", "update", "delete"] {
+        let named = format!("{policies}/{}", advisor::admission::APPROVAL);
+        assert!(!can(access, &operator_account(), &[verb, &named]).await, "{verb}");
     }
 }
 
