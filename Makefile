@@ -100,7 +100,7 @@ test: ## Run everything: format, lints, unit and API-server tests (a quarter of 
 	@$(BUILT)/xtask tools $(TEST_TOOLS)
 	@echo "== 5 of 6: examples in the documentation (1 minute)"
 	@$(CARGO) test --workspace --locked --doc
-	@echo "== 6 of 6: unit and API-server tests, several programs at a time (12 minutes)"
+	@echo "== 6 of 6: unit and API-server tests; model checks and schedules beside them, at low priority (a quarter of an hour)"
 	@CARGO='$(CARGO)' $(BUILT)/xtask run-tests
 
 .PHONY: test-e2e

@@ -31,7 +31,7 @@ enum Command {
     Picture,
     /// Build the third-party programs that are missing from the cache
     Tools(tools::Args),
-    /// Run every test program of the workspace, several at a time
+    /// Run every test program of the workspace, and show one line for each
     RunTests,
     /// Run a control plane until Ctrl-C
     Cluster(cluster::Args),

@@ -1,6 +1,6 @@
-//! Runs every test program of the workspace, several at a time where they do not disturb each other.
+//! Runs every test program of the workspace, one that waits for API servers beside one that computes.
 //!
-//! `cargo test` runs one program after another, and most of ours wait for API servers while the processor is idle.
+//! `cargo test` runs one program after another, and leaves the processor idle while a program waits for API servers.
 
 mod schedule;
 

@@ -2,8 +2,9 @@
 
 use super::TestProgram;
 
-/// So many programs that wait for API servers run at a time. Each of them runs several tests at a time.
-const WAITING_AT_A_TIME: usize = 2;
+/// So many programs that wait for API servers run at a time. Each of them runs several tests at a time, so that a second program
+/// made both slower than one after the other on two cores, and tests of timeouts failed.
+const WAITING_AT_A_TIME: usize = 1;
 
 /// The programs that need the processor all the time.
 const PROCESSOR: [&str; 3] = ["model", "lease_model", "schedules"];
@@ -103,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn two_programs_wait_beside_one_that_computes_and_the_closed_loop_comes_last() {
+    fn one_program_waits_beside_one_that_computes_and_the_closed_loop_comes_last() {
         let programs = [
             program("api", "api"),
             program("advisor", "model"),
@@ -113,7 +114,10 @@ mod tests {
         ];
         let mut schedule = Schedule::new(&programs);
         let mut running = Vec::new();
-        assert_eq!(titles(&mut schedule, &mut running), ["operator it", "api api", "advisor model"]);
+        assert_eq!(titles(&mut schedule, &mut running), ["operator it", "advisor model"]);
+
+        running.retain(|lane| *lane == Lane::Processor);
+        assert_eq!(titles(&mut schedule, &mut running), ["api api"]);
 
         running.retain(|lane| *lane == Lane::Processor);
         assert_eq!(titles(&mut schedule, &mut running), ["operator schedules fidelity"]);

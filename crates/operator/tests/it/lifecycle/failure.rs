@@ -91,20 +91,25 @@ async fn an_item_that_is_refused_when_planned_fails_the_plan_and_the_others_are_
 async fn a_wait_that_takes_too_long_fails_its_item_although_nothing_is_heard() {
     let platform = Platform::shared().await;
     let operator = RunningOperator::start(&platform).await;
-    let timeout = "Timeout waiting for resource to become healthy (waited 1s, timeout 1s): MachineConfigPool 'worker' \
-                   is processing changes (Updated: 3/3, Ready: 3/3)";
+    let timeout = |waited: &str| {
+        format!(
+            "Timeout waiting for resource to become healthy (waited {waited}, timeout 1s): MachineConfigPool 'worker' is \
+             processing changes (Updated: 3/3, Ready: 3/3)"
+        )
+    };
+    // On a busy machine the operator may notice it some seconds later.
+    let is_timeout = |message: &Value| (1..60).any(|seconds| *message == json!(timeout(&format!("{seconds}s"))));
     platform.configure(LOAD_AWARE, json!({"action": "Apply", "waitTimeout": "1s"})).await;
     let failed = platform.until_phase(LOAD_AWARE, "Failed").await;
-    assert_eq!(
-        (&item(&failed, PSI_ITEM)["state"], &item(&failed, PSI_ITEM)["message"]),
-        (&json!("Failed"), &json!(timeout))
-    );
-    assert_eq!(condition(&failed, "Failed")["message"], format!("Item '{PSI_ITEM}' failed: {timeout}"));
+    let psi = item(&failed, PSI_ITEM);
+    assert!(psi["state"] == "Failed" && is_timeout(&psi["message"]), "{psi}");
+    let why = psi["message"].as_str().unwrap();
+    assert_eq!(condition(&failed, "Failed")["message"], format!("Item '{PSI_ITEM}' failed: {why}"));
     assert_eq!((status(&failed, "Completed"), status(&failed, "InProgress")), ("False", "False"));
 
     platform.configure(LOAD_AWARE, json!({"failurePolicy": "Continue"})).await;
     let partly = platform.until_phase(LOAD_AWARE, "CompletedWithErrors").await;
-    assert_eq!(item(&partly, PSI_ITEM)["message"], timeout);
+    assert!(is_timeout(&item(&partly, PSI_ITEM)["message"]), "{}", item(&partly, PSI_ITEM));
     assert_eq!(status(&partly, "Completed"), "False");
 
     // The time counts from the beginning of the wait, not of the process.
