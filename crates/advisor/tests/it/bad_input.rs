@@ -3,7 +3,7 @@
 //! The objects are those of a settled cluster, damaged at random: stored objects need not fit their schemas, others may write the
 //! status, and lists may be long. `BAD_INPUT=n` tries n cases of each.
 
-use std::sync::OnceLock;
+use std::{collections::BTreeSet, sync::OnceLock};
 
 use advisor::{
     Answer, Facts, Plan, PlannedItem, Preview, PreviewOutcome, Query, Refusal, drift,
@@ -258,7 +258,7 @@ fn schema() -> &'static Value {
     })
 }
 
-/// The fields that are too long for their schema.
+/// The fields that are too long for their schema, and the lists with two items of one name.
 fn refused(value: &Value, schema: &Value, path: &str) -> Vec<String> {
     let limit = |name: &str| schema[name].as_u64().unwrap_or(u64::MAX) as usize;
     let check = |length: usize, limit: usize| (length > limit).then(|| format!("{path}: {length} > {limit}"));
@@ -274,7 +274,17 @@ fn refused(value: &Value, schema: &Value, path: &str) -> Vec<String> {
                 .iter()
                 .enumerate()
                 .flat_map(|(at, item)| refused(item, &schema["items"], &format!("{path}[{at}]")));
-            check(list.len(), limit("maxItems")).into_iter().chain(below).collect()
+            let keys: Vec<&str> = schema["x-kubernetes-list-map-keys"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter_map(Value::as_str)
+                .collect();
+            let key = |item: &Value| keys.iter().map(|key| item[*key].to_string()).collect::<String>();
+            let names: BTreeSet<String> = list.iter().map(key).collect();
+            let is_repeated = !keys.is_empty() && names.len() < list.len();
+            let repeated = is_repeated.then(|| format!("{path}: two of one name"));
+            check(list.len(), limit("maxItems")).into_iter().chain(repeated).chain(below).collect()
         }
         Value::Object(fields) => {
             let below = |(name, value): (&String, &Value)| {
