@@ -17,7 +17,7 @@ const MISTAKES: &[(Mutation, Bounds, &[&str])] = &[
     (ForcedReviewIgnored, Bounds { inputs: 1, ..NONE }, &["2."]),
     (ConflictIsSuccess, Bounds { foreign_edits: 1, ..NONE }, &["recorded as applied"]),
     (RecordConflictIsSuccess, Bounds { edits: 1, ..NONE }, &["1."]),
-    (RecordsOverAnything, Bounds { edits: 1, ..NONE }, &["1."]),
+    (RecordsOverAnything, Bounds { edits: 1, crashes: 1, ..NONE }, &["recorded as applied"]),
     (NotConfirmed, Bounds { edits: 1, crashes: 1, ..NONE }, &["1. nothing"]),
     (AbortIgnored, Bounds { refusals: 1, ..NONE }, &["Abort"]),
     (ApprovalIgnored, Bounds { edits: 1, ..NONE }, &["another plan"]),
