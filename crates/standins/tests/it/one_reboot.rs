@@ -28,6 +28,7 @@ type RenderedConfigs = Arc<Mutex<BTreeMap<String, Vec<String>>>>;
 /// A sample platform whose worker nodes the stand-in updates.
 async fn platform(render_delay: Duration) -> (Platform, StandIn) {
     let platform = Platform::at_rest().await;
+    platform.install().await;
     let nodes: Api<Node> = Api::all(platform.client.clone());
     for (role, number) in ["worker", "master"].into_iter().flat_map(|role| (0..3).map(move |number| (role, number))) {
         let labels = json!({format!("node-role.kubernetes.io/{role}"): ""});
