@@ -12,7 +12,7 @@ use crate::{Kind, ObjectRef};
 
 pub use roles::{LEASE, NAMESPACE, Role, SERVICE_ACCOUNT, operator, people, policy_keeper};
 pub use yaml::files;
-pub(crate) use yaml::policy_keeper_file;
+pub(crate) use yaml::{MARK, policy_keeper_file};
 
 /// What a profile does with an object, or with the objects of a kind. A changed object is also read and watched.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -24,7 +24,7 @@ pub fn fingerprint(item: &Item, live: Option<&Value>) -> String {
 /// The leaves that the item manages: those that it sets or removes, and those that its field manager owns and would give up. Only
 /// within the declared fields and the labels.
 pub fn leaves(item: &Item, live: Option<&Value>) -> Vec<Path> {
-    let mut declared: Vec<Path> = item.managed_fields.iter().map(|path| Path::dotted(path)).collect();
+    let mut declared: Vec<Path> = item.managed_fields.iter().map(|path| Path::parsed(path)).collect();
     declared.push(Path::dotted("metadata.labels"));
     let managers = live.map(fields::managers).unwrap_or_default();
     let owned: Vec<&Path> = managers.iter().flat_map(|manager| &manager.leaves).collect();
@@ -47,7 +47,7 @@ pub fn leaves(item: &Item, live: Option<&Value>) -> Vec<Path> {
             leaves.push(leaf);
         }
     }
-    leaves.extend(item.removes.iter().map(|path| Path::dotted(path)));
+    leaves.extend(item.removes.iter().map(|path| Path::parsed(path)));
     leaves
 }
 
@@ -68,23 +68,41 @@ pub fn contains(live: &Value, desired: &Value) -> bool {
     }
 }
 
+/// An object with the fields of `desired`: maps are merged, everything else is replaced.
+pub fn overlaid(live: &Value, desired: &Value) -> Value {
+    let (Some(fields), Some(map)) = (desired.as_object(), live.as_object()) else { return desired.clone() };
+    let mut map = map.clone();
+    for (name, value) in fields {
+        let value = map.get(name).map_or_else(|| value.clone(), |live| overlaid(live, value));
+        map.insert(name.clone(), value);
+    }
+    Value::Object(map)
+}
+
 /// Who last changed a field that is no longer as the item set it, according to `managedFields`.
 pub fn changed_by(item: &Item, live: Option<&Value>) -> DriftedBy {
-    let unknown = DriftedBy { manager: UNKNOWN_MANAGER.into(), time: None };
-    let Some(live) = live else { return unknown };
+    let unknown = |deleted: bool| DriftedBy { manager: UNKNOWN_MANAGER.into(), time: None, deleted };
+    let Some(live) = live else { return unknown(true) };
+    let deleted = live.pointer("/metadata/deletionTimestamp").is_some_and(Value::is_string);
     let desired = json!(item.desired_state);
     let changed: Vec<Path> =
         leaves(item, Some(live)).into_iter().filter(|leaf| leaf.find(live) != leaf.find(&desired)).collect();
+    // Of an object that the operator has removed, everything is a change.
+    let is_removed = item.operation == Operation::Delete;
     let touches = |manager: &fields::Manager| {
-        manager.name != field_manager::of_item(item)
-            && manager.leaves.iter().any(|leaf| changed.iter().any(|path| leaf.overlaps(path)))
+        let is_changed = |leaf: &Path| is_removed || changed.iter().any(|path| leaf.overlaps(path));
+        manager.name != field_manager::of_item(item) && manager.leaves.iter().any(is_changed)
     };
     let suspects = fields::managers(live).into_iter().filter(touches);
     let last = suspects.max_by(|a, b| a.time.cmp(&b.time));
-    last.map_or(unknown, |manager| DriftedBy {
-        manager: manager.name,
-        time: manager.time.and_then(|time| time.parse().ok()).map(Time),
-    })
+    last.map_or_else(
+        || unknown(deleted),
+        |manager| DriftedBy {
+            manager: manager.name,
+            time: manager.time.and_then(|time| time.parse().ok()).map(Time),
+            deleted,
+        },
+    )
 }
 
 #[cfg(test)]
@@ -192,7 +210,8 @@ mod tests {
         assert_eq!(by.time, Some(Time("2026-01-01T00:00:06Z".parse().unwrap())));
         let removed = managed(object(json!({"b": "2"})), &[(FIELD_MANAGER, "Apply", json!({"f:b": {}}))]);
         assert_eq!(changed_by(&item, Some(&removed)).manager, "unknown", "a removal leaves no trace");
-        assert_eq!(changed_by(&item, None).manager, "unknown");
+        let deleted = changed_by(&item, None);
+        assert_eq!((deleted.manager.as_str(), deleted.deleted, by.deleted), ("unknown", true, false));
     }
 
     #[test]

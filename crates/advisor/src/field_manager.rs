@@ -15,10 +15,10 @@ use crate::{
 };
 
 /// The field manager of a profile on an object, given the fields that it manages there.
-pub fn of_profile(about: &About, live: Option<&Value>, managed: &[&str]) -> String {
+pub fn of_profile(about: &About, live: Option<&Value>, managed: &[impl AsRef<str>]) -> String {
     let own = field_manager(about.name);
     let Some((former, live)) = about.former_manager.zip(live) else { return own };
-    let managed: Vec<Path> = managed.iter().map(|path| Path::dotted(path)).collect();
+    let managed: Vec<Path> = managed.iter().map(|path| Path::parsed(path.as_ref())).collect();
     let is_managed = |leaf: &Path| managed.iter().any(|path| leaf.overlaps(path));
     let is_known = !fields::applied_by(live, &own).is_empty();
     let was_applied = fields::applied_by(live, former).iter().any(is_managed);

@@ -27,6 +27,28 @@ impl Path {
         Path(text.split('.').map(|name| PathElement::Field(name.to_owned())).collect())
     }
 
+    /// A path of plain members as it is displayed: `metadata.labels["a.b/c"]`. What cannot be read is one member.
+    pub fn parsed(text: &str) -> Self {
+        let mut elements = Vec::new();
+        let mut rest = text;
+        while !rest.is_empty() {
+            let quoted = rest.strip_prefix('[').and_then(|quoted| {
+                let mut names = serde_json::Deserializer::from_str(quoted).into_iter::<String>();
+                let name = names.next()?.ok()?;
+                let end = names.byte_offset();
+                Some((name, quoted[end..].strip_prefix(']')?))
+            });
+            let (name, left) = quoted.unwrap_or_else(|| {
+                let end = rest.char_indices().skip(1).find(|(_, letter)| ['.', '['].contains(letter));
+                let end = end.map_or(rest.len(), |(end, _)| end);
+                (rest[..end].to_owned(), &rest[end..])
+            });
+            elements.push(PathElement::Field(name));
+            rest = left.strip_prefix('.').unwrap_or(left);
+        }
+        Path(elements)
+    }
+
     /// A path of plain members, whose names may contain any characters.
     pub fn member(names: &[&str]) -> Self {
         Path(names.iter().map(|&name| PathElement::Field(name.to_owned())).collect())
@@ -50,6 +72,11 @@ impl Path {
     /// The path up to the list that it enters, if it enters one.
     pub fn without_entries(&self) -> Self {
         Path(self.0.iter().take_while(|element| matches!(element, PathElement::Field(_))).cloned().collect())
+    }
+
+    /// The first elements of the path.
+    pub fn outermost(&self, count: usize) -> Self {
+        Path(self.0.iter().take(count).cloned().collect())
     }
 
     fn child(&self, element: PathElement) -> Self {
@@ -114,12 +141,17 @@ fn pointer_part(element: &PathElement) -> String {
     }
 }
 
+/// Whether a name can be told from its neighbors in a path without quotes.
+fn is_plain(name: &str) -> bool {
+    !name.is_empty() && !name.contains(['.', '/', '[', ']', '"'])
+}
+
 /// `spec.template.containers[name="web"].image`
 impl fmt::Display for Path {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (position, element) in self.0.iter().enumerate() {
             match element {
-                PathElement::Field(name) if name.contains(['.', '/']) => write!(f, "[{name:?}]")?,
+                PathElement::Field(name) if !is_plain(name) => write!(f, "[{}]", Value::from(name.as_str()))?,
                 PathElement::Field(name) => write!(f, "{}{name}", if position > 0 { "." } else { "" })?,
                 PathElement::Key(key) => {
                     let pairs: Vec<_> = key.iter().map(|(name, value)| format!("{name}={value}")).collect();
@@ -178,6 +210,17 @@ pub fn managers(object: &Value) -> Vec<Manager> {
 pub fn applied_by(object: &Value, manager: &str) -> Vec<Path> {
     let ours = |entry: &Manager| entry.name == manager && entry.operation == "Apply" && entry.subresource.is_empty();
     managers(object).into_iter().filter(ours).flat_map(|entry| entry.leaves).collect()
+}
+
+/// Whether a field manager owns anything of an object by server-side apply.
+pub fn owns_anything(object: &Value, manager: &str) -> bool {
+    !entries_of(object, manager).is_empty()
+}
+
+/// The positions of the entries in `metadata.managedFields` that a field manager has by server-side apply.
+pub fn entries_of(object: &Value, manager: &str) -> Vec<usize> {
+    let is_its = |entry: &Manager| entry.name == manager && entry.operation == "Apply" && entry.subresource.is_empty();
+    managers(object).iter().enumerate().filter(|(_, entry)| is_its(entry)).map(|(at, _)| at).collect()
 }
 
 /// Flattens a `fieldsV1` tree. Atomic lists and maps, and empty ones, are leaves: nothing is below them.
@@ -284,6 +327,16 @@ mod tests {
         assert_eq!(Path::from_keys(&all).unwrap().keys(), all);
         for unreadable in ["spec", ".", "x:spec", "i:-1", "k:name", "v:"] {
             assert_eq!(Path::from_keys(&[unreadable.to_owned()]), None, "{unreadable}");
+        }
+    }
+
+    proptest::proptest! {
+        /// Items of a plan have their paths as text.
+        #[test]
+        fn a_path_of_members_is_read_back_from_its_text(names in proptest::collection::vec("[a./~\\[\\]\"= \\\\:é\n]{0,4}", 0..5)) {
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            let path = Path::member(&names);
+            proptest::prop_assert_eq!(Path::parsed(&path.to_string()), path);
         }
     }
 

@@ -35,17 +35,24 @@ pub fn path(version: &str, setting: &str) -> String {
     }
 }
 
-/// A setting of HyperConverged that a plan depends on. No value if it is not set, or if there is no HyperConverged.
+/// A setting of HyperConverged that a plan depends on. No value if it is not set, or if there is no HyperConverged. An empty map sets
+/// nothing.
 pub fn input(facts: &Facts, setting: &str) -> (Option<Value>, Input) {
     let version = facts.version(&kind::HYPER_CONVERGED).unwrap_or("v1beta1");
     let path = path(version, setting);
-    let value = facts.object(&reference(facts)).and_then(|object| Path::dotted(&path).find(object)).cloned();
+    let value = facts.object(&reference(facts)).and_then(|object| Path::dotted(&path).find(object));
+    let value = value.filter(|value| !sets_nothing(value)).cloned();
     let input = Input {
         source: format!("{}/{NAME}", kind::HYPER_CONVERGED.kind),
         path,
         value: value.as_ref().map(Value::to_string),
     };
     (value, input)
+}
+
+/// Whether a value is as good as none.
+pub(crate) fn sets_nothing(value: &Value) -> bool {
+    value.as_object().is_some_and(serde_json::Map::is_empty)
 }
 
 #[cfg(test)]

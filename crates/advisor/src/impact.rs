@@ -8,7 +8,8 @@ use crate::{
     intent::Weight,
     kind,
     machine_config::{self, Disruption},
-    pools,
+    pools::{self, Pool},
+    rendered,
 };
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,16 +67,27 @@ fn of_nodes(before: Option<&Value>, after: Option<&Value>, facts: &Facts) -> Imp
         Disruption::Restarted if !reached.is_empty() || !known => Severity::Medium,
         _ => Severity::Low,
     };
+    let is_unchanged = before.is_some() && disruption == Disruption::Unchanged;
     let pools = reached.iter().map(|pool| PoolImpact {
         name: pool.name().to_owned(),
         nodes: pool.nodes(),
         paused: pool.is_paused(),
-        rendered: before
-            .and_then(|before| before.pointer("/metadata/name")?.as_str())
-            .filter(|name| disruption != Disruption::Unchanged && pool.target_includes(name))
-            .and_then(|_| pool.target().map(str::to_owned)),
+        rendered: pool
+            .target()
+            .filter(|_| !is_unchanged && must_render_anew(*pool, before, after, facts))
+            .map(str::to_owned),
     });
     Impact { severity, detail: Some(ImpactDetail { reboot, pools: pools.collect() }) }
+}
+
+/// Whether a pool has a config in what its nodes are to run, and not as it is going to be.
+fn must_render_anew(pool: Pool<'_>, before: Option<&Value>, after: Option<&Value>, facts: &Facts) -> bool {
+    let name = before.or(after).and_then(|config| config.pointer("/metadata/name")?.as_str());
+    let target = pool.target_config().and_then(|target| facts.object(&target));
+    let is_included = target
+        .zip(after)
+        .is_some_and(|(target, after)| rendered::content(target, before, after) == rendered::Content::Included);
+    name.is_some_and(|name| pool.target_includes(name)) && !is_included
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! What a profile intends to do to one object, before the API server has previewed it.
 
+use std::borrow::Cow;
+
 use api::virt_platform_config::{Input, Risk};
 use serde_json::Value;
 
@@ -13,6 +15,19 @@ pub struct Draft {
     pub notes: Vec<String>,
     /// What may go wrong if the plan is applied.
     pub risks: Vec<Risk>,
+    /// Settings of other objects that the plan as a whole was derived from.
+    pub inputs: Vec<Input>,
+    pub left_out: Vec<LeftOut>,
+}
+
+/// An item that is not planned because somebody else manages what it would configure.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeftOut {
+    pub item: Cow<'static, str>,
+    /// Who manages it, how that shows, and what to do.
+    pub why: String,
+    /// The object by which somebody else will manage it, if it does not exist yet.
+    pub absent: Option<ObjectRef>,
 }
 
 /// A risk: its name, and how it was recognized.
@@ -31,6 +46,8 @@ impl Draft {
         self.intents.extend(other.intents);
         self.notes.extend(other.notes);
         self.risks.extend(other.risks);
+        self.inputs.extend(other.inputs);
+        self.left_out.extend(other.left_out);
         self
     }
 }
@@ -38,13 +55,13 @@ impl Draft {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Intent {
     /// Unique within the plan.
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     pub target: ObjectRef,
     /// The version of the target's kind that is used.
     pub version: &'static str,
     pub change: Change,
     /// The fields that are managed, as shown to people. What lies at or below them is watched for drift.
-    pub managed: Vec<&'static str>,
+    pub managed: Vec<Cow<'static, str>>,
     /// What will happen, for the item in the status.
     pub message: String,
     /// The purpose of the change.
@@ -52,12 +69,26 @@ pub struct Intent {
     /// Settings of other objects that the change was derived from.
     pub inputs: Vec<Input>,
     pub weight: Weight,
+    /// If it takes back what was applied before.
+    pub restores: Option<Restoration>,
+}
+
+/// What is special about taking back an earlier change: afterwards its field manager owns nothing of the target.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Restoration {
+    /// The field manager of the earlier change. No other one can give its fields up.
+    pub field_manager: String,
+    /// What somebody else has changed since.
+    pub changed_since: Vec<String>,
 }
 
 impl Intent {
     /// The field manager of both the preview and the write.
     pub fn field_manager(&self, about: &About, live: Option<&Value>) -> String {
-        field_manager::of_profile(about, live, &self.managed)
+        match &self.restores {
+            Some(restoration) => restoration.field_manager.clone(),
+            None => field_manager::of_profile(about, live, &self.managed),
+        }
     }
 }
 

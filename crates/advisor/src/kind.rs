@@ -4,7 +4,10 @@
 
 use std::fmt;
 
-use api::virt_platform_config::TargetRef;
+use api::{
+    names::{ADVISOR_GROUP, VERSION},
+    virt_platform_config::TargetRef,
+};
 
 /// A kind and its supported versions. The first served one is used.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -92,6 +95,15 @@ pub static CUSTOM_RESOURCE_DEFINITION: Kind = Kind {
     versions: &["v1"],
     kind: "CustomResourceDefinition",
     plural: "customresourcedefinitions",
+    namespaced: false,
+};
+
+/// The records of applied plans. They never change, so nobody watches them.
+pub static PLAN_RECORD: Kind = Kind {
+    group: ADVISOR_GROUP,
+    versions: &[VERSION],
+    kind: "VirtPlatformPlanRecord",
+    plural: "virtplatformplanrecords",
     namespaced: false,
 };
 

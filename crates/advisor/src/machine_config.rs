@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use crate::{Facts, ObjectRef, kind};
 
 /// A change of any of these causes a reboot, whatever the policy says.
-const ALWAYS_REBOOT: [&str; 6] =
+pub(crate) const ALWAYS_REBOOT: [&str; 6] =
     ["kernelArguments", "extensions", "fips", "kernelType", "osImageURL", "baseOSExtensionsContainerImage"];
 
 /// What a change does to the nodes it reaches, from mild to severe.
@@ -81,7 +81,7 @@ fn others(config: &Value) -> Value {
 }
 
 /// Absent, null and empty mean the same to the daemon.
-fn same(a: &Value, b: &Value) -> bool {
+pub(crate) fn same(a: &Value, b: &Value) -> bool {
     let empty = |value: &Value| match value {
         Value::Null => true,
         Value::Array(list) => list.is_empty(),

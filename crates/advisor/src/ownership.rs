@@ -34,6 +34,15 @@ pub fn ownership(object: &Value, us: &str) -> Ownership {
     }
 }
 
+/// Whether nobody but field manager `us` has set anything significant. After a restore it owns nothing itself.
+pub fn is_nobody_elses(object: &Value, us: &str) -> bool {
+    match ownership(object, us) {
+        Ownership::Ours => true,
+        Ownership::Shared { .. } => false,
+        Ownership::Foreign { of } => of.is_empty(),
+    }
+}
+
 /// The names of owners, for people.
 pub fn names(owners: &[String]) -> String {
     if owners.is_empty() { "somebody else".to_owned() } else { owners.join(", ") }

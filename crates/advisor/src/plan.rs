@@ -7,13 +7,16 @@ use api::virt_platform_config::{Input, Item, ItemState, Operation, Risk, Severit
 use serde_json::{Value, json};
 
 use crate::{
-    About, Change, Draft, Facts, Intent, ObjectRef, diff, drift, field_manager,
+    About, Change, Draft, Facts, Intent, LeftOut, ObjectRef,
+    autopilot::{self, AUTOPILOT_MANAGES},
+    diff, drift, field_manager,
     fields::{self, Path},
     fingerprint::sha256,
     impact,
     ownership::with_removed_fields,
     pools::{self, Pool},
-    profile_conflict::{conflict, display_name, handovers},
+    profile_conflict::{conflict, display_name, handovers, lost_by},
+    record::{self, TooLarge},
 };
 
 /// The result of a dry run of one intent.
@@ -45,6 +48,13 @@ pub enum Refusal {
     NamespaceMissing { target: String, namespace: String },
     #[error("{target} was refused by an admission webhook: {message}")]
     Webhook { target: String, message: String },
+    #[error("{target} was refused by an admission policy: {message}")]
+    Policy { target: String, message: String },
+    #[error(
+        "{target} cannot be created: the definition of its kind is being deleted. When it is gone, install the component that \
+         owns it; if it stays, look for objects of the kind that have finalizers"
+    )]
+    KindTerminating { target: String },
     #[error("{target} cannot be previewed: {message}. The webhook must declare sideEffects None or NoneOnDryRun")]
     NoDryRun { target: String, message: String },
     #[error(
@@ -55,6 +65,15 @@ pub enum Refusal {
     Invalid { target: String, message: String },
     #[error("{target} may not be changed: {message}. Grant this right to whoever applies the plan")]
     Forbidden { target: String, message: String },
+    #[error(
+        "{target} is left as it is: {} has set {} since the plan was made, and the operator does not fight. Edit the spec for a \
+         new plan, which says who manages what. To keep the autopilot away, before that: {opt_out}",
+        autopilot::MANAGER, .fields.join(", ")
+    )]
+    Autopilot { target: String, fields: Vec<String>, opt_out: String },
+    /// Its values cannot be recorded, so it could not be restored.
+    #[error(transparent)]
+    TooLarge(#[from] TooLarge),
     #[error(
         "{target} is left as it is: profile '{profile}' and {other} want different values for {fields}. Change the options \
          of one of them; or set one to Ignore and take its fields back, those of {other} with: kubectl apply --server-side \
@@ -69,10 +88,14 @@ impl Refusal {
         match self {
             Refusal::NamespaceMissing { .. } => "NamespaceMissing",
             Refusal::Webhook { .. } => "WebhookRefused",
+            Refusal::Policy { .. } => "PolicyRefused",
+            Refusal::KindTerminating { .. } => "KindTerminating",
             Refusal::NoDryRun { .. } => "DryRunUnsupported",
             Refusal::UnknownField { .. } => "UnknownField",
             Refusal::Invalid { .. } => "Invalid",
             Refusal::Forbidden { .. } => "Forbidden",
+            Refusal::Autopilot { .. } => AUTOPILOT_MANAGES,
+            Refusal::TooLarge(_) => "TooLargeToRecord",
             Refusal::ProfileConflict { .. } => "ProfileConflict",
         }
     }
@@ -107,6 +130,7 @@ pub struct Plan {
     pub inputs: Vec<Input>,
     pub notes: Vec<String>,
     pub risks: Vec<Risk>,
+    pub left_out: Vec<LeftOut>,
     /// The strongest impact of any item.
     pub severity: Severity,
     /// Covers everything that a reviewer has read.
@@ -136,6 +160,10 @@ pub struct PlannedItem {
     pub refusal: Option<Refusal>,
     /// The target as the dry run left it. None if it would not exist.
     pub after: Option<Value>,
+    /// Whether its field manager owns nothing of the target afterwards.
+    pub restores: bool,
+    /// The fields that the autopilot loses to the item, as the plan says.
+    pub lost_by_autopilot: Vec<String>,
 }
 
 impl Plan {
@@ -148,6 +176,16 @@ impl Plan {
             inputs.extend(new);
             items.push(PlannedItem::new(about, intent, preview, &facts));
         }
+        inputs.extend(draft.inputs);
+        let (mut notes, risks) = (draft.notes, draft.risks);
+        notes.extend(rebooted_pools(&items, &facts).iter().filter_map(pools::reboots_again));
+        let gaps = record::gaps(&items, &notes, &risks, &facts);
+        notes.extend(gaps.note);
+        if let Some(too_large) = gaps.too_large {
+            items.iter_mut().filter(|planned| planned.item.name == too_large.item).for_each(|planned| {
+                planned.refuse(too_large.clone().into());
+            });
+        }
         let severity = items.iter().filter_map(|planned| planned.item.impact_severity).max().unwrap_or(Severity::Low);
         let fingerprints: Vec<_> = items.iter().map(|planned| (&planned.item.name, &planned.fingerprint)).collect();
         let snapshot = sha256(&json!(fingerprints));
@@ -155,11 +193,10 @@ impl Plan {
             "profile": about.name,
             "items": items.iter().map(PlannedItem::reviewed).collect::<Vec<_>>(),
             "inputs": inputs,
-            "risks": draft.risks.iter().map(|risk| &risk.name).collect::<Vec<_>>(),
+            "risks": risks.iter().map(|risk| &risk.name).collect::<Vec<_>>(),
         }));
-        let (mut notes, risks) = (draft.notes, draft.risks);
-        notes.extend(rebooted_pools(&items, &facts).iter().filter_map(pools::reboots_again));
-        Plan { profile: about.name, items, inputs, notes, risks, severity, digest, snapshot, facts }
+        let left_out = draft.left_out;
+        Plan { profile: about.name, items, inputs, notes, risks, left_out, severity, digest, snapshot, facts }
     }
 
     pub fn has_changes(&self) -> bool {
@@ -203,17 +240,19 @@ impl PlannedItem {
         let lost: Vec<Path> =
             remove.iter().filter(|path| live.is_some_and(|live| path.find(live).is_some())).cloned().collect();
         let mut item = Item {
-            name: intent.name.to_owned(),
+            name: intent.name.clone().into_owned(),
             target_ref: intent.target.target(intent.version),
             operation,
             desired_state,
             takes_over: live.map_or(takes_over.clone(), |live| with_removed_fields(takes_over, live, &manager, &lost)),
             field_manager: Some(manager),
-            managed_fields: intent.managed.iter().map(|&path| path.to_owned()).collect(),
+            managed_fields: intent.managed.iter().map(|path| path.clone().into_owned()).collect(),
             removes: remove.iter().map(Path::to_string).collect(),
+            changed_since: intent.restores.iter().flat_map(|restores| restores.changed_since.clone()).collect(),
             ..Item::default()
         };
         let conflict = conflict(about, &intent.target, &item, live, &item.takes_over);
+        let lost_by_autopilot = lost_by(autopilot::MANAGER, &item, live);
         let (after, refusal) = match outcome {
             PreviewOutcome::Object(_) | PreviewOutcome::Gone if conflict.is_some() => (live.cloned(), conflict),
             // Fields that others have just added, like a new default, are no change by the operator.
@@ -225,12 +264,14 @@ impl PlannedItem {
         let previewed = after;
         let after = previewed.as_ref();
         let changes = diff::differ(live, after);
+        let restores = intent.restores.is_some();
+        let gives_up = restores && live.is_some_and(|live| fields::owns_anything(live, field_manager::of_item(&item)));
         let handovers = if refusal.is_none() { handovers(about, &item, live) } else { Vec::new() };
         let verb = match (&refusal, live.is_some(), after.is_some()) {
             (Some(_), ..) => Verb::Refused,
             (None, false, true) => Verb::Created,
             (None, true, false) => Verb::Deleted,
-            (None, ..) if changes || !handovers.is_empty() => Verb::Configured,
+            (None, ..) if changes || gives_up || !handovers.is_empty() => Verb::Configured,
             (None, ..) => Verb::Unchanged,
         };
         let impact = match refusal {
@@ -261,12 +302,32 @@ impl PlannedItem {
             fingerprint,
             refusal,
             after: previewed,
+            restores,
+            lost_by_autopilot,
         }
     }
 
     /// Why the item may not be applied to the target, if another profile owns a field that it would change.
     pub fn conflict(&self, live: Option<&Value>) -> Option<Refusal> {
         conflict(self.about, &self.target, &self.item, live, &[])
+    }
+
+    /// Why the item may not be applied to the target, if the autopilot has taken fields since the plan was made.
+    pub fn taken_by_autopilot(&self, live: Option<&Value>) -> Option<Refusal> {
+        let mut fields = lost_by(autopilot::MANAGER, &self.item, live);
+        fields.retain(|field| !self.lost_by_autopilot.contains(field));
+        let opt_out = autopilot::opt_out(&self.item.target_ref);
+        (!fields.is_empty()).then(|| Refusal::Autopilot { target: self.target.to_string(), fields, opt_out })
+    }
+
+    /// A refusal that shows only when the whole plan is known.
+    fn refuse(&mut self, refusal: Refusal) {
+        self.verb = Verb::Refused;
+        self.item.state = ItemState::Failed;
+        self.item.diff = None;
+        self.item.message = Some(refusal.to_string());
+        self.readable_diff = String::new();
+        self.refusal = Some(refusal);
     }
 
     /// What a reviewer reads and approves. Without node counts: a pool that grows does not void an approval.
@@ -278,6 +339,7 @@ impl PlannedItem {
             desired_state,
             removes,
             takes_over,
+            changed_since,
             impact_severity,
             impact_detail,
             ..
@@ -290,6 +352,7 @@ impl PlannedItem {
             "desired": desired_state,
             "removes": removes,
             "takesOver": takes_over,
+            "changedSince": changed_since,
             "severity": impact_severity,
             "reboot": impact_detail.as_ref().map(|detail| detail.reboot),
             "pools": pools.collect::<Vec<_>>(),

@@ -38,6 +38,11 @@ impl<'a> Pool<'a> {
         self.0.pointer("/spec/configuration/name").and_then(Value::as_str).filter(|name| !name.is_empty())
     }
 
+    /// The rendered config that its nodes are to run, as an object.
+    pub fn target_config(&self) -> Option<ObjectRef> {
+        self.target().and_then(rendered_config)
+    }
+
     /// The rendered config that its nodes are to run, or else run.
     pub fn newest_config(&self) -> Option<ObjectRef> {
         self.target().or(self.rendered()).and_then(rendered_config)
@@ -79,6 +84,12 @@ pub fn named<'a>(facts: &'a Facts, names: &[&str]) -> Vec<Pool<'a>> {
 /// The rendered configs that the nodes of pools run.
 pub fn rendered_configs<'a>(pools: &'a [Pool<'a>]) -> impl Iterator<Item = ObjectRef> + 'a {
     pools.iter().filter_map(Pool::rendered).filter_map(rendered_config)
+}
+
+/// The rendered configs that the nodes of pools are to run, of those pools that have taken in a MachineConfig: they tell whether that
+/// was its current content.
+pub fn target_configs<'a>(pools: &'a [Pool<'a>], config: &'a str) -> impl Iterator<Item = ObjectRef> + 'a {
+    pools.iter().filter(move |pool| pool.target_includes(config)).filter_map(Pool::target_config)
 }
 
 /// A rendered config by its name. Other names are ignored.

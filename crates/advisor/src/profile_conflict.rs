@@ -45,6 +45,13 @@ pub fn conflict(
     })
 }
 
+/// The fields that a manager has applied and that the item would change, remove or delete.
+pub(crate) fn lost_by(manager: &str, item: &Item, live: Option<&Value>) -> Vec<String> {
+    let managers = live.map(fields::managers).unwrap_or_default();
+    let is_it = |known: &&Manager| known.name == manager && known.operation == "Apply" && known.subresource.is_empty();
+    managers.iter().filter(is_it).flat_map(|manager| lost(item, manager, &managers, live)).collect()
+}
+
 /// The profile of a field manager, for people.
 pub(crate) fn display_name(manager: &str) -> String {
     match field_manager::profile(manager) {
@@ -73,7 +80,7 @@ fn lost(item: &Item, manager: &Manager, managers: &[Manager], live: Option<&Valu
         let is_set = set.iter().any(|path| leaf.is_within(path) || (path.is_within(leaf) && is_whole(leaf)));
         is_set && wanted.is_some() && wanted != leaf.find(live)
     };
-    let removes: Vec<Path> = item.removes.iter().map(|path| Path::dotted(path)).collect();
+    let removes: Vec<Path> = item.removes.iter().map(|path| Path::parsed(path)).collect();
     let is_removed = |leaf: &Path| {
         removes
             .iter()

@@ -11,43 +11,36 @@ mod size;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
+
 use api::{
     VirtPlatformConfig, VirtPlatformPlanRecord, VirtPlatformPlanRecordSpec, names,
-    virt_platform_config::{Approval, GrantedApproval},
-    virt_platform_plan_record::{RecordedApproval, RecordedItem, name},
+    virt_platform_config::{Approval, GrantedApproval, RecordRef, Risk},
+    virt_platform_plan_record::{RecordedApproval, RecordedItem},
 };
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
 
-use crate::{Plan, PlannedItem, Verb, field_manager, fields, fields::Path};
+use crate::{Facts, Plan, PlannedItem, Verb, field_manager, fields, fields::Path};
 
-pub use outcome::outcome;
+pub use outcome::{abandoned, outcome};
 pub use restore::{Restored, restored};
 pub use retention::{KEPT, Summary, expired, next_number};
 pub use size::TooLarge;
 
-/// What a record says besides the plan.
-#[derive(Debug, Clone)]
-pub struct Start<'a> {
-    /// The number in the name of the record.
-    pub number: u32,
-    /// Whether the configuration managed nothing before the plan.
-    pub first: bool,
-    pub operator_version: &'a str,
-    pub now: Time,
-}
-
-/// The record of a plan that is about to be applied.
+/// The record of a plan that is about to be applied, under the name that the status has for it.
 pub fn plan_record(
     config: &VirtPlatformConfig,
     plan: &Plan,
-    start: &Start<'_>,
+    operator_version: &str,
+    now: Timestamp,
 ) -> Result<VirtPlatformPlanRecord, TooLarge> {
     let status = config.status.clone().unwrap_or_default();
+    let RecordRef { name, plan_digest, .. } = status.record.clone().unwrap_or_default();
     let items: Vec<RecordedItem> = plan
         .items
         .iter()
         .map(|planned| {
-            let mut item = leaves::recorded(planned, plan.facts.target(&planned.item.target_ref).flatten());
+            let mut item = recorded(planned, &plan.facts);
             if let Some(reviewed) = status.items.iter().find(|known| known.name == item.name) {
                 item.impact_severity = reviewed.impact_severity;
                 item.impact_detail.clone_from(&reviewed.impact_detail);
@@ -60,19 +53,23 @@ pub fn plan_record(
         profile: config.spec.profile,
         config_uid: config.metadata.uid.clone().unwrap_or_default(),
         generation: config.metadata.generation.unwrap_or_default(),
-        plan_digest: plan.digest.clone(),
+        plan_digest,
         options: config.spec.options.clone(),
         approval: status.approval.map(|granted| approval(granted, config.spec.approval.as_ref())),
-        operator_version: start.operator_version.to_owned(),
-        started_at: start.now.clone(),
+        operator_version: operator_version.to_owned(),
+        started_at: Time(now),
         impact_severity: plan.severity,
         notes: plan.notes.clone(),
         risks: plan.risks.clone(),
-        first: start.first,
+        restore: config.spec.restore.clone(),
+        first: config.spec.restore.is_none() && manages_nothing(plan),
         original,
         items,
     };
-    Ok(VirtPlatformPlanRecord::new(&name(config.spec.profile, start.number), size::fitted(spec)?))
+    let mut record = VirtPlatformPlanRecord::new(&name, size::fitted(spec)?);
+    let labels = BTreeMap::from([(names::PROFILE_LABEL.to_owned(), config.spec.profile.to_string())]);
+    record.metadata.labels = Some(labels);
+    Ok(record)
 }
 
 fn approval(granted: GrantedApproval, spec: Option<&Approval>) -> RecordedApproval {
@@ -81,7 +78,7 @@ fn approval(granted: GrantedApproval, spec: Option<&Approval>) -> RecordedApprov
 }
 
 /// Whether the plan finds nothing in its targets that the profile has set.
-pub fn manages_nothing(plan: &Plan) -> bool {
+fn manages_nothing(plan: &Plan) -> bool {
     plan.items.iter().all(|planned| {
         let live = plan.facts.target(&planned.item.target_ref).flatten();
         let managers = live.map(fields::managers).unwrap_or_default();
@@ -105,20 +102,35 @@ fn is_written(planned: &PlannedItem) -> bool {
     !matches!(planned.verb, Verb::Unchanged | Verb::Refused)
 }
 
-/// The fields whose values are not recorded, each with the name of its item.
-pub fn masked_leaves(spec: &VirtPlatformPlanRecordSpec) -> Vec<(&str, Path)> {
-    let masked = |item: &RecordedItem| {
-        let leaves = item.leaves.iter().filter(|leaf| leaf.masked);
-        leaves.filter_map(|leaf| Path::from_keys(&leaf.path)).collect::<Vec<_>>()
-    };
-    let of_item = |item| masked(item).into_iter().map(|path| (item.name.as_str(), path)).collect::<Vec<_>>();
-    spec.items.iter().flat_map(of_item).collect()
+fn recorded(planned: &PlannedItem, facts: &Facts) -> RecordedItem {
+    leaves::recorded(planned, facts.target(&planned.item.target_ref).flatten())
 }
 
-/// The note of a plan that changes fields which cannot be restored.
-pub fn masked_note(spec: &VirtPlatformPlanRecordSpec) -> Option<String> {
-    let masked: Vec<String> =
-        masked_leaves(spec).iter().map(|(item, path)| format!("{path} (item '{item}')")).collect();
+/// What the record of a plan will not hold. Whoever reviews the plan has to know it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Gaps {
+    /// The plan cannot be recorded, and so not be applied.
+    pub(crate) too_large: Option<TooLarge>,
+    /// Names the fields that cannot be restored.
+    pub(crate) note: Option<String>,
+}
+
+/// The gaps in the record of a plan with these items, notes and risks.
+pub(crate) fn gaps(items: &[PlannedItem], notes: &[String], risks: &[Risk], facts: &Facts) -> Gaps {
+    let items: Vec<RecordedItem> = items.iter().map(|planned| recorded(planned, facts)).collect();
+    let note = masked_note(&items);
+    let notes = notes.iter().chain(&note).cloned().collect();
+    Gaps { too_large: size::check(items, notes, risks.to_vec()).err(), note }
+}
+
+/// The note of a plan that changes fields whose values are not recorded.
+fn masked_note(items: &[RecordedItem]) -> Option<String> {
+    let masked = |item: &RecordedItem| {
+        let leaves = item.leaves.iter().filter(|leaf| leaf.masked);
+        let paths = leaves.filter_map(|leaf| Path::from_keys(&leaf.path));
+        paths.map(|path| format!("{path} (item '{}')", item.name)).collect::<Vec<_>>()
+    };
+    let masked: Vec<String> = items.iter().flat_map(masked).collect();
     (!masked.is_empty()).then(|| {
         format!("Secret values are not recorded, so these fields cannot be restored later: {}", masked.join(", "))
     })

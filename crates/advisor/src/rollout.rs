@@ -1,257 +1,172 @@
-//! Whether a change of a MachineConfig has reached the nodes, according to its pools.
+//! How far a change of a MachineConfig is on its way to the nodes, according to its pools.
 //!
 //! Right after a write, a pool still reports the state of the configuration before. So `Updated` counts only if the pool has rendered
 //! this change.
 
-use crate::pools::Pool;
+#[cfg(test)]
+mod tests;
+
+use api::virt_platform_config::RolloutState;
+use serde_json::Value;
+
+use crate::{
+    Facts,
+    pools::Pool,
+    rendered::{self, Content},
+};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Rollout {
     Done(String),
-    Waiting(String),
+    /// The pools that are waited for.
+    Waiting(Vec<PoolWait>),
+    /// Nothing is known about the pools yet.
+    Unknown(String),
 }
 
-/// Whether the config is expected in its pools, or its absence from them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Expected {
-    Present,
-    Absent,
+/// A pool that is waited for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PoolWait {
+    pub pool: String,
+    pub state: RolloutState,
+    /// How many of its nodes are updated, and how many it has.
+    pub updated: Option<i32>,
+    pub total: Option<i32>,
+    /// Why it does not get on, and which node is the reason, if the pool says so.
+    pub cause: Option<String>,
+    /// All of this in words.
+    pub message: String,
+}
+
+/// A MachineConfig as the nodes are to get it.
+#[derive(Debug, Clone, Copy)]
+pub struct Expected<'a> {
+    pub name: &'a str,
+    /// None if it is to be absent from its pools.
+    pub config: Option<&'a Value>,
 }
 
 /// The progress of a rollout over all pools of a MachineConfig. `before` returns what a pool had rendered before the change, if that
-/// included an earlier version of the config.
+/// included other content of the config. `facts` have the rendered configs that the pools are to run.
 pub fn rollout<'a>(
-    name: &str,
+    expected: Expected<'_>,
     pools: &[Pool<'_>],
-    expected: Expected,
+    facts: &Facts,
     before: impl Fn(&str) -> Option<&'a str>,
 ) -> Rollout {
-    let of_pools: Vec<Rollout> = pools.iter().map(|pool| of_pool(*pool, name, expected, before(pool.name()))).collect();
-    let waiting = of_pools.iter().filter_map(|rollout| match rollout {
-        Rollout::Waiting(message) => Some(message.as_str()),
-        Rollout::Done(_) => None,
-    });
-    let waiting: Vec<&str> = waiting.collect();
-    if !waiting.is_empty() {
-        return Rollout::Waiting(waiting.join("; "));
+    let (mut done, mut waiting) = (Vec::new(), Vec::new());
+    for pool in pools {
+        match of_pool(*pool, is_taken_over(*pool, expected, facts, before(pool.name()))) {
+            Ok(message) => done.push(message),
+            Err(wait) => waiting.push(wait),
+        }
     }
-    let done = of_pools.iter().map(|rollout| match rollout {
-        Rollout::Done(message) | Rollout::Waiting(message) => message.as_str(),
-    });
-    Rollout::Done(done.collect::<Vec<_>>().join("; "))
+    if waiting.is_empty() { Rollout::Done(done.join("; ")) } else { Rollout::Waiting(waiting) }
 }
 
-fn of_pool(pool: Pool<'_>, config: &str, expected: Expected, before: Option<&str>) -> Rollout {
-    let (pool_name, is_pending) = (pool.name(), !is_taken_over(pool, config, expected, before));
-    let pool = pool.object();
-    let waiting = |text: String| Rollout::Waiting(format!("MachineConfigPool '{pool_name}' {text}"));
-    let status = &pool["status"];
-    if status.as_object().is_none_or(serde_json::Map::is_empty) {
-        return Rollout::Waiting("MachineConfigPool status not available".into());
+/// A pool that should exist, and does not.
+pub fn pool_missing(name: &str) -> PoolWait {
+    let message = format!("MachineConfigPool '{name}' not found");
+    PoolWait {
+        pool: name.to_owned(),
+        state: RolloutState::Pending,
+        updated: None,
+        total: None,
+        cause: Some(message.clone()),
+        message,
     }
-    let count = |name: &str| status[name].as_i64().unwrap_or(0);
+}
+
+/// The text for a pool that has the change on all of its nodes, or else what it is waited for.
+fn of_pool(pool: Pool<'_>, is_taken_over: bool) -> Result<String, PoolWait> {
+    let (name, is_pending) = (pool.name(), !is_taken_over);
+    let status = &pool.object()["status"];
+    let known = |count: &str| status[count].as_i64();
+    let count = |count: &str| known(count).unwrap_or(0);
     let (machines, updated, ready) = (count("machineCount"), count("updatedMachineCount"), count("readyMachineCount"));
     let counts = format!("(Updated: {updated}/{machines}, Ready: {ready}/{machines})");
-
-    if count("degradedMachineCount") > 0 {
-        return waiting(format!("is degraded ({} degraded machines)", count("degradedMachineCount")));
+    let small =
+        |number: Option<i64>| number.and_then(|number| i32::try_from(number).ok()).filter(|number| *number >= 0);
+    let waits = |state: RolloutState, cause: Option<String>, message: String| {
+        let (updated, total) = (small(known("updatedMachineCount")), small(known("machineCount")));
+        Err(PoolWait { pool: name.to_owned(), state, updated, total, cause, message })
+    };
+    let says = |text: String| format!("MachineConfigPool '{name}' {text}");
+    if status.as_object().is_none_or(serde_json::Map::is_empty) {
+        return waits(RolloutState::Pending, None, says("status not available".into()));
     }
-    let condition = |kind: &str| status["conditions"].as_array()?.iter().find(|condition| condition["type"] == kind);
-    let is = |kind: &str| condition(kind).is_some_and(|condition| condition["status"] == "True");
-    if is("Degraded") || is("RenderDegraded") {
-        let cause = ["RenderDegraded", "Degraded"].into_iter().filter(|kind| is(kind)).filter_map(condition);
-        let message = cause.filter_map(|cause| cause["message"].as_str()).find(|message| !message.is_empty());
-        return waiting(message.map_or_else(|| "is degraded".to_owned(), |message| format!("is degraded: {message}")));
+    if let Some((state, cause)) = trouble(status) {
+        let degraded = count("degradedMachineCount");
+        let text = match &cause {
+            Some(cause) => format!("is degraded: {cause}"),
+            None if degraded > 0 => format!("is degraded ({degraded} degraded machines)"),
+            None => "is degraded".to_owned(),
+        };
+        let cause = cause.or_else(|| (degraded > 0).then(|| format!("{degraded} degraded machines")));
+        return waits(state, cause, says(text));
     }
     if status["conditions"].as_array().is_none_or(Vec::is_empty) {
-        return Rollout::Waiting("MachineConfigPool conditions not available".into());
+        return waits(RolloutState::Pending, None, says("conditions not available".into()));
     }
-    if pool["spec"]["paused"] == true && (is_pending || !is("Updated")) {
-        return waiting(format!("is paused {counts}; resume it to roll out the change"));
+    let is = |kind: &str| condition(status, kind).is_some();
+    if pool.is_paused() && (is_pending || !is("Updated")) {
+        let cause = Some("the pool is paused (spec.paused)".to_owned());
+        return waits(
+            RolloutState::Paused,
+            cause,
+            says(format!("is paused {counts}; resume it to roll out the change")),
+        );
     }
     if is("Updating") {
-        return waiting(format!("is updating {counts}"));
+        return waits(RolloutState::Updating, None, says(format!("is updating {counts}")));
     }
     if is_pending || !is("Updated") {
-        return waiting(format!("is processing changes {counts}"));
+        return waits(RolloutState::Pending, None, says(format!("is processing changes {counts}")));
     }
     if updated == machines && ready == machines {
-        return Rollout::Done(format!("MachineConfigPool '{pool_name}' is ready (all {machines} nodes updated)"));
+        return Ok(says(format!("is ready (all {machines} nodes updated)")));
     }
-    Rollout::Waiting(format!("Waiting for MachineConfigPool '{pool_name}' to stabilize {counts}"))
+    let message = format!("Waiting for MachineConfigPool '{name}' to stabilize {counts}");
+    waits(RolloutState::Updating, None, message)
+}
+
+/// Why a pool is degraded. The messages of its conditions name the node or the config; the number of degraded machines does not.
+fn trouble(status: &Value) -> Option<(RolloutState, Option<String>)> {
+    let holds = |kind: &&str| condition(status, kind).is_some();
+    let kinds = ["RenderDegraded", "NodeDegraded", "ImageBuildDegraded", "Degraded"];
+    let is_degraded = kinds.iter().any(holds) || status["degradedMachineCount"].as_i64().unwrap_or(0) > 0;
+    if !is_degraded {
+        return None;
+    }
+    let state = if holds(&"RenderDegraded") { RolloutState::RenderDegraded } else { RolloutState::Degraded };
+    let mut causes: Vec<&str> = Vec::new();
+    for message in kinds.iter().filter_map(|kind| condition(status, kind)?["message"].as_str()) {
+        if !message.is_empty() && !causes.contains(&message) {
+            causes.push(message);
+        }
+    }
+    Some((state, (!causes.is_empty()).then(|| causes.join("; "))))
+}
+
+/// A condition of a pool, if it is True.
+fn condition<'a>(status: &'a Value, kind: &str) -> Option<&'a Value> {
+    let mut conditions = status["conditions"].as_array().into_iter().flatten();
+    conditions.find(|condition| condition["type"] == kind && condition["status"] == "True")
 }
 
 /// Whether the pool has rendered the change, and its nodes run that, as of its newest spec.
-fn is_taken_over(pool: Pool<'_>, config: &str, expected: Expected, before: Option<&str>) -> bool {
+fn is_taken_over(pool: Pool<'_>, expected: Expected<'_>, facts: &Facts, before: Option<&str>) -> bool {
     let object = pool.object();
     let observed = object.pointer("/status/observedGeneration");
     let current = observed.is_none() || observed == object.pointer("/metadata/generation");
     let rendered_anew = before.is_none() || pool.target() != before;
-    pool.target_includes(config) == (expected == Expected::Present)
+    let target = pool.target_config().and_then(|target| facts.object(&target));
+    // A file with other content may be overridden by another config, and then this is as far as it gets.
+    let has_content =
+        |config: &Value| target.is_none_or(|target| rendered::content(target, None, config) != Content::Missing);
+    pool.target_includes(expected.name) == expected.config.is_some()
+        && expected.config.is_none_or(has_content)
         && rendered_anew
         && current
         && pool.target() == pool.rendered()
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::{Value, json};
-
-    use super::*;
-    use crate::{Answer, Facts, Query, kind, pools};
-
-    const NAME: &str = "99-worker-psi-karg";
-
-    fn labels() -> Value {
-        json!({"machineconfiguration.openshift.io/role": "worker"})
-    }
-
-    fn merge(into: &mut Value, from: Value) {
-        match from {
-            Value::Object(map) if into.is_object() => {
-                map.into_iter().for_each(|(key, value)| merge(&mut into[key], value))
-            }
-            value => *into = value,
-        }
-    }
-
-    /// A pool of three nodes that have rolled out the change, with a difference.
-    fn pool(difference: Value) -> Value {
-        let mut pool = json!({
-            "metadata": {"name": "worker", "generation": 4},
-            "spec": {
-                "machineConfigSelector": {"matchLabels": labels()},
-                "configuration": {"name": "rendered-b", "source": [{"name": "00-worker"}, {"name": NAME}]},
-            },
-            "status": {
-                "observedGeneration": 4, "configuration": {"name": "rendered-b"},
-                "machineCount": 3, "updatedMachineCount": 3, "readyMachineCount": 3, "degradedMachineCount": 0,
-                "conditions": [{"type": "Updated", "status": "True"}, {"type": "Updating", "status": "False"}],
-            },
-        });
-        merge(&mut pool, difference);
-        pool
-    }
-
-    fn of(pools: Vec<Value>, expected: Expected) -> Rollout {
-        of_changed(pools, expected, None)
-    }
-
-    fn of_changed(pools: Vec<Value>, expected: Expected, before: Option<&str>) -> Rollout {
-        let answer = Answer::List { version: "v1", items: pools };
-        let facts = Facts::of([(Query::List(&kind::MACHINE_CONFIG_POOL), answer)]);
-        rollout(NAME, &pools::reached(&facts, &labels()), expected, |_| before)
-    }
-
-    fn conditions(updated: bool, updating: bool) -> Value {
-        let status = |holds| if holds { "True" } else { "False" };
-        json!([{"type": "Updated", "status": status(updated)}, {"type": "Updating", "status": status(updating)}])
-    }
-
-    /// W4 (pool done too early), W27 (unusual pools), D24 (progress texts): a pool is believed when it has taken in
-    /// the change; empty, paused and degraded ones are told.
-    #[test]
-    fn a_rollout_is_told_in_the_words_of_the_guides() {
-        let cases = [
-            ("done", json!({}), Ok("MachineConfigPool 'worker' is ready (all 3 nodes updated)")),
-            (
-                "no nodes at all",
-                json!({"status": {"machineCount": 0, "updatedMachineCount": 0, "readyMachineCount": 0}}),
-                Ok("MachineConfigPool 'worker' is ready (all 0 nodes updated)"),
-            ),
-            (
-                "rolling",
-                json!({"spec": {"configuration": {"name": "rendered-c"}}, "status": {"updatedMachineCount": 1, "readyMachineCount": 1, "conditions": conditions(false, true)}}),
-                Err("MachineConfigPool 'worker' is updating (Updated: 1/3, Ready: 1/3)"),
-            ),
-            (
-                "not rendered yet, although it says it is updated",
-                json!({"spec": {"configuration": {"source": [{"name": "00-worker"}]}}}),
-                Err("MachineConfigPool 'worker' is processing changes (Updated: 3/3, Ready: 3/3)"),
-            ),
-            (
-                "rendered, and its nodes run the one before",
-                json!({"spec": {"configuration": {"name": "rendered-c"}}}),
-                Err("MachineConfigPool 'worker' is processing changes (Updated: 3/3, Ready: 3/3)"),
-            ),
-            (
-                "its controller has not seen its newest spec",
-                json!({"metadata": {"generation": 5}}),
-                Err("MachineConfigPool 'worker' is processing changes (Updated: 3/3, Ready: 3/3)"),
-            ),
-            (
-                "neither updated nor updating",
-                json!({"status": {"conditions": conditions(false, false)}}),
-                Err("MachineConfigPool 'worker' is processing changes (Updated: 3/3, Ready: 3/3)"),
-            ),
-            (
-                "updated, and a node is not ready",
-                json!({"status": {"readyMachineCount": 2}}),
-                Err("Waiting for MachineConfigPool 'worker' to stabilize (Updated: 3/3, Ready: 2/3)"),
-            ),
-            (
-                "paused before the change",
-                json!({"spec": {"paused": true, "configuration": {"name": "rendered-c"}}, "status": {"conditions": conditions(false, false)}}),
-                Err(
-                    "MachineConfigPool 'worker' is paused (Updated: 3/3, Ready: 3/3); resume it to roll out the change",
-                ),
-            ),
-            (
-                "paused after the change was done",
-                json!({"spec": {"paused": true}}),
-                Ok("MachineConfigPool 'worker' is ready (all 3 nodes updated)"),
-            ),
-            (
-                "degraded",
-                json!({"status": {"degradedMachineCount": 1}}),
-                Err("MachineConfigPool 'worker' is degraded (1 degraded machines)"),
-            ),
-            (
-                "cannot be rendered",
-                json!({"status": {"conditions": [{"type": "RenderDegraded", "status": "True", "message": "could not merge"}]}}),
-                Err("MachineConfigPool 'worker' is degraded: could not merge"),
-            ),
-            ("no conditions", json!({"status": {"conditions": []}}), Err("MachineConfigPool conditions not available")),
-            ("no status", json!({"status": Value::Null}), Err("MachineConfigPool status not available")),
-        ];
-        for (case, difference, expected) in cases {
-            let expected = match expected {
-                Ok(message) => Rollout::Done(message.into()),
-                Err(message) => Rollout::Waiting(message.into()),
-            };
-            assert_eq!(of(vec![pool(difference)], Expected::Present), expected, "{case}");
-        }
-    }
-
-    #[test]
-    fn a_removal_is_done_when_the_config_is_no_longer_part_of_the_pool() {
-        assert!(matches!(of(vec![pool(json!({}))], Expected::Absent), Rollout::Waiting(_)), "still part of it");
-        let without = json!({"spec": {"configuration": {"source": [{"name": "00-worker"}]}}});
-        assert!(matches!(of(vec![pool(without)], Expected::Absent), Rollout::Done(_)));
-    }
-
-    /// W4 (pool done too early): what it says of the config before does not count.
-    #[test]
-    fn a_changed_config_that_was_part_of_the_pool_before_needs_a_new_target() {
-        let of = |before: &str| of_changed(vec![pool(json!({}))], Expected::Present, Some(before));
-        let waiting = "MachineConfigPool 'worker' is processing changes (Updated: 3/3, Ready: 3/3)";
-        assert_eq!(of("rendered-b"), Rollout::Waiting(waiting.into()), "updated, of what was before");
-        assert!(matches!(of("rendered-a"), Rollout::Done(_)));
-    }
-
-    /// W27 (unusual pools): custom pools too.
-    #[test]
-    fn every_pool_that_takes_the_config_counts() {
-        let infra = |difference: Value| {
-            let mut pool = pool(difference);
-            pool["metadata"]["name"] = "infra".into();
-            pool
-        };
-        let rolling = json!({"status": {"updatedMachineCount": 0, "conditions": conditions(false, true)}});
-        assert_eq!(
-            of(vec![pool(json!({})), infra(rolling)], Expected::Present),
-            Rollout::Waiting("MachineConfigPool 'infra' is updating (Updated: 0/3, Ready: 3/3)".into())
-        );
-        assert!(matches!(of(vec![pool(json!({})), infra(json!({}))], Expected::Present), Rollout::Done(_)));
-    }
 }

@@ -3,19 +3,27 @@
 //! [`decide`] makes the decisions; a session carries them out. It stores a changed status before it does anything else, over the
 //! version from which the status was derived: no edit gets lost, and after a crash the next session continues from the status.
 
+mod confirmation;
+mod recording;
+#[cfg(test)]
+mod tests;
+
 use std::{cmp::Ordering, sync::Arc, time::Duration};
 
 use api::{
-    VirtPlatformConfig, resource_version,
-    virt_platform_config::{ApprovalMode, Phase, VirtPlatformConfigStatus},
+    VirtPlatformConfig, VirtPlatformPlanRecord, VirtPlatformPlanRecordStatus, resource_version,
+    virt_platform_config::{ApprovalMode, Phase, Profile as ProfileName, VirtPlatformConfigStatus},
 };
 use k8s_openapi::jiff::Timestamp;
 
 use crate::{
     Facts, Plan, PlannedItem, Profile,
     machine::{self, Intervals, NotWritten, Observed, PlanFailure, Written, decide},
+    record::Summary,
     writing::{self, Lock, Writing},
 };
+use confirmation::Confirmation;
+use recording::Recording;
 
 /// No session needs more decisions than this; more would be an endless loop.
 const MAX_DECISIONS: usize = 64;
@@ -43,12 +51,24 @@ pub enum Input {
     Facts(Facts),
     Plan(Box<Result<Plan, PlanFailure>>),
     Target(writing::Input),
+    RecordCreated,
+    /// A record of this name exists already.
+    RecordExists(Box<VirtPlatformPlanRecord>),
+    /// The API server does not take the record, and why.
+    RecordRefused(String),
+    /// All records of the profile.
+    Records(Vec<Summary>),
+    /// The record is finished, or does not exist any more.
+    RecordClosed,
+    /// It is closed later.
+    RecordNotClosed,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Request {
     /// Replace the status of the configuration, over the version that it carries.
     UpdateStatus(Box<VirtPlatformConfig>),
+    /// Read the configuration. If leaders are elected, make sure that this operator still leads.
     ReadConfig,
     /// Fetch the facts that the profile wants.
     FetchFacts,
@@ -60,6 +80,16 @@ pub enum Request {
     WriteTarget {
         planned: Arc<PlannedItem>,
         request: writing::Request,
+    },
+    /// Create the record of the plan. Nothing of the plan is written before that.
+    CreateRecord(Box<VirtPlatformPlanRecord>),
+    ListRecords {
+        profile: ProfileName,
+    },
+    /// Set the status of a record, if it is not finished.
+    CloseRecord {
+        name: String,
+        status: Box<VirtPlatformPlanRecordStatus>,
     },
 }
 
@@ -87,6 +117,10 @@ pub struct Session {
     /// What to do when the status is updated.
     after_update: Option<machine::Step>,
     writing: Option<Box<Writing>>,
+    /// The write that is sent when the configuration is confirmed again.
+    postponed: Option<(Arc<PlannedItem>, writing::Request)>,
+    confirmation: Confirmation,
+    recording: Recording,
     decisions: usize,
 }
 
@@ -127,14 +161,17 @@ impl LastResult {
 }
 
 impl Session {
-    /// `config` is the newest version that is known.
-    pub fn new(config: VirtPlatformConfig) -> Self {
+    /// `config` is the newest version that is known, and `closed_record` the record that an earlier session saw finished.
+    pub fn new(config: VirtPlatformConfig, closed_record: Option<String>) -> Self {
         Session {
             config: Some(Box::new(config)),
             last_result: LastResult::None,
             is_confirmed: false,
             after_update: None,
             writing: None,
+            postponed: None,
+            confirmation: Confirmation::default(),
+            recording: Recording::new(closed_record),
             decisions: 0,
         }
     }
@@ -150,8 +187,13 @@ impl Session {
         matches!(phase, Some(Phase::Pending | Phase::Drafting)) && matches!(self.last_result, LastResult::None)
     }
 
+    /// The last record that is known to be finished.
+    pub fn closed_record(&self) -> Option<&str> {
+        self.recording.closed()
+    }
+
     pub fn start(&mut self, context: &Context<'_>, now: Timestamp) -> Step {
-        self.decide(context, now)
+        self.close_record(now).unwrap_or_else(|| self.decide(context, now))
     }
 
     pub fn next(&mut self, context: &Context<'_>, now: Timestamp, input: Input) -> Step {
@@ -159,10 +201,7 @@ impl Session {
             Input::StatusUpdated(config) => {
                 self.config = Some(config);
                 self.is_confirmed = true;
-                return match self.after_update.take() {
-                    Some(step) => self.perform(context, now, step),
-                    None => self.decide(context, now),
-                };
+                return self.close_record(now).unwrap_or_else(|| self.resume(context, now));
             }
             // Read it again: the stored status decides.
             Input::StatusNotUpdated => {
@@ -191,14 +230,29 @@ impl Session {
                 let step = writing.next(input);
                 return self.write(context, now, writing, step);
             }
+            Input::RecordCreated
+            | Input::RecordExists(_)
+            | Input::RecordRefused(_)
+            | Input::Records(_)
+            | Input::RecordClosed
+            | Input::RecordNotClosed => return self.next_of_record(context, now, input),
         }
         self.decide(context, now)
+    }
+
+    /// Continues after an update of the status.
+    fn resume(&mut self, context: &Context<'_>, now: Timestamp) -> Step {
+        match self.after_update.take() {
+            Some(step) => self.perform(context, now, step),
+            None => self.decide(context, now),
+        }
     }
 
     fn reset(&mut self) {
         self.last_result = LastResult::None;
         self.after_update = None;
         self.writing = None;
+        self.postponed = None;
     }
 
     fn decide(&mut self, context: &Context<'_>, now: Timestamp) -> Step {
@@ -224,6 +278,9 @@ impl Session {
         if decision.status == *status {
             return self.perform(context, now, decision.step);
         }
+        if let Some(step) = self.close_forgotten_record(&decision.status, now) {
+            return step;
+        }
         let mut new = config.clone();
         new.metadata.managed_fields = None;
         new.status = Some(decision.status);
@@ -232,6 +289,12 @@ impl Session {
     }
 
     fn perform(&mut self, context: &Context<'_>, now: Timestamp, step: machine::Step) -> Step {
+        if matches!(
+            step,
+            machine::Step::Done(_) | machine::Step::Send(machine::Request::FetchFacts | machine::Request::MakePlan)
+        ) {
+            self.postponed = None;
+        }
         match step {
             machine::Step::DecideAgain => self.decide(context, now),
             machine::Step::Done(machine::Outcome { requeue_after }) => Step::Done(Outcome::Settled { requeue_after }),
@@ -245,6 +308,9 @@ impl Session {
                 Step::Send(Request::ReadConfig)
             }
             machine::Step::Send(machine::Request::WriteItem { item }) => {
+                if let Some(step) = self.take_postponed(&item) {
+                    return step;
+                }
                 let planned = self.last_result.plan().and_then(|plan| {
                     let planned = plan.items.iter().find(|planned| planned.item.name == item)?;
                     Some((planned.clone(), plan.facts.target(&planned.item.target_ref).map(|live| live.cloned())))
@@ -253,6 +319,9 @@ impl Session {
                     self.reset();
                     return Step::Send(Request::ReadConfig);
                 };
+                if !self.recording.is_created(config) {
+                    return self.create_record(context, now, item);
+                }
                 let lock = if config.spec.bypass_optimistic_lock { Lock::Bypass } else { Lock::Compare };
                 let mut writing = Box::new(Writing::new(planned, lock));
                 let step = writing.start(live);
@@ -274,6 +343,16 @@ impl Session {
             }
         };
         let item = writing.planned().item.name.clone();
+        self.finish_write(context, now, item, result)
+    }
+
+    fn finish_write(
+        &mut self,
+        context: &Context<'_>,
+        now: Timestamp,
+        item: String,
+        result: Result<Written, NotWritten>,
+    ) -> Step {
         if let Some(plan) = std::mem::replace(&mut self.last_result, LastResult::None).into_plan() {
             self.last_result = LastResult::Write { item, result: Box::new(result), plan };
         }
@@ -286,74 +365,4 @@ fn is_older(config: Option<&VirtPlatformConfig>, known: Option<&VirtPlatformConf
     let version = |config: Option<&VirtPlatformConfig>| config?.metadata.resource_version.clone();
     let versions = version(config).zip(version(known));
     versions.is_some_and(|(new, known)| resource_version::compare(&new, &known) == Some(Ordering::Less))
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    fn config(uid: &str, version: &str) -> Box<VirtPlatformConfig> {
-        serde_json::from_value(json!({
-            "apiVersion": "advisor.kubevirt.io/v1alpha1", "kind": "VirtPlatformConfig",
-            "metadata": {"name": "example-profile", "uid": uid, "resourceVersion": version, "generation": 1},
-            "spec": {"profile": "example-profile", "action": "DryRun"},
-        }))
-        .unwrap()
-    }
-
-    fn context() -> Context<'static> {
-        let profile = crate::profiles::find("example-profile").unwrap();
-        Context {
-            profile,
-            version: "1",
-            epoch: None,
-            intervals: Intervals::default(),
-            approval_mode: ApprovalMode::Immediate,
-        }
-    }
-
-    /// Found by a random schedule: an old answer to a read after a lost write made the operator forget an edit.
-    #[test]
-    fn an_old_version_of_the_configuration_is_not_taken_for_the_newest() {
-        let mut session = Session::new(*config("u", "12"));
-        let is_retried = |session: &mut Session, uid, version| {
-            let input = Input::Config(Some(config(uid, version)));
-            let step = session.next(&context(), Timestamp::UNIX_EPOCH, input);
-            matches!(step, Step::Done(Outcome::Retry(_)))
-        };
-        assert!(is_retried(&mut session, "u", "9"));
-        assert_eq!(session.config().unwrap().metadata.resource_version.as_deref(), Some("12"));
-        assert!(!is_retried(&mut session, "u", "12"), "the same");
-        assert!(is_retried(&mut session, "t", "3"), "an earlier object of the name");
-        assert!(!is_retried(&mut session, "v", "13"), "a later object of the name");
-    }
-
-    /// A plan that is started during an update of the status is the one that is requested afterwards.
-    #[test]
-    fn a_plan_is_started_early_only_if_it_is_made_next() {
-        let now = Timestamp::UNIX_EPOCH;
-        let mut session = Session::new(*config("u", "1"));
-        let mut step = session.start(&context(), now);
-        let mut phases = Vec::new();
-        while let Step::Send(Request::UpdateStatus(new)) = step {
-            assert!(session.makes_plan_next(&new), "{:?}", new.status);
-            phases.push(new.status.as_ref().unwrap().phase.unwrap());
-            step = session.next(&context(), now, Input::StatusUpdated(new));
-        }
-        assert_eq!(phases, [Phase::Pending, Phase::Drafting]);
-        assert_eq!(step, Step::Send(Request::MakePlan { facts: None }));
-        let no_plan = Input::Plan(Box::new(Err(PlanFailure::Missing("it".into()))));
-        let step = session.next(&context(), now, no_plan);
-        let Step::Send(Request::UpdateStatus(updated)) = step else { panic!("the status says what is missing") };
-        assert!(!session.makes_plan_next(&updated), "nothing can be planned");
-
-        let mut ignored = *config("u", "1");
-        ignored.spec.action = api::virt_platform_config::Action::Ignore;
-        let mut session = Session::new(ignored);
-        let step = session.start(&context(), now);
-        let Step::Send(Request::UpdateStatus(updated)) = step else { panic!("the status says that it is ignored") };
-        assert!(!session.makes_plan_next(&updated), "no plan is wanted");
-    }
 }

@@ -3,15 +3,19 @@
 //! Every write names the uid and the resourceVersion that were compared, so the API server refuses it if the target has changed.
 //! Often only a status has changed, so the target is read and compared again, a bounded number of times.
 
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
 
 use api::virt_platform_config::{Item, Operation};
 use serde_json::{Value, json};
 
 use crate::{
-    PlannedItem, Refusal, drift,
-    fields::Path,
+    PlannedItem, Refusal, drift, field_manager,
+    fields::{self, Path},
     machine::{NotWritten, Written},
+    ownership::is_nobody_elses,
 };
 
 /// How often a target may change between a read and a write before the write is given up for now.
@@ -146,8 +150,8 @@ impl Writing {
         Step::Send(Request::Read)
     }
 
-    /// Compares the target with what the plan found and with what the plan makes of it. Fields of another profile are taken from it
-    /// under no lock.
+    /// Compares the target with what the plan found and with what the plan makes of it. Whatever the lock, nothing is taken from
+    /// another profile, nothing that the plan does not name is taken from the autopilot, and no object of others is deleted.
     fn compare(&mut self, live: Option<Value>) -> Step {
         if let Some(refusal) = self.planned.conflict(live.as_ref()) {
             return Step::not_written(NotWritten::Refused(refusal));
@@ -162,50 +166,101 @@ impl Writing {
                 (false, _) => Step::not_written(NotWritten::Stale { target: self.planned.target.to_string() }),
             };
         }
+        if let Some(refusal) = self.planned.taken_by_autopilot(live.as_ref()) {
+            return Step::not_written(NotWritten::Refused(refusal));
+        }
         self.state = State::Changing;
+        let manager = field_manager::of_item(item);
         match (item.operation, live) {
             (Operation::Delete, None) => Step::written(Written::Gone),
+            (Operation::Delete, Some(live)) if !is_nobody_elses(&live, manager) => {
+                Step::not_written(NotWritten::Stale { target: self.planned.target.to_string() })
+            }
             (Operation::Delete, Some(live)) => Step::Send(Request::Delete { preconditions: identity(&live) }),
             (Operation::Apply, live) => {
-                Step::Send(Request::Apply(at_version(&json!(item.desired_state), live.as_ref())))
+                let fields = with_kept_fields(&json!(item.desired_state), &removes(item), live.as_ref(), manager);
+                Step::Send(Request::Apply(at_version(&fields, live.as_ref())))
             }
         }
     }
 
-    /// Removes the fields that the item removes, if any are left. `was_applied`: the apply was found done, not made just now.
+    /// Removes the fields that the item removes, if any are left, and gives up what a restored target needs no more. `was_applied`: the apply was found done, not made just now.
     fn remove_fields(&mut self, object: Box<Value>, was_applied: bool) -> Step {
         let left = left(&self.planned.item, &object);
-        if left.is_empty() {
+        let owned = match self.planned.restores {
+            true => fields::entries_of(&object, field_manager::of_item(&self.planned.item)),
+            false => Vec::new(),
+        };
+        if left.is_empty() && owned.is_empty() {
             return Step::written(match was_applied {
                 true => Written::AlreadyApplied(object),
                 false => Written::Applied(object),
             });
         }
-        if let Some(refusal) = self.planned.conflict(Some(&object)) {
+        let live = Some(object.as_ref());
+        if let Some(refusal) = self.planned.conflict(live).or_else(|| self.planned.taken_by_autopilot(live)) {
             return Step::not_written(NotWritten::Refused(refusal));
+        }
+        if matches!(self.state, State::Removing { .. }) {
+            self.attempts += 1;
+            if self.attempts == MAX_ATTEMPTS {
+                return Step::Done(Outcome::Retry);
+            }
         }
         self.applied = Some(drift::fingerprint(&self.planned.item, Some(&object)));
         self.state = State::Removing { was_applied };
-        Step::Send(Request::Patch(removal(&object, &left)))
+        Step::Send(Request::Patch(removal(&object, &left, &owned)))
     }
 }
 
 /// The fields that the item removes and that still exist.
 fn left(item: &Item, object: &Value) -> Vec<Path> {
-    item.removes.iter().map(|path| Path::dotted(path)).filter(|path| path.find(object).is_some()).collect()
+    removes(item).into_iter().filter(|path| path.find(object).is_some()).collect()
 }
 
-/// A JSON patch that removes fields, and fails unless the object has this version.
-pub fn removal(object: &Value, paths: &[Path]) -> Value {
+fn removes(item: &Item) -> Vec<Path> {
+    item.removes.iter().map(|path| Path::parsed(path)).collect()
+}
+
+/// A JSON patch that removes fields and entries of `managedFields`, and fails unless the object has this version.
+pub fn removal(object: &Value, paths: &[Path], owned: &[usize]) -> Value {
     let test =
         |name: &str| json!({"op": "test", "path": format!("/metadata/{name}"), "value": object["metadata"][name]});
     let removals = paths.iter().map(|path| json!({"op": "remove", "path": path.pointer()}));
-    [test("uid"), test("resourceVersion")].into_iter().chain(removals).collect()
+    let entries = object.pointer("/metadata/managedFields").and_then(Value::as_array).map_or(0, Vec::len);
+    let given_up: Vec<Value> = match !owned.is_empty() && owned.len() == entries {
+        // The API server takes an empty list for one that was left out.
+        true => vec![json!({"op": "replace", "path": "/metadata/managedFields", "value": [{}]})],
+        // The last entry first: the others keep their positions.
+        false => {
+            let remove = |at: &usize| json!({"op": "remove", "path": format!("/metadata/managedFields/{at}")});
+            owned.iter().rev().map(remove).collect()
+        }
+    };
+    [test("uid"), test("resourceVersion")].into_iter().chain(removals).chain(given_up).collect()
 }
 
 /// The uid and the resourceVersion of an object, as preconditions.
 pub fn identity(object: &Value) -> Value {
     json!({"uid": object["metadata"]["uid"], "resourceVersion": object["metadata"]["resourceVersion"]})
+}
+
+/// The fields of an apply, with those that are removed after it if they are in a map that somebody else has set: a map that loses its
+/// last member by an apply becomes null, and the API server refuses that.
+pub fn with_kept_fields(fields: &Value, remove: &[Path], live: Option<&Value>, manager: &str) -> Value {
+    let mut fields = fields.clone();
+    let Some(live) = live else { return fields };
+    let ours = fields::applied_by(live, manager);
+    let managers = fields::managers(live);
+    let others = || managers.iter().filter(|other| other.name != manager).flat_map(|other| &other.leaves);
+    let is_ours = |path: &Path| ours.iter().any(|leaf| leaf.is_within(path));
+    let is_in_their_map = |path: &Path| others().any(|leaf| leaf != path && path.is_within(leaf));
+    for path in remove.iter().filter(|path| is_ours(path) && is_in_their_map(path)) {
+        if let Some(value) = path.find(live) {
+            path.set(&mut fields, value.clone());
+        }
+    }
+    fields
 }
 
 /// The fields of an apply that fails unless the object has this version, or does not exist if `live` is `None`.

@@ -40,6 +40,9 @@ pub const REVERTS: usize = 16;
 /// Bytes of a whole record, and so of any value in it: etcd takes 1.5 MiB, and a finished record also has a status.
 pub const RECORD: usize = 1_048_576;
 
+/// Bytes that options and approval may add to that. They are not known when a plan is made, and the largest that the schema allows fit.
+pub const RECORD_HEAD: usize = 131_072;
+
 /// Fields of one item of a record.
 pub const LEAVES: usize = 2_048;
 

@@ -29,6 +29,9 @@ pub const IMPACT_SUMMARY_ANNOTATION: &str = "advisor.kubevirt.io/impact-summary"
 /// Annotation, `"true"` on objects that the operator created to advertise a profile.
 pub const AUTO_CREATED_ANNOTATION: &str = "advisor.kubevirt.io/auto-created";
 
+/// Label of a record: the profile whose plan it is.
+pub const PROFILE_LABEL: &str = "advisor.kubevirt.io/profile";
+
 /// Label that groups profiles by what they tune, for example `scheduling` or `density`.
 pub const CATEGORY_LABEL: &str = "advisor.kubevirt.io/category";
 

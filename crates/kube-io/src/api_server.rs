@@ -1,13 +1,15 @@
 //! Requests as values: each has a deadline, none is repeated automatically, and an error says what was being done.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use http::{Method, Request};
 use kube::{Client, Config};
 use serde_json::Value;
+use tokio::time::Instant;
 
-use crate::{Class, RequestError, connect};
+use crate::{Class, RequestError, allowance::Allowance, connect};
 
+/// On a slow way to the API server requests are given more time than this and than the next one.
 const READ_DEADLINE: Duration = Duration::from_secs(10);
 /// Changes and their dry runs go through admission webhooks, which have ten seconds each.
 const CHANGE_DEADLINE: Duration = Duration::from_secs(30);
@@ -15,8 +17,10 @@ const CHANGE_DEADLINE: Duration = Duration::from_secs(30);
 #[derive(Clone)]
 pub struct ApiServer {
     client: Client,
+    watch_client: Client,
     read_deadline: Duration,
     change_deadline: Duration,
+    allowance: Arc<Allowance>,
 }
 
 impl std::fmt::Debug for ApiServer {
@@ -28,14 +32,16 @@ impl std::fmt::Debug for ApiServer {
 impl ApiServer {
     /// `component` is the name of the sender in the API server's audit log.
     pub fn new(config: Config, component: &str) -> Result<Self, RequestError> {
-        let client = connect::client(config, component);
-        let client = client.map_err(|error| RequestError::new("connecting to the API server".into(), &error))?;
-        Ok(ApiServer::over(client))
+        let failed = |error: kube::Error| RequestError::new("connecting to the API server".into(), &error);
+        let watch_client = connect::watch_client(config.clone(), component).map_err(failed)?;
+        let client = connect::client(config, component).map_err(failed)?;
+        Ok(ApiServer { watch_client, ..ApiServer::over(client) })
     }
 
     /// Uses a client that repeats no request.
     pub fn over(client: Client) -> Self {
-        ApiServer { client, read_deadline: READ_DEADLINE, change_deadline: CHANGE_DEADLINE }
+        let (read_deadline, change_deadline) = (READ_DEADLINE, CHANGE_DEADLINE);
+        ApiServer { watch_client: client.clone(), client, read_deadline, change_deadline, allowance: Arc::default() }
     }
 
     /// The same with another deadline for every request.
@@ -43,8 +49,19 @@ impl ApiServer {
         ApiServer { read_deadline: deadline, change_deadline: deadline, ..self }
     }
 
+    /// The same over the connections of watches, where none that other requests have left behind is met.
+    pub fn apart(&self) -> Self {
+        ApiServer { client: self.watch_client.clone(), ..self.clone() }
+    }
+
+    /// For requests whose answers are not JSON. The caller sets a deadline.
     pub fn client(&self) -> &Client {
         &self.client
+    }
+
+    /// The client for watches.
+    pub fn watch_client(&self) -> &Client {
+        &self.watch_client
     }
 
     pub async fn get(&self, uri: String, doing: String) -> Result<Value, RequestError> {
@@ -71,10 +88,72 @@ impl ApiServer {
         doing: String,
     ) -> Result<Value, RequestError> {
         let request = request.map_err(|error| RequestError::other(doing.clone(), error.to_string(), Class::Other))?;
+        let (allowed, start) = (self.allowance.get(), Instant::now());
+        let deadline = Allowance::added_to(deadline, allowed);
         match tokio::time::timeout(deadline, self.client.request::<Value>(request)).await {
-            Ok(Ok(value)) => Ok(value),
-            Ok(Err(error)) => Err(RequestError::new(doing, &error)),
-            Err(_) => Err(RequestError::timed_out(doing, deadline.as_secs())),
+            Ok(Ok(value)) => {
+                self.allowance.answered(start.elapsed());
+                Ok(value)
+            }
+            Ok(Err(error)) => {
+                if matches!(error, kube::Error::Api(_)) {
+                    self.allowance.answered(start.elapsed());
+                }
+                Err(RequestError::new(doing, &error))
+            }
+            Err(_) => {
+                self.allowance.missed(allowed);
+                Err(RequestError::timed_out(doing, deadline.as_secs()))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use http::Response;
+    use kube::client::Body;
+    use tower::{BoxError, service_fn};
+
+    use super::*;
+
+    /// An API server that answers after so many seconds.
+    fn slow(seconds: &Arc<AtomicU64>) -> ApiServer {
+        let seconds = seconds.clone();
+        let service = service_fn(move |_: Request<Body>| {
+            let wait = Duration::from_secs(seconds.load(Ordering::Relaxed));
+            async move {
+                tokio::time::sleep(wait).await;
+                Ok::<_, BoxError>(Response::new(Body::from(b"{}".to_vec())))
+            }
+        });
+        ApiServer::over(Client::new(service, "default"))
+    }
+
+    /// Found with delays of 3 s and more on the way: every request was given up before its answer could come, and nothing was
+    /// ever planned. A new connection and a request take 12 s at 3 s per direction, 40 s at 10 s, and 80 s where names and
+    /// certificates are slow too.
+    #[tokio::test(start_paused = true)]
+    async fn a_slow_way_makes_requests_slower_and_does_not_stop_them() {
+        let get = async |server: &ApiServer| server.get("/x".into(), "reading x".into()).await;
+        for (seconds, attempts) in [(0, 1), (9, 1), (12, 2), (40, 4), (80, 5)] {
+            let wait = Arc::new(AtomicU64::new(seconds));
+            let server = slow(&wait);
+            let mut needed = 1;
+            while get(&server).await.is_err() {
+                needed += 1;
+                assert!(needed <= 6, "never answered in {seconds} s");
+            }
+            assert_eq!(needed, attempts, "{seconds} s");
+            assert!(get(&server).await.is_ok(), "what was measured is remembered");
+            wait.store(0, Ordering::Relaxed);
+            assert!(get(&server).await.is_ok());
+            wait.store(1000, Ordering::Relaxed);
+            let start = Instant::now();
+            assert_eq!(get(&server).await.unwrap_err().message, "no answer within 10 s", "it is quick again");
+            assert_eq!(start.elapsed(), READ_DEADLINE);
         }
     }
 }

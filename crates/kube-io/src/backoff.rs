@@ -53,6 +53,10 @@ impl Backoff {
     pub fn reset(&mut self) {
         self.failures = 0;
     }
+
+    pub(crate) fn jittered(&self, duration: Duration) -> Duration {
+        self.clock.jittered(duration)
+    }
 }
 
 /// The waits of many objects, each with failures of its own. Without jitter: one process decides about all of them.

@@ -1,16 +1,39 @@
-//! Clients whose requests name the component that sends them.
+//! Clients whose requests name the component that sends them, and which notice connections that died without a word.
+//!
+//! Firewalls forget connections, machines vanish, and proxies go on acknowledging what nobody reads any more. The kernel notices the
+//! first two by keepalive probes. It cannot notice the last one: so a connection is not reused after a rest, and one that a watch
+//! uses has to bring something now and then, which the end of the watch is at the latest.
+
+use std::time::Duration;
 
 use api::set_user_agent;
 use hyper_timeout::TimeoutConnector;
 use hyper_util::{
     client::legacy::{Client as HttpClient, connect::HttpConnector},
-    rt::TokioExecutor,
+    rt::{TokioExecutor, TokioTimer},
 };
 use kube::{
     Client, Config, Result,
     client::{Body, ClientBuilder, ConfigExt},
 };
 use tower::{BoxError, ServiceExt, util::option_layer};
+
+/// Keepalive probes begin after this rest, and follow at the next distance. They also keep a firewall from forgetting.
+const KEEPALIVE: Duration = Duration::from_secs(10);
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(7);
+/// Together longer than a round trip on the slowest way that is supported, of 20 s.
+const KEEPALIVE_RETRIES: u32 = 3;
+const USER_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How long a connection waits for the next request.
+const IDLE: Duration = Duration::from_secs(10);
+
+/// TCP and TLS together. On the slowest way that is supported, of 10 s per direction, they take 40 s.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(45);
+
+/// How long a connection with a watch may bring nothing. Longer than a watch lasts ([`crate::ResilientWatch`]), and longer than a
+/// round trip on the slowest way that is supported.
+const WATCH_SILENCE: Duration = Duration::from_secs(25);
 
 /// A client that repeats failed requests as kube's own client does.
 pub fn retrying_client(mut config: Config, component: &str) -> Result<Client> {
@@ -25,21 +48,36 @@ pub fn retrying_client(mut config: Config, component: &str) -> Result<Client> {
 pub fn client(mut config: Config, component: &str) -> Result<Client> {
     set_user_agent(&mut config.headers, component).map_err(kube::Error::HttpError)?;
     config.default_retry = false;
+    config.connect_timeout = Some(CONNECT_TIMEOUT);
     if config.proxy_url.is_some() {
         return Client::try_from(config);
     }
     let mut connector = HttpConnector::new();
     connector.enforce_http(false);
     connector.set_nodelay(true);
+    connector.set_keepalive(Some(KEEPALIVE));
+    connector.set_keepalive_interval(Some(KEEPALIVE_INTERVAL));
+    connector.set_keepalive_retries(Some(KEEPALIVE_RETRIES));
+    connector.set_tcp_user_timeout(Some(USER_TIMEOUT));
     let mut connector = TimeoutConnector::new(config.rustls_https_connector_with_connector(connector)?);
     connector.set_connect_timeout(config.connect_timeout);
     connector.set_read_timeout(config.read_timeout);
     connector.set_write_timeout(config.write_timeout);
     connector.set_reset_reader_on_write(config.reset_reader_on_write);
-    let http: HttpClient<_, Body> = HttpClient::builder(TokioExecutor::new()).build(connector);
+    let http: HttpClient<_, Body> = HttpClient::builder(TokioExecutor::new())
+        .pool_timer(TokioTimer::new())
+        .pool_idle_timeout(IDLE)
+        .build(connector);
     let builder = ClientBuilder::new(http.map_err(BoxError::from), config.default_namespace.clone())
         .with_layer(&config.extra_headers_layer()?)
         .with_layer(&option_layer(config.auth_layer()?))
         .with_layer(&config.base_uri_layer());
     Ok(builder.build())
+}
+
+/// A client for watches that end soon enough: nothing else brings a byte now and then.
+pub(crate) fn watch_client(mut config: Config, component: &str) -> Result<Client> {
+    config.read_timeout = Some(WATCH_SILENCE);
+    config.reset_reader_on_write = true;
+    client(config, component)
 }

@@ -36,8 +36,12 @@ pub enum Class {
     Invalid,
     /// The kind has no such field.
     UnknownField,
-    /// An admission webhook or policy said no.
+    /// An admission webhook said no.
     WebhookDenied,
+    /// An admission policy of the API server itself said no.
+    PolicyDenied,
+    /// The kind is being removed, and until it is gone, no objects of it are created.
+    KindTerminating,
     /// An admission webhook cannot be asked without side effects.
     DryRunUnsupported,
     /// The sender lacks the right.
@@ -114,6 +118,12 @@ fn classify(status: &Status) -> Class {
     // Any other violation names its field.
     if status.code == 422 && message == "the server rejected our request due to an error in our request" {
         return Class::Conflict;
+    }
+    if message.contains("while custom resource definition is terminating") {
+        return Class::KindTerminating;
+    }
+    if message.contains("AdmissionPolicy '") && message.contains("denied request") {
+        return Class::PolicyDenied;
     }
     if message.contains("denied the request") || message.contains("denied request") {
         return Class::WebhookDenied;
@@ -213,7 +223,22 @@ mod tests {
             (
                 "a policy that says no",
                 json!({"code": 422, "message": "x is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no"}),
+                Class::PolicyDenied,
+            ),
+            (
+                "a webhook that quotes a policy",
+                json!({"code": 403, "message": "admission webhook \"w\" denied the request: see ValidatingAdmissionPolicy 'p'"}),
                 Class::WebhookDenied,
+            ),
+            (
+                "a kind that is being removed",
+                json!({"code": 405, "reason": "MethodNotAllowed", "message": "create not allowed while custom resource definition is terminating"}),
+                Class::KindTerminating,
+            ),
+            (
+                "the same, as an apply is told",
+                json!({"code": 403, "reason": "Forbidden", "message": "x is forbidden: create not allowed while custom resource definition is terminating"}),
+                Class::KindTerminating,
             ),
             (
                 "a webhook that cannot be asked",

@@ -1,6 +1,7 @@
 //! Everything that talks to the API server shares this crate: clients, requests with a deadline, errors by class, backoff,
 //! and watches that survive every fault. The crate knows nothing about plans or about the lab.
 
+mod allowance;
 mod api_server;
 mod backoff;
 mod clock;

@@ -2,6 +2,9 @@
 //!
 //! kube's watcher begins every attempt with a success, which would reset any backoff that counts successes, and it never
 //! gives up a resourceVersion that the API server has forgotten. Both are handled here.
+//!
+//! A connection may die without a word, and a watch on it is deaf. The API server sends a bookmark about once a minute, which is
+//! too seldom to notice that soon. So a watch ends after less than 20 s and is resumed, and one that does not end on time is given up.
 
 use std::{collections::VecDeque, fmt::Debug, pin::Pin, time::Duration};
 
@@ -22,6 +25,9 @@ const QUIET_FAILURES: usize = 3;
 
 /// After so many failures in a row the watch lists again: the resourceVersion it resumes from may be the cause.
 const RELIST_AFTER: usize = 5;
+
+/// How long a watch lasts, give or take a tenth. kube gives it up when it brought nothing for five seconds more.
+const LASTS: Duration = Duration::from_secs(18);
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum WatchEvent<K> {
@@ -58,16 +64,22 @@ impl<K> ResilientWatch<K>
 where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {
+    /// Tells changes within 30 s, even if its connection dies.
     pub fn new(api: Api<K>, config: watcher::Config, backoff: Backoff) -> Self {
+        let lasts = backoff.jittered(LASTS).as_secs().try_into().unwrap_or(u32::MAX);
+        ResilientWatch::lasting(api, config.timeout(lasts), backoff)
+    }
+
+    fn lasting(api: Api<K>, config: watcher::Config, backoff: Backoff) -> Self {
         let events = Box::pin(watcher(api.clone(), config.clone()));
         let attempt = (Instant::now(), Duration::ZERO);
         let (relist, pending) = (Relist::default(), VecDeque::new());
         ResilientWatch { api, config, events, relist, pending, modify: |_| {}, backoff, attempt, failures: 0 }
     }
 
-    /// For the parts of a lab and for stand-ins, which run beside their API server.
+    /// For the parts of a lab and for stand-ins, which run beside their API server: no firewall is between them.
     pub fn local(api: Api<K>, config: watcher::Config) -> Self {
-        ResilientWatch::new(api, config, Backoff::new(BackoffPolicy::LOCAL, Clock::default()))
+        ResilientWatch::lasting(api, config, Backoff::new(BackoffPolicy::LOCAL, Clock::default()))
     }
 
     /// Removes from every object what its consumer does not read, before it is kept.

@@ -26,7 +26,7 @@ pub(crate) async fn keep(api_server: ApiServer, mode: PolicyMode, interval: Dura
     let (sender, mut changes) = mpsc::channel(1);
     let mut watches = JoinSet::new();
     if mode != PolicyMode::Off {
-        watch(&mut watches, api_server.client(), &sender, &clock);
+        watch(&mut watches, api_server.watch_client(), &sender, &clock);
     }
     let mut is_in_force = false;
     loop {

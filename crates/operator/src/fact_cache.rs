@@ -3,9 +3,11 @@
 //! An answer is kept until a watch delivers a change. Before a plan is made, what it changes and derives values from is read
 //! again all the same: the cache is for comparing.
 
+use std::collections::BTreeMap;
+
 use advisor::{
-    Answer, Facts, Kind, Query,
-    kind::{CLUSTER_VERSION, CUSTOM_RESOURCE_DEFINITION, MACHINE_CONFIG},
+    Answer, Facts, Kind, Query, autopilot,
+    kind::{CLUSTER_VERSION, CUSTOM_RESOURCE_DEFINITION, MACHINE_CONFIG, PLAN_RECORD},
     pools,
 };
 use serde_json::Value;
@@ -28,7 +30,7 @@ impl FactCache {
         let is_kept = |query: &Query, answer: &Answer| match (query, answer) {
             (Query::Optional(_), answer) => *answer != Answer::Denied && is_current(query),
             (_, Answer::Object { .. }) => is_constant(query),
-            (_, Answer::List { .. }) => is_current(query),
+            (_, Answer::List { .. }) => is_watched(query) && is_current(query),
             _ => false,
         };
         let keep = |query: &Query| {
@@ -99,6 +101,8 @@ fn is_constant(query: &Query) -> bool {
 pub(crate) fn is_watched(query: &Query) -> bool {
     match query {
         Query::Optional(reference) => ![&MACHINE_CONFIG, &CLUSTER_VERSION].contains(&reference.kind),
+        // Only a plan that restores reads them, and each such plan reads them again.
+        Query::List(kind) if **kind == PLAN_RECORD => false,
         query => !is_constant(query),
     }
 }
@@ -108,8 +112,8 @@ fn identity(object: &Value) -> [&Value; 2] {
     ["uid", "resourceVersion"].map(|field| &object["metadata"][field])
 }
 
-/// Whether an object is unchanged, apart from a status that nobody reads. Labels matter although they do not change the
-/// generation.
+/// Whether an object is unchanged, apart from a status that nobody reads. Labels and some annotations matter although they do not
+/// change the generation.
 fn is_same(known: &Value, seen: &ObjectVersion, kind: &Kind) -> bool {
     let metadata = &known["metadata"];
     if metadata["uid"] != *seen.uid {
@@ -121,13 +125,18 @@ fn is_same(known: &Value, seen: &ObjectVersion, kind: &Kind) -> bool {
     if kind.has_relevant_status() {
         return false;
     }
-    let labels = metadata["labels"].as_object();
-    let labels_are_same = labels.map_or(0, serde_json::Map::len) == seen.labels.len()
-        && seen
-            .labels
-            .iter()
-            .all(|(name, value)| labels.is_some_and(|labels| labels.get(name) == Some(&Value::from(&**value))));
-    seen.generation > 0 && metadata["generation"] == seen.generation && labels_are_same
+    seen.generation > 0
+        && metadata["generation"] == seen.generation
+        && are_same(&metadata["labels"], &seen.labels, |_| true)
+        && are_same(&metadata["annotations"], &seen.annotations, autopilot::is_relevant)
+}
+
+/// Whether a map of texts has the relevant members that were seen, and no others.
+fn are_same(known: &Value, seen: &BTreeMap<String, String>, is_relevant: impl Fn(&str) -> bool) -> bool {
+    let known = known.as_object().into_iter().flatten().filter(|(name, _)| is_relevant(name));
+    let known: BTreeMap<&str, Option<&str>> = known.map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    known.len() == seen.len()
+        && seen.iter().all(|(name, value)| known.get(name.as_str()) == Some(&Some(value.as_str())))
 }
 
 #[cfg(test)]
@@ -137,8 +146,6 @@ mod tests {
         kind::{HYPER_CONVERGED, MACHINE_CONFIG_POOL},
     };
     use serde_json::json;
-
-    use std::collections::BTreeMap;
 
     use super::*;
 
@@ -153,7 +160,15 @@ mod tests {
 
     fn observed(version: &str, generation: i64, labels: &[(&str, &str)]) -> Observation {
         let labels = labels.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        Observation::Object(ObjectVersion { uid: "u".into(), version: version.into(), generation, labels })
+        let annotations = BTreeMap::new();
+        Observation::Object(ObjectVersion { uid: "u".into(), version: version.into(), generation, labels, annotations })
+    }
+
+    /// With the annotations that matter.
+    fn annotated(version: &str, annotations: &[(&str, &str)]) -> Observation {
+        let Observation::Object(seen) = observed(version, 2, &[("a", "b")]) else { panic!("an object") };
+        let pair = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        Observation::Object(ObjectVersion { annotations: annotations.iter().map(pair).collect(), ..seen })
     }
 
     /// W38 (cluster in memory): what others report in their status is not looked at.
@@ -178,11 +193,36 @@ mod tests {
             version: "5".into(),
             generation: 2,
             labels: BTreeMap::new(),
+            annotations: BTreeMap::new(),
         });
         assert!(known(metadata).merge(&query(), &other), "another object of the same name");
         let plain = json!({"uid": "u", "resourceVersion": "5"});
         assert!(known(plain).merge(&query(), &observed("6", 0, &[])), "without a generation the version tells");
         assert!(!FactCache::default().merge(&query(), &Observation::Absent), "nothing was known");
+    }
+
+    /// An annotation does not change the generation, and may switch the autopilot on.
+    #[test]
+    fn an_annotation_of_the_autopilot_is_a_change_and_another_one_is_not() {
+        let (switch, mode) = ("platform.kubevirt.io/autopilot", "platform.kubevirt.io/mode");
+        let with = |annotations: Value| json!({"uid": "u", "resourceVersion": "5", "generation": 2, "labels": {"a": "b"}, "annotations": annotations});
+        let cases = [
+            ("neither has any", with(Value::Null), annotated("9", &[]), false),
+            ("one that does not matter", with(json!({"other": "1"})), annotated("9", &[]), false),
+            ("switched on", with(json!({"other": "1"})), annotated("9", &[(switch, "true")]), true),
+            ("switched off", with(json!({switch: "true"})), annotated("9", &[]), true),
+            ("another scope", with(json!({switch: "true"})), annotated("9", &[(switch, "swap-enable")]), true),
+            ("as it was", with(json!({switch: "true"})), annotated("9", &[(switch, "true")]), false),
+            (
+                "opted out",
+                with(json!({switch: "true"})),
+                annotated("9", &[(switch, "true"), (mode, "unmanaged")]),
+                true,
+            ),
+        ];
+        for (case, metadata, observation, changed) in cases {
+            assert_eq!(known(metadata).merge(&query(), &observation), changed, "{case}");
+        }
     }
 
     #[test]

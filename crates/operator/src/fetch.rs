@@ -8,6 +8,11 @@ use crate::{ApiServer, Class, RequestError, request};
 /// Profiles ask in rounds (pools, then what their nodes run). None needs more than this.
 const ROUNDS: usize = 5;
 
+/// Everything that a planner wants to know.
+pub async fn fetch_facts(api_server: &ApiServer, planner: &dyn Planner) -> Result<Facts, RequestError> {
+    fetch(api_server, planner, Facts::default()).await
+}
+
 /// Fetches what is not known yet, until the planner wants nothing more.
 pub(crate) async fn fetch(
     api_server: &ApiServer,

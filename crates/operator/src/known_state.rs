@@ -27,6 +27,10 @@ pub(crate) struct KnownState {
     /// Whether the watch has delivered yet whether the configuration exists.
     pub(crate) is_synced: bool,
     pub(crate) facts: FactCache,
+    /// The last record that is known to be finished.
+    pub(crate) closed_record: Option<String>,
+    /// The uid of the configuration for which the records of earlier ones were closed; inside, `None` if none existed.
+    pub(crate) successor: Option<Option<String>>,
     definitions_changed: Option<Instant>,
     /// Watches that the API server refuses, with its message until that is reported.
     forbidden: BTreeMap<Query, Option<String>>,

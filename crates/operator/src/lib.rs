@@ -13,6 +13,7 @@ mod malformed;
 mod plan_ahead;
 mod preview;
 mod reconciler;
+mod records;
 mod refusal;
 mod reporter;
 mod request;
@@ -25,8 +26,9 @@ pub use advisor::{
     machine::{NotWritten, Written},
     writing::Lock,
 };
+pub use fetch::fetch_facts;
 pub use kube_io::{ApiServer, Class, Clock, RequestError};
 pub use lease::{LeaseSettings, election};
-pub use make_plan::{PlanError, make_plan};
+pub use make_plan::{PlanError, make_plan, make_plan_by};
 pub use run::{OperatorSettings, Readiness, RunError, run, run_on};
 pub use write::{WriteError, write};

@@ -44,7 +44,16 @@ pub async fn make_plan(
     profile: &dyn Profile,
     options: Option<&Options>,
 ) -> Result<Plan, PlanError> {
-    make_plan_from(api_server, profile, options, Facts::default(), None).await.plan
+    make_plan_by(api_server, profile.about(), profile.resolve(options)?.as_ref()).await
+}
+
+/// The same for any planner, for example one that restores.
+pub async fn make_plan_by(
+    api_server: &ApiServer,
+    about: &'static About,
+    planner: &dyn Planner,
+) -> Result<Plan, PlanError> {
+    make_plan_from(api_server, about, planner, Facts::default(), None).await.plan
 }
 
 /// A plan or the reason for having none, and the facts that were read for it.
@@ -57,18 +66,14 @@ pub(crate) struct MadePlan {
 /// previewed meanwhile, and the previews count if the guess was right.
 pub(crate) async fn make_plan_from(
     api_server: &ApiServer,
-    profile: &dyn Profile,
-    options: Option<&Options>,
+    about: &'static About,
+    planner: &dyn Planner,
     mut known: Facts,
     mut guess: Option<Facts>,
 ) -> MadePlan {
-    let planner = match profile.resolve(options) {
-        Ok(planner) => planner,
-        Err(error) => return MadePlan { facts: None, plan: Err(error.into()) },
-    };
     let (mut attempt, start) = (1, Instant::now());
     loop {
-        let made = make_plan_once(api_server, profile, planner.as_ref(), known, guess).await;
+        let made = make_plan_once(api_server, about, planner, known, guess).await;
         match &made.plan {
             // A target has changed meanwhile, and what the plan wants may depend on it. So everything is read again.
             Err(PlanError::Request(error)) if error.class == Class::Conflict && attempt < MAX_ATTEMPTS => attempt += 1,
@@ -85,12 +90,12 @@ pub(crate) async fn make_plan_from(
 
 async fn make_plan_once(
     api_server: &ApiServer,
-    profile: &dyn Profile,
+    about: &'static About,
     planner: &dyn Planner,
     known: Facts,
     guess: Option<Facts>,
 ) -> MadePlan {
-    let ahead = preview_ahead(api_server, profile.about(), planner, guess.as_ref());
+    let ahead = preview_ahead(api_server, about, planner, guess.as_ref());
     let (facts, ahead) = join(fetch(api_server, planner, known), ahead).await;
     let facts = match facts {
         Ok(facts) => facts,
@@ -102,9 +107,9 @@ async fn make_plan_once(
     let draft = planner.plan(&facts);
     let previews = match ahead.filter(|_| guess.as_ref() == Some(&facts)) {
         Some(previews) => Ok(previews),
-        None => preview_all(api_server, profile.about(), &draft, &facts).await,
+        None => preview_all(api_server, about, &draft, &facts).await,
     };
-    let plan = previews.map(|previews| Plan::assemble(profile.about(), draft, previews, facts.clone()));
+    let plan = previews.map(|previews| Plan::assemble(about, draft, previews, facts.clone()));
     MadePlan { facts: Some(facts), plan: plan.map_err(PlanError::from) }
 }
 

@@ -5,7 +5,7 @@
 
 use advisor::{
     About, Change, Facts, Intent, Preview, PreviewOutcome,
-    writing::{at_version, identity, removal},
+    writing::{at_version, identity, removal, with_kept_fields},
 };
 use api::virt_platform_config::TakeOver;
 use serde_json::Value;
@@ -47,7 +47,9 @@ async fn outcome(
                 _ => Ok((PreviewOutcome::Gone, Vec::new())),
             };
         }
-        Change::Apply { fields, remove } => (at_version(fields, live), remove),
+        Change::Apply { fields, remove } => {
+            (at_version(&with_kept_fields(fields, remove, live, manager), live), remove)
+        }
     };
     let (mut object, takes_over) = match ask(Request::Apply { fields: &fields, force: false }).await {
         // Somebody owns what we would set. The plan says who, and what would come of setting it all the same.
@@ -60,7 +62,7 @@ async fn outcome(
     // so the API server is asked about the removal alone and the result is put together here.
     let left: Vec<_> = remove.iter().filter(|path| path.find(&object).is_some()).cloned().collect();
     if let (Some(live), false) = (live, left.is_empty()) {
-        ask(Request::JsonPatch(&removal(live, &left))).await?;
+        ask(Request::JsonPatch(&removal(live, &left, &[]))).await?;
     }
     left.iter().for_each(|path| path.remove(&mut object));
     Ok((PreviewOutcome::Object(object), takes_over))

@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 use advisor::{
     Facts, Plan, PlannedItem, Profile, Query, Refusal,
     machine::{Intervals, PlanFailure},
+    restore,
     session::{Context, Input, Outcome, Request, Session, Step},
     writing,
 };
@@ -12,7 +13,10 @@ use api::{
     VirtPlatformConfig,
     virt_platform_config::{ApprovalMode, Operation, Phase},
 };
-use futures::{FutureExt, future::BoxFuture};
+use futures::{
+    FutureExt,
+    future::{BoxFuture, try_join},
+};
 use kube_io::{Backoff, BackoffPolicy};
 use tokio::time::{Instant, sleep_until};
 use tracing::{debug, warn};
@@ -21,9 +25,10 @@ use crate::{
     ApiServer, Class, Clock, PlanError, RequestError, advertise, configs,
     fetch::fetch,
     known_state::KnownState,
+    lease::Leadership,
     make_plan::{MadePlan, make_plan_from},
     plan_ahead::PlanAhead,
-    refusal,
+    records, refusal,
     reporter::Reporter,
     watches::Watches,
     work_queue::WorkQueue,
@@ -45,9 +50,12 @@ pub(crate) struct Reconciler {
     pub(crate) queue: Arc<WorkQueue>,
     pub(crate) watches: Arc<Watches>,
     pub(crate) version: String,
-    pub(crate) epoch: Option<i64>,
+    /// If leaders are elected.
+    pub(crate) leadership: Option<Leadership>,
     pub(crate) intervals: Intervals,
     pub(crate) approval_mode: ApprovalMode,
+    /// How many records of the profile are kept.
+    pub(crate) records_kept: usize,
     pub(crate) clock: Clock,
     pub(crate) known: KnownState,
     /// Failures in a row.
@@ -134,6 +142,7 @@ impl Reconciler {
     /// Returns how long to wait for the next reconciliation, if nothing changes before.
     async fn reconcile(&mut self) -> Result<Option<Duration>, RequestError> {
         let about = self.profile.about();
+        self.close_abandoned_records().await?;
         let Some(config) = self.known.config.clone() else {
             self.known.facts.forget_all();
             if about.advertised && self.known.is_synced {
@@ -147,20 +156,36 @@ impl Reconciler {
         self.run_session((*config).clone()).await
     }
 
+    /// A configuration that does not exist, or that has no status yet, may have had a predecessor that was deleted while its plan was
+    /// being applied. Only then are records looked for.
+    async fn close_abandoned_records(&mut self) -> Result<(), RequestError> {
+        let config = self.known.config.as_ref();
+        let uid = config.and_then(|config| config.metadata.uid.clone());
+        let has_status = config.is_some_and(|config| config.status.is_some());
+        // Since a configuration was missing, no plan was applied that could have left a record.
+        let is_settled = self.known.successor.as_ref().is_some_and(|known| known.is_none() || *known == uid);
+        if self.known.is_synced && !has_status && !is_settled {
+            records::close_abandoned(&self.api_server, self.name(), uid.as_deref(), self.clock.now()).await?;
+        }
+        self.known.successor = self.known.is_synced.then_some(uid);
+        Ok(())
+    }
+
     async fn run_session(&mut self, config: VirtPlatformConfig) -> Result<Option<Duration>, RequestError> {
         let version = self.version.clone();
         let context = Context {
             profile: self.profile,
             version: &version,
-            epoch: self.epoch,
+            epoch: self.leadership.as_ref().map(|leadership| leadership.epoch),
             intervals: self.intervals,
             approval_mode: self.approval_mode,
         };
-        let mut session = Session::new(config);
+        let mut session = Session::new(config, self.known.closed_record.take());
         let mut step = session.start(&context, self.clock.now());
         let mut ahead: Option<PlanAhead> = None;
         loop {
-            let request = match step {
+            // The process may have been stopped until now.
+            let request = match session.before_sending(step, self.clock.uptime()) {
                 Step::Send(request) => request,
                 Step::Done(Outcome::Settled { requeue_after }) => return Ok(requeue_after),
                 Step::Done(Outcome::Retry(why)) => return Err(self.error(why.to_owned())),
@@ -174,7 +199,9 @@ impl Reconciler {
                 }
                 Request::ReadConfig => {
                     ahead = None;
-                    Input::Config(Some(Box::new(configs::read(&self.api_server, self.name()).await?)))
+                    let config = configs::read(&self.api_server, self.name());
+                    let (config, ()) = try_join(config, self.confirm_lease()).await?;
+                    Input::Config(Some(Box::new(config)))
                 }
                 Request::FetchFacts => Input::Facts(self.fetch(session.config()).await?),
                 Request::MakePlan { facts } => {
@@ -189,14 +216,31 @@ impl Reconciler {
                     Input::Plan(Box::new(self.made_plan(made)?))
                 }
                 Request::WriteTarget { planned, request } => self.write(&planned, request).await?,
+                Request::CreateRecord(record) => records::create(&self.api_server, &record).await?,
+                Request::ListRecords { profile } => Input::Records(records::list(&self.api_server, profile).await?),
+                Request::CloseRecord { name, status } => {
+                    let input = records::close(&self.api_server, &name, &status).await;
+                    if input == Input::RecordClosed {
+                        self.delete_expired_records(session.config(), &name).await;
+                    }
+                    input
+                }
             };
             step = session.next(&context, self.clock.now(), input);
             self.known.config = session.config().cloned().map(Arc::new);
+            self.known.closed_record = session.closed_record().map(str::to_owned);
         }
     }
 
     fn error(&self, message: String) -> RequestError {
         RequestError::other(format!("attending to VirtPlatformConfig {}", self.name()), message, Class::Other)
+    }
+
+    async fn confirm_lease(&self) -> Result<(), RequestError> {
+        match &self.leadership {
+            Some(leadership) => leadership.confirm().await,
+            None => Ok(()),
+        }
     }
 
     async fn record(&self, old: Option<&VirtPlatformConfig>, new: &VirtPlatformConfig) -> Result<Input, RequestError> {
@@ -211,9 +255,17 @@ impl Reconciler {
         }
     }
 
+    /// Deletes records beyond the number that is kept. The next plan tries again what goes wrong.
+    async fn delete_expired_records(&self, config: Option<&VirtPlatformConfig>, newest: &str) {
+        let Some(profile) = config.map(|config| config.spec.profile) else { return };
+        if let Err(error) = records::delete_expired(&self.api_server, profile, newest, self.records_kept).await {
+            warn!(config = self.name(), %error, "could not delete old records");
+        }
+    }
+
     async fn fetch(&mut self, config: Option<&VirtPlatformConfig>) -> Result<Facts, RequestError> {
-        let options = config.and_then(|config| config.spec.options.as_ref());
-        let Ok(planner) = self.profile.resolve(options) else { return Ok(Facts::default()) };
+        let planner = config.and_then(|config| restore::planner(self.profile, &config.spec).ok());
+        let Some(planner) = planner else { return Ok(Facts::default()) };
         let facts = fetch(&self.api_server, planner.as_ref(), self.known.facts.facts().clone()).await?;
         self.known.facts.replace(facts.clone());
         Ok(facts)
@@ -222,10 +274,17 @@ impl Reconciler {
     /// Makes a plan from `facts`, or else from what the cluster says now. Only lists that a watch keeps are not read again.
     fn make_plan(&self, config: Option<&VirtPlatformConfig>, facts: Option<Facts>) -> BoxFuture<'static, MadePlan> {
         let (api_server, profile) = (self.api_server.clone(), self.profile);
-        let options = config.and_then(|config| config.spec.options.clone());
+        let planner =
+            config.map(|config| restore::planner(profile, &config.spec)).unwrap_or_else(|| profile.resolve(None));
         let guess = facts.is_none().then(|| self.known.facts.facts().clone());
         let known = facts.unwrap_or_else(|| self.known.current_facts(&self.queue));
-        async move { make_plan_from(&api_server, profile, options.as_ref(), known, guess).await }.boxed()
+        async move {
+            match planner {
+                Ok(planner) => make_plan_from(&api_server, profile.about(), planner.as_ref(), known, guess).await,
+                Err(error) => MadePlan { facts: None, plan: Err(error.into()) },
+            }
+        }
+        .boxed()
     }
 
     /// Tells a plan, or a lasting reason for having none, from errors that may pass.

@@ -16,7 +16,8 @@ pub(crate) fn lasting(error: RequestError) -> Result<String, RequestError> {
         | Class::Conflict
         | Class::Unauthenticated
         | Class::NotFound
-        | Class::KindMissing => Err(error),
+        | Class::KindMissing
+        | Class::KindTerminating => Err(error),
         _ => Ok(with_advice(&error)),
     }
 }
@@ -33,6 +34,8 @@ pub(crate) fn refusal(error: &RequestError, target: String) -> Option<Refusal> {
     Some(match &error.class {
         Class::NamespaceMissing(namespace) => Refusal::NamespaceMissing { target, namespace: namespace.clone() },
         Class::WebhookDenied => Refusal::Webhook { target, message },
+        Class::PolicyDenied => Refusal::Policy { target, message },
+        Class::KindTerminating => Refusal::KindTerminating { target },
         Class::DryRunUnsupported => Refusal::NoDryRun { target, message },
         Class::UnknownField => Refusal::UnknownField { target, message },
         Class::Invalid => Refusal::Invalid { target, message },

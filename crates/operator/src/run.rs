@@ -9,7 +9,7 @@ use std::{
     },
 };
 
-use advisor::{Kind, Profile, admission::PolicyMode, kind, machine::Intervals, profiles::PROFILES};
+use advisor::{Kind, Profile, admission::PolicyMode, kind, machine::Intervals, profiles::PROFILES, record};
 use api::virt_platform_config::ApprovalMode;
 use kube::Config;
 use tokio::{sync::watch, task::JoinSet};
@@ -19,7 +19,7 @@ use crate::{
     ApiServer, Clock, RequestError, approval_policy, configs,
     events::Events,
     known_state::KnownState,
-    lease::{Lease, LeaseSettings},
+    lease::{Leadership, Lease, LeaseSettings},
     malformed::Malformed,
     reconciler::Reconciler,
     reporter::Reporter,
@@ -39,6 +39,8 @@ pub struct OperatorSettings {
     pub intervals: Intervals,
     /// What approves a plan where its configuration does not say it.
     pub approval_mode: ApprovalMode,
+    /// How many records of each profile are kept.
+    pub records_kept: usize,
     /// How the operator keeps the approval policy. None means that it leaves the policy to others.
     pub approval_policy: Option<PolicyMode>,
     /// With a lease, leaders are elected. Without one, no other operator may run.
@@ -54,6 +56,7 @@ impl Default for OperatorSettings {
             version: format!("v{}", env!("CARGO_PKG_VERSION")),
             intervals: Intervals::default(),
             approval_mode: ApprovalMode::default(),
+            records_kept: record::KEPT,
             approval_policy: None,
             lease: None,
             readiness: Readiness::default(),
@@ -110,16 +113,16 @@ pub async fn run_on(
     };
     settings.readiness.set(true);
     let mut lease = Lease::new(api_server.clone(), lease, settings.clock.clone());
-    let epoch = tokio::select! {
+    let leadership = tokio::select! {
         biased;
         () = &mut shutdown => return Ok(()),
-        epoch = lease.acquire() => epoch,
+        leadership = lease.acquire() => leadership,
     };
     let lost = tokio::select! {
         biased;
         () = &mut shutdown => false,
         () = lease.keep() => true,
-        () = work(api_server, &settings, Some(epoch)) => true,
+        () = work(api_server, &settings, Some(leadership)) => true,
     };
     // Unfinished work has been dropped by now.
     match lost {
@@ -132,8 +135,8 @@ pub async fn run_on(
 }
 
 /// Runs all tasks. They end when this future is dropped.
-async fn work(api_server: ApiServer, settings: &OperatorSettings, epoch: Option<i64>) {
-    let client = api_server.client().clone();
+async fn work(api_server: ApiServer, settings: &OperatorSettings, leadership: Option<Leadership>) {
+    let client = api_server.watch_client().clone();
     let (profiles, clock) = (settings.profiles, &settings.clock);
     let mut tasks = JoinSet::new();
     let (events, sender) = Events::new(api_server.clone(), clock.clone());
@@ -150,9 +153,10 @@ async fn work(api_server: ApiServer, settings: &OperatorSettings, epoch: Option<
             queue: queue.clone(),
             watches: watches.clone(),
             version: settings.version.clone(),
-            epoch,
+            leadership: leadership.clone(),
             intervals: settings.intervals,
             approval_mode: settings.approval_mode,
+            records_kept: settings.records_kept,
             clock: clock.clone(),
             known: KnownState::default(),
             failures: 0,

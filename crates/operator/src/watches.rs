@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use advisor::{Kind, ObjectRef, Query, kind::CUSTOM_RESOURCE_DEFINITION};
+use advisor::{Kind, ObjectRef, Query, autopilot, kind::CUSTOM_RESOURCE_DEFINITION};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{
     Api, Client, Resource, ResourceExt,
@@ -272,7 +272,13 @@ fn object_version(object: &PartialObjectMeta<DynamicObject>) -> ObjectVersion {
         version: object.resource_version().unwrap_or_default(),
         generation: object.metadata.generation.unwrap_or_default(),
         labels: object.labels().clone(),
+        annotations: relevant(object.annotations()),
     }
+}
+
+fn relevant(annotations: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+    let relevant = annotations.iter().filter(|(name, _)| autopilot::is_relevant(name));
+    relevant.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
 /// Watches the definitions of custom kinds, metadata only, and tells the reconcilers which kinds changed.

@@ -38,6 +38,8 @@ pub(crate) struct ObjectVersion {
     /// Counts changes of the spec, where there is a status beside it.
     pub(crate) generation: i64,
     pub(crate) labels: BTreeMap<String, String>,
+    /// Those that matter.
+    pub(crate) annotations: BTreeMap<String, String>,
 }
 
 #[derive(Debug, Default)]

@@ -83,9 +83,15 @@ impl Contest {
         Duration::from_secs(state.tick)
     }
 
-    fn perform(&self, replica: &mut Replica, step: Step, tick: u64) {
-        replica.under_way = match step {
-            Step::Done(Outcome { retry_after }) => UnderWay::Nothing { from: tick + retry_after.as_secs() },
+    fn perform(&self, state: &mut State, at: usize, mut step: Step) {
+        let now = Contest::now(state);
+        // A read is answered at once: with a later answer the replica would only wait longer.
+        while step == Step::Send(Request::Read) {
+            let input = self.answer(state, &Request::Read);
+            step = state.replicas[at].candidate.next(now, input);
+        }
+        state.replicas[at].under_way = match step {
+            Step::Done(Outcome { retry_after }) => UnderWay::Nothing { from: state.tick + retry_after.as_secs() },
             Step::Send(request) => UnderWay::Request(request),
         };
     }
@@ -105,7 +111,7 @@ impl Contest {
                 state.stored = Some(written.clone());
                 Input::Written(written)
             }
-            Request::Create(_) | Request::Replace(_) => Input::Unknown,
+            Request::Create(_) | Request::Replace(_) => Input::Conflict,
         }
     }
 }
@@ -157,13 +163,8 @@ impl Model for Contest {
         match action {
             Action::Tick => state.tick += 1,
             Action::Start(at) => {
-                let tick = state.tick;
-                // The read is answered at once: with a later answer the replica would only wait longer.
-                let Step::Send(read) = state.replicas[at].candidate.start(now) else { return None };
-                let input = self.answer(&mut state, &read);
-                let replica = &mut state.replicas[at];
-                let step = replica.candidate.next(now, input);
-                self.perform(replica, step, tick);
+                let step = state.replicas[at].candidate.start(now);
+                self.perform(&mut state, at, step);
             }
             Action::Arrive(at) => {
                 let UnderWay::Request(request) = state.replicas[at].under_way.clone() else { return None };
@@ -185,13 +186,12 @@ impl Model for Contest {
                 if !matches!(action, Action::Receive(_)) {
                     state.losses += 1;
                 }
-                let tick = state.tick;
-                let replica = &mut state.replicas[at];
+                let candidate = &mut state.replicas[at].candidate;
                 if self.fault == Fault::FromAnswer {
-                    replica.candidate.start(now);
+                    candidate.start(now);
                 }
-                let step = replica.candidate.next(now, input);
-                self.perform(replica, step, tick);
+                let step = candidate.next(now, input);
+                self.perform(&mut state, at, step);
             }
         }
         Some(state)

@@ -12,7 +12,7 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-use crate::platform::Platform;
+use crate::{eventually, platform::Platform};
 
 const LIMIT: Duration = Duration::from_secs(30);
 /// The pause between watches that cannot be opened.
@@ -128,7 +128,7 @@ impl Platform {
         self.until(profile, wanted, arrived).await
     }
 
-    /// Applies a profile and rolls out its machine configs, until the configuration is Completed.
+    /// Applies a profile and rolls out its machine configs, until the configuration is Completed and its record is closed.
     pub async fn complete(&self, profile: &str, mut spec: Value, configs: &[&str]) -> Value {
         spec["action"] = "Apply".into();
         self.configure(profile, spec).await;
@@ -136,7 +136,19 @@ impl Platform {
             self.until(profile, "waiting for nodes", is_waiting_for_nodes).await;
             self.roll(configs, 3).await;
         }
-        self.until_phase(profile, "Completed").await
+        let completed = self.until_phase(profile, "Completed").await;
+        if let Some(name) = completed.pointer("/status/record/name").and_then(Value::as_str) {
+            eventually("the record is closed", async || self.is_closed(name).await.then_some(())).await;
+        }
+        completed
+    }
+
+    /// Whether a record is finished, or does not exist.
+    async fn is_closed(&self, name: &str) -> bool {
+        let path = format!("/apis/advisor.kubevirt.io/v1alpha1/virtplatformplanrecords/{name}");
+        let request = http::Request::get(path).body(Vec::new()).unwrap();
+        let record: Value = self.client.request(request).await.unwrap_or_default();
+        record.is_null() || record.pointer("/status/finishedAt").is_some()
     }
 }
 

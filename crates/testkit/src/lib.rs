@@ -17,5 +17,7 @@ pub mod replay;
 pub mod rollout;
 pub mod running_operator;
 pub mod shared;
+pub mod tcp_proxy;
+pub mod webhook;
 
 pub use eventually::{eventually, within};

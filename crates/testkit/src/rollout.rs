@@ -1,5 +1,7 @@
 //! Machine config rollouts of the worker pool, written by the test in place of the machine config operator.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use serde_json::{Value, json};
 
 use crate::platform::Platform;
@@ -35,31 +37,55 @@ impl Rollout<'_> {
         }
     }
 
-    /// The rendered config, with the Ignition config of another one.
-    pub fn rendered_config(&self, ignition: &Value) -> Value {
-        let is_psi = |name: &&&str| name.contains("psi");
-        let arguments: Vec<&str> = self.configs.iter().filter(is_psi).map(|_| "psi=1").collect();
-        let mut spec = json!({"kernelArguments": arguments});
-        if !ignition.is_null() {
-            spec["config"] = ignition.clone();
-        }
-        json!({
-            "apiVersion": "machineconfiguration.openshift.io/v1",
-            "kind": "MachineConfig",
-            "metadata": {"name": self.rendered_name()},
-            "spec": spec,
-        })
-    }
-
     /// The part of the pool's spec that the machine config operator writes.
     pub fn pool_spec(&self) -> Value {
-        json!({"configuration": configuration(&self.rendered_name(), SAMPLE_CONFIGS.iter().chain(self.configs).copied())})
+        pool_spec(&self.rendered_name(), self.configs)
     }
 
     /// The pool's status, for a spec of this generation.
     pub fn pool_status(&self, generation: &Value) -> Value {
         pool_status(&json!({"metadata": {"generation": generation}, "spec": self.pool_spec()}), self.updated)
     }
+}
+
+/// The part of the worker pool's spec that the machine config operator writes.
+pub fn pool_spec(rendered: &str, configs: &[&str]) -> Value {
+    json!({"configuration": configuration(rendered, SAMPLE_CONFIGS.iter().chain(configs).copied())})
+}
+
+/// The rendered config from these specs. Its name follows from its content, as in a real cluster.
+pub fn rendered_config<'a>(specs: impl IntoIterator<Item = &'a Value>) -> (String, Value) {
+    let spec = merged(specs);
+    let mut hasher = DefaultHasher::new();
+    spec.to_string().hash(&mut hasher);
+    let name = format!("rendered-worker-{:016x}", hasher.finish());
+    let config = json!({
+        "apiVersion": "machineconfiguration.openshift.io/v1",
+        "kind": "MachineConfig",
+        "metadata": {"name": name},
+        "spec": spec,
+    });
+    (name, config)
+}
+
+/// The specs of machine configs, merged as the machine config operator does it: arguments one after another, files and units by their
+/// keys.
+pub fn merged<'a>(specs: impl IntoIterator<Item = &'a Value>) -> Value {
+    let (mut arguments, mut files, mut units): (Vec<Value>, Vec<Value>, Vec<Value>) = Default::default();
+    let list = |spec: &Value, at: &str| spec.pointer(at).and_then(Value::as_array).cloned().unwrap_or_default();
+    let merge = |merged: &mut Vec<Value>, entries: Vec<Value>, key: &str| {
+        for entry in entries {
+            merged.retain(|known| known[key] != entry[key]);
+            merged.push(entry);
+        }
+    };
+    for spec in specs {
+        arguments.extend(list(spec, "/kernelArguments"));
+        merge(&mut files, list(spec, "/config/storage/files"), "path");
+        merge(&mut units, list(spec, "/config/systemd/units"), "name");
+    }
+    let config = json!({"ignition": {"version": "3.5.0"}, "storage": {"files": files}, "systemd": {"units": units}});
+    json!({"kernelArguments": arguments, "config": config})
 }
 
 /// A rendered config and its sources, as `spec.configuration` of a pool has them.
@@ -100,11 +126,12 @@ pub fn pool_status(pool: &Value, updated: i64) -> Value {
 }
 
 impl Platform {
-    /// The worker pool is rendered from these configs beyond its own, and so many of its nodes run them.
+    /// The worker pool is rendered from these configs, as they are, beyond its own, and so many of its nodes run them.
     pub async fn roll(&self, configs: &[&str], updated: i64) {
-        let rollout = Rollout { configs, updated };
-        self.render(&rollout).await;
-        self.set_pool(rollout.pool_spec(), rollout.pool_status(&Value::Null)).await;
+        let name = self.render(configs).await;
+        let spec = pool_spec(&name, configs);
+        let status = pool_status(&json!({"spec": spec}), updated);
+        self.set_pool(spec, status).await;
     }
 
     /// Changes the spec of the worker pool, and then its status for the new generation.
@@ -115,13 +142,19 @@ impl Platform {
         self.request("PATCH", &format!("{POOL}/status"), merge, json!({"status": status})).await;
     }
 
-    /// Creates the rendered config, unless it exists.
-    async fn render(&self, rollout: &Rollout<'_>) {
-        let name = rollout.rendered_name();
-        let request = http::Request::get(format!("{CONFIGS}/{name}")).body(Vec::new()).unwrap();
-        if self.client.request::<Value>(request).await.is_err() {
-            let sample = self.request("GET", &format!("{CONFIGS}/{SAMPLE_RENDERED}"), None, Value::Null).await;
-            self.apply("mco", &rollout.rendered_config(&sample["spec"]["config"]), "").await;
+    /// Creates the rendered config, unless it exists. A config that does not exist has no content.
+    async fn render(&self, configs: &[&str]) -> String {
+        if configs.is_empty() {
+            return SAMPLE_RENDERED.to_owned();
         }
+        let mut specs = Vec::new();
+        for config in [SAMPLE_RENDERED].iter().chain(configs) {
+            let request = http::Request::get(format!("{CONFIGS}/{config}")).body(Vec::new()).unwrap();
+            let config = self.client.request::<Value>(request).await.unwrap_or_default();
+            specs.push(config["spec"].clone());
+        }
+        let (name, rendered) = rendered_config(&specs);
+        self.apply("mco", &rendered, "").await;
+        name
     }
 }

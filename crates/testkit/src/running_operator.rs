@@ -25,7 +25,7 @@ impl RunningOperator {
 
     /// With another interval of rechecks, also for missing prerequisites.
     pub async fn rechecking_every(platform: &Platform, interval: Duration) -> RunningOperator {
-        let intervals = Intervals { recheck: interval, prerequisites: interval };
+        let intervals = Intervals { recheck: interval, prerequisites: interval, ..Intervals::default() };
         RunningOperator::start_with(platform, OperatorSettings { intervals, ..OperatorSettings::default() }).await
     }
 

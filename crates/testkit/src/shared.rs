@@ -47,9 +47,10 @@ impl Drop for ReusableCluster {
 }
 
 /// The collections that tests leave objects in, in the order of removal. Webhooks are first: they may forbid the rest.
-const LEFTOVERS: [&str; 9] = [
+const LEFTOVERS: [&str; 10] = [
     "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations",
     "/apis/advisor.kubevirt.io/v1alpha1/virtplatformconfigs",
+    "/apis/advisor.kubevirt.io/v1alpha1/virtplatformplanrecords",
     "/apis/operator.openshift.io/v1/namespaces/openshift-kube-descheduler-operator/kubedeschedulers",
     "/apis/hco.kubevirt.io/v1beta1/namespaces/openshift-cnv/hyperconvergeds",
     "/apis/machineconfiguration.openshift.io/v1/machineconfigs",

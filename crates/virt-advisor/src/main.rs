@@ -1,15 +1,22 @@
 //! `virt-advisor`: what the advisor can do from the command line.
 
+mod doctor;
+mod gather;
 mod operator;
 mod options;
 mod preview;
 mod probes;
+mod reader;
 mod report;
+mod rights;
 mod text;
 
-use std::process::ExitCode;
+use std::{ffi::OsString, path::Path, process::ExitCode};
 
 use clap::Parser;
+
+/// The version of this program, as the operator writes its own into statuses.
+pub(crate) const VERSION: &str = concat!("v", env!("CARGO_PKG_VERSION"));
 
 /// Plans configuration for virtualization platforms and shows what it would change.
 #[derive(Parser)]
@@ -19,20 +26,50 @@ enum Command {
     Preview(preview::Args),
     /// Run the operator against the current cluster
     Operator(operator::Args),
+    /// Collect what support asks for: configurations, plans, managed objects, events, logs
+    Gather(gather::Args),
+    /// Check the installation from here, and say what to do about what is wrong
+    Doctor(doctor::Args),
 }
 
 /// One thread is enough for what mostly waits for an API server, and costs the same memory on a node of any size.
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
-    let result = match Command::parse() {
-        Command::Preview(args) => preview::run(&args).await,
-        Command::Operator(args) => operator::run(&args).await,
+    let done = |()| ExitCode::SUCCESS;
+    let result = match Command::parse_from(arguments(std::env::args_os().collect())) {
+        Command::Preview(args) => preview::run(&args).await.map(done),
+        Command::Operator(args) => operator::run(&args).await.map(done),
+        Command::Gather(args) => gather::run(&args).await.map(done),
+        Command::Doctor(args) => doctor::run(&args).await,
     };
     match result {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             anstream::eprintln!("{}error:{} {error:#}", text::ERROR, text::ERROR.render_reset());
             ExitCode::FAILURE
         }
+    }
+}
+
+/// The command line. `oc adm must-gather` starts `/usr/bin/gather` without arguments, so under that name this is `gather`.
+fn arguments(mut given: Vec<OsString>) -> Vec<OsString> {
+    let name = given.first().and_then(|program| Path::new(program).file_name());
+    if name.is_some_and(|name| name == "gather") {
+        given.splice(1..1, ["gather".into(), "--must-gather".into()]);
+    }
+    given
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_the_program_chooses_the_command() {
+        let arguments = |given: &[&str]| arguments(given.iter().map(OsString::from).collect());
+        assert_eq!(arguments(&["/usr/bin/gather"]), ["/usr/bin/gather", "gather", "--must-gather"]);
+        assert_eq!(arguments(&["gather", "-o", "x"]), ["gather", "gather", "--must-gather", "-o", "x"]);
+        assert_eq!(arguments(&["/virt-advisor", "gather"]), ["/virt-advisor", "gather"]);
+        assert_eq!(arguments(&[]), [] as [&str; 0]);
     }
 }

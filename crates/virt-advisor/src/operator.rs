@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, time::Duration};
 
-use advisor::{admission::PolicyMode, machine::Intervals};
+use advisor::{admission::PolicyMode, machine::Intervals, record::KEPT};
 use anyhow::{Context, ensure};
 use api::virt_platform_config::{ApprovalMode, WaitTimeout};
 use clap::ValueEnum;
@@ -22,6 +22,10 @@ pub(crate) struct Args {
     /// How long to wait, at most, before missing prerequisites are looked for again
     #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = duration)]
     prerequisite_interval: Duration,
+    /// How long no node of a MachineConfigPool may have been updated before that is reported as NoProgress; below the hour after
+    /// which the machine config operator reports a node that it cannot drain
+    #[arg(long, value_name = "DURATION", default_value = "45m", value_parser = duration)]
+    stuck_after: Duration,
     /// What approves a plan where spec.approval.mode does not say it: `action: Apply`, or only the digest of the plan
     #[arg(long, value_enum, value_name = "MODE", default_value_t = Approval::Immediate)]
     approval: Approval,
@@ -29,6 +33,10 @@ pub(crate) struct Args {
     /// config/approval-policy [default: leave the policy to others]
     #[arg(long, value_enum, value_name = "MODE")]
     approval_policy: Option<ApprovalPolicy>,
+    /// How many records of applied plans are kept for each profile. Those that tell what was there originally, and the last one
+    /// that was applied, are kept in any case
+    #[arg(long, value_name = "NUMBER", default_value_t = KEPT)]
+    keep_records: usize,
     /// Elect a leader among several operators; only the leader does anything
     #[arg(long)]
     leader_elect: bool,
@@ -104,14 +112,18 @@ impl From<LogFormat> for logging::Format {
     }
 }
 
-fn duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     WaitTimeout::from(text).duration().map_err(|error| error.to_string())
 }
 
 pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     logging::to_stderr(&args.log_level, args.log_format.into())?;
     let config = cluster::config(args.context.as_deref()).await?;
-    let intervals = Intervals { recheck: args.recheck_interval, prerequisites: args.prerequisite_interval };
+    let intervals = Intervals {
+        recheck: args.recheck_interval,
+        prerequisites: args.prerequisite_interval,
+        stuck_after: args.stuck_after,
+    };
     let shutdown = Shutdown::new().context("listening for signals")?;
     let namespace = args.leader_election_namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
     let times = LeaseTimes {
@@ -127,7 +139,15 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     let lease = args.leader_elect.then(|| LeaseSettings { times, ..LeaseSettings::new(namespace) });
     let approval_mode = args.approval.into();
     let approval_policy = args.approval_policy.map(PolicyMode::from);
-    let settings = OperatorSettings { intervals, approval_mode, approval_policy, lease, ..OperatorSettings::default() };
+    let records_kept = args.keep_records;
+    let settings = OperatorSettings {
+        intervals,
+        approval_mode,
+        records_kept,
+        approval_policy,
+        lease,
+        ..OperatorSettings::default()
+    };
     let probes = probes::serve(args.health_probe_bind_address, settings.readiness.clone()).await?;
     tokio::select! {
         ended = operator::run(config, settings, shutdown.requested()) => Ok(ended?),

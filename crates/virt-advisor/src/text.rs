@@ -93,7 +93,12 @@ fn facts(planned: &PlannedItem) -> Vec<(&'static str, String)> {
         facts.push(("takes over", format!("{} from {}", take_over.fields.join(", "), take_over.manager)));
     }
     if !item.removes.is_empty() {
-        facts.push(("keeps out", item.removes.join(", ")));
+        facts.push((if planned.restores { "takes out" } else { "keeps out" }, item.removes.join(", ")));
+    }
+    if !item.changed_since.is_empty() {
+        let fields = item.changed_since.join(", ");
+        facts
+            .push(("changed", format!("{fields} by somebody else since. An approval has to accept this item by name")));
     }
     facts
 }

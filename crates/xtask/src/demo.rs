@@ -161,7 +161,7 @@ impl Demo {
         self.kubectl(&args).await?;
         self.until("Drifted").await?;
         self.kubectl(&["get", "virtplatformconfig", PROFILE, "-o", "wide"]).await?;
-        let who = r#"jsonpath={range .status.items[?(@.driftedBy)]}{.name}: changed by {.driftedBy.manager}{"\n"}{.diff}{end}"#;
+        let who = r#"jsonpath={range .status.items[?(@.driftedBy)]}{.name}: {.message}{"\n"}{.diff}{end}"#;
         self.kubectl(&["get", "virtplatformconfig", PROFILE, "-o", who]).await?;
         let about = format!("regarding.name={PROFILE}");
         let columns = "custom-columns=TYPE:.type,REASON:.reason,NOTE:.note";

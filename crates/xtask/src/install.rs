@@ -4,7 +4,7 @@ use anyhow::bail;
 use api::names::{ADVISOR_GROUP, AUTO_CREATED_ANNOTATION};
 use serde_json::Value;
 
-use crate::kubectl::Kubectl;
+use crate::{kubectl::Kubectl, managed};
 
 const FOLDER: &str = "config/crd";
 
@@ -19,6 +19,19 @@ fn definition() -> String {
     format!("virtplatformconfigs.{ADVISOR_GROUP}")
 }
 
+fn records() -> String {
+    format!("virtplatformplanrecords.{ADVISOR_GROUP}")
+}
+
+/// All configurations, if their kind is installed.
+pub(crate) fn configurations(kubectl: &Kubectl) -> anyhow::Result<Value> {
+    let definition = definition();
+    if kubectl.read(&["get", "crd", &definition, "--ignore-not-found", "-o", "name"])?.is_empty() {
+        return Ok(Value::Null);
+    }
+    Ok(serde_json::from_str(&kubectl.read(&["get", &definition, "-o", "json"])?)?)
+}
+
 pub(crate) fn install() -> anyhow::Result<()> {
     install_with(&Kubectl::current()?)
 }
@@ -31,21 +44,27 @@ pub(crate) fn install_with(kubectl: &Kubectl) -> anyhow::Result<()> {
 
 pub(crate) fn uninstall(args: &Args) -> anyhow::Result<()> {
     let kubectl = Kubectl::current()?;
-    let definition = definition();
-    if kubectl.read(&["get", "crd", &definition, "--ignore-not-found", "-o", "name"])?.is_empty() {
-        println!("{definition} is not installed");
+    let listed = configurations(&kubectl)?;
+    if listed.is_null() {
+        println!("{} is not installed", definition());
         return Ok(());
     }
-    let listed: Value = serde_json::from_str(&kubectl.read(&["get", &definition, "-o", "json"])?)?;
     let of_people: Vec<&Value> =
         listed["items"].as_array().into_iter().flatten().filter(|it| is_of_people(it)).collect();
+    let records = kubectl.read(&["get", &records(), "--ignore-not-found", "-o", "name"])?.lines().count();
     if !of_people.is_empty() {
         eprintln!("These VirtPlatformConfigs go with their definition:");
         of_people.iter().for_each(|config| eprintln!("  {}", described(config)));
         eprintln!("What they applied stays in the cluster, unmanaged.");
-        if !args.force {
-            bail!("nothing was deleted: delete them first, or say `make uninstall FORCE=1`");
-        }
+    }
+    managed::warn(&listed);
+    if records > 0 {
+        eprintln!("So do {records} VirtPlatformPlanRecords, which tell who agreed to what and what was there before.");
+        eprintln!("To keep them: kubectl get {} -o yaml > records.yaml", self::records());
+    }
+    let loses_something = !of_people.is_empty() || records > 0;
+    if loses_something && !args.force {
+        bail!("nothing was deleted: delete them first, or say `make uninstall FORCE=1`");
     }
     kubectl.run(&["delete", "--ignore-not-found", "-k", FOLDER])
 }

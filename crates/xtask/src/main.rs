@@ -12,6 +12,7 @@ mod image;
 mod image_reference;
 mod install;
 mod kubectl;
+mod managed;
 mod nodes;
 mod picture;
 mod run_tests;

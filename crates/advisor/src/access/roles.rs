@@ -20,6 +20,7 @@ const EVENTS_NAMESPACE: &str = "default";
 const CONFIGS: &str = "virtplatformconfigs";
 const CONFIGS_STATUS: &str = "virtplatformconfigs/status";
 const RECORDS: &str = "virtplatformplanrecords";
+const RECORDS_STATUS: &str = "virtplatformplanrecords/status";
 
 /// A ClusterRole or, with a namespace, a Role.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -108,6 +109,14 @@ fn configurations() -> Vec<Rule> {
             &[],
             &["patch", "update"],
         ),
+        rule(
+            "Records of applied plans: one is created before a plan changes anything, and old ones are deleted.",
+            ADVISOR_GROUP,
+            RECORDS,
+            &[],
+            &["create", "delete", "get", "list"],
+        ),
+        rule("How a recorded plan ended.", ADVISOR_GROUP, RECORDS_STATUS, &[], &["patch"]),
     ]
 }
 

@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 use super::{roles::operator_with, *};
 use crate::{
     Change, Facts, Planner, Query,
-    kind::{CONFIG_MAP, HYPER_CONVERGED, KUBE_DESCHEDULER, MACHINE_CONFIG, MACHINE_CONFIG_POOL},
+    kind::{CONFIG_MAP, HYPER_CONVERGED, KUBE_DESCHEDULER, MACHINE_CONFIG, MACHINE_CONFIG_POOL, PLAN_RECORD},
     profile::missing,
     profiles::{PROFILES, find},
-    test_cluster::{TestCluster, machine_config, ours, planner},
+    test_cluster::{TestCluster, machine_config, ours, planner, records::restoring},
 };
 
 // --- declarations and plans ---
@@ -35,14 +35,27 @@ fn asked(cluster: &TestCluster, planner: &dyn Planner) -> (Vec<Query>, Facts) {
 
 /// The rights that the operator needs for a profile: to read and watch what the plan depends on, and to change its targets.
 fn needed(cluster: &TestCluster, profile: &str, options: Value) -> Vec<Need> {
-    let planner = planner(profile, options);
-    let (queries, facts) = asked(cluster, planner.as_ref());
+    let mut needs = needed_by(cluster, planner(profile, options.clone()).as_ref());
+    // Everything can be taken back, but for the object of the example.
+    let plan = cluster.plan(profile, options);
+    if profile != "example-profile" && !plan.items.is_empty() {
+        let mut cluster = cluster.clone();
+        cluster.apply_recorded(&plan, 1);
+        needs.extend(needed_by(&cluster, restoring(profile, "original").as_ref()));
+    }
+    needs
+}
+
+fn needed_by(cluster: &TestCluster, planner: &dyn Planner) -> Vec<Need> {
+    let (queries, facts) = asked(cluster, planner);
     let mut needs: Vec<Need> = Vec::new();
     let on = |object: &ObjectRef, verbs: &[&'static str]| -> Vec<Need> {
         verbs.iter().map(|&verb| (verb, object.kind, object.namespace, Some(object.name.clone()))).collect()
     };
     for query in queries {
         match query {
+            // The operator itself has rights on its records.
+            Query::List(kind) if *kind == PLAN_RECORD => {}
             Query::List(kind) => needs.extend(["list", "watch"].map(|verb| (verb, kind, None, None))),
             // The names are only known in the cluster. Rendered configs never change, so they are not watched.
             Query::Object(object) if object.name.starts_with("rendered-") => {
@@ -258,6 +271,8 @@ fn what_is_not_bound_to_a_name_is_this_and_no_more() {
         [
             "create,get,list,patch,watch virtplatformconfigs []",
             "patch,update virtplatformconfigs/status []",
+            "create,delete,get,list virtplatformplanrecords []",
+            "patch virtplatformplanrecords/status []",
             "list,watch customresourcedefinitions []",
             "get machineconfigs []",
             "list,watch machineconfigpools []",
@@ -273,7 +288,7 @@ fn what_is_not_bound_to_a_name_is_this_and_no_more() {
             "get clusterversions [version]",
             "get,list,patch,watch hyperconvergeds [kubevirt-hyperconverged]",
             "create,delete,list,patch,watch machineconfigs [90-worker-kubelet-swap,99-worker-psi-karg]",
-            "create,get,list,patch,watch kubedeschedulers [cluster]",
+            "create,delete,get,list,patch,watch kubedeschedulers [cluster]",
             "get,list,watch machineconfigurations [cluster]",
             "create,get,list,patch,watch configmaps [example-config]",
             "get,update leases [virt-advisor-operator]",

@@ -1,22 +1,33 @@
 //! Compares an applied plan with the cluster: prerequisites, inputs, targets, and what this version of the operator would plan.
 
 use api::virt_platform_config::{Action, Item, ItemState, Operation, Phase};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{
     Decision, Input, PlanFailure, Request,
-    Trigger::{DriftFound, DriftGone, EffectLost, InputsChanged, SomeFailed, SpecChanged},
+    Trigger::{DriftFound, DriftGone, EffectLost, InputsChanged, RolloutResumed, SomeFailed, SpecChanged},
     after, drift_text,
     execution::{prerequisites_missing, set_state},
-    inputs, remediation,
+    inputs,
+    progress::{Progress, completed_with_errors, progress, watch_overtaken},
+    remediation,
     status_draft::{FORCED_REVIEW, StatusDraft},
     upgrade,
 };
-use crate::{Draft, Effect, Facts, Plan, Planner, diff, drift, profile::missing};
+use crate::{
+    Draft, Effect, Facts, Plan, Planner,
+    autopilot::{self, AUTOPILOT_MANAGES},
+    diff, drift,
+    profile::missing,
+};
 
 pub(super) fn check(mut draft: StatusDraft<'_>, input: &Input<'_>) -> Decision {
     if draft.spec_is_new() {
         return spec_changed(draft);
+    }
+    // A configuration that has given everything back manages nothing that could drift. Before that, it can.
+    if draft.observed.spec.restore.is_some() && draft.phase() != Phase::Drifted {
+        return draft.await_change();
     }
     let (facts, plan) = match input {
         Input::Facts(facts) => (*facts, None),
@@ -30,25 +41,36 @@ pub(super) fn check(mut draft: StatusDraft<'_>, input: &Input<'_>) -> Decision {
         return prerequisites_missing(draft, &missing);
     }
     let plan_draft = planner.plan(facts);
-    if let Some(change) = inputs::changed(planner.as_ref(), &draft.status.inputs, &draft.status.items, &plan_draft) {
+    let mut items = draft.status.items.clone();
+    let has_drifted = mark_drift(&mut items, facts);
+    // What the autopilot has taken back is drift, although a new plan would leave it out.
+    let is_taken = items.iter().any(autopilot::has_taken);
+    if let Some(why) = inputs::left_out(&items, &plan_draft).filter(|_| !is_taken) {
+        return left_to_autopilot(draft, why);
+    }
+    let changed = inputs::changed(planner.as_ref(), &draft.status.inputs, &draft.status.items, &plan_draft);
+    if let Some(change) = changed.filter(|_| !is_taken) {
         return inputs_changed(draft, &change);
     }
     let is_upgraded = draft.status.operator_version.as_deref() != Some(draft.observed.version);
     // A change by hand that does what this version would do is not drift.
-    if is_upgraded && upgrade::is_aligned(&plan_draft, facts) {
+    if is_upgraded && !is_taken && upgrade::is_aligned(&plan_draft, facts) {
         return upgrade::upgrade(draft, &plan_draft, plan);
     }
-    let mut items = draft.status.items.clone();
-    if mark_drift(&mut items, facts) {
+    if has_drifted {
         // The diff of a new plan shows the drift, so both are stored together.
         let Some(plan) = plan else { return draft.request(Request::MakePlan) };
         draft.status.items = items;
+        watch_overtaken(&mut draft, facts);
         return drifted(draft, plan);
     }
-    draft.status.items = items;
     if draft.phase() == Phase::Drifted {
-        return drift_gone(draft);
+        let set_back = draft.status.items.iter().filter(|item| item.drifted_by.is_some());
+        let set_back: Vec<String> = set_back.map(|item| item.name.clone()).collect();
+        draft.status.items = items;
+        return drift_gone(draft, &set_back, facts);
     }
+    draft.status.items = items;
     if effect_is_lost(&mut draft, planner.as_ref(), facts) {
         return draft.decide_again();
     }
@@ -56,7 +78,7 @@ pub(super) fn check(mut draft: StatusDraft<'_>, input: &Input<'_>) -> Decision {
         return upgrade::upgrade(draft, &plan_draft, plan);
     }
     if let Some(item) = inputs::differs(&draft.status.items, &plan_draft) {
-        let change = inputs::different(item);
+        let change = inputs::different(item, &plan_draft.left_out);
         return plan_changed(draft, &change);
     }
     keep_inputs(&mut draft, &plan_draft);
@@ -105,6 +127,15 @@ fn inputs_changed(mut draft: StatusDraft<'_>, change: &str) -> Decision {
     draft.decide_again()
 }
 
+/// An applied item would be left out. A person has to know that it is not managed here any more.
+fn left_to_autopilot(mut draft: StatusDraft<'_>, why: &str) -> Decision {
+    if draft.observed.spec.action == Action::Apply {
+        draft.set_condition(FORCED_REVIEW, true, AUTOPILOT_MANAGES, why);
+    }
+    draft.transition(InputsChanged, "");
+    draft.decide_again()
+}
+
 /// A new plan would be different although no input changed. Without `action: Apply` nothing is applied before an edit, so no review
 /// has to be forced.
 fn plan_changed(mut draft: StatusDraft<'_>, change: &str) -> Decision {
@@ -118,7 +149,7 @@ fn plan_changed(mut draft: StatusDraft<'_>, change: &str) -> Decision {
 /// Records inputs that changed without consequences, so that the next change is compared with them.
 fn keep_inputs(draft: &mut StatusDraft<'_>, plan_draft: &Draft) {
     let mut now: Vec<_> = Vec::new();
-    for input in plan_draft.intents.iter().flat_map(|intent| &intent.inputs) {
+    for input in plan_draft.intents.iter().flat_map(|intent| &intent.inputs).chain(&plan_draft.inputs) {
         if !now.contains(input) {
             now.push(input.clone());
         }
@@ -128,6 +159,7 @@ fn keep_inputs(draft: &mut StatusDraft<'_>, plan_draft: &Draft) {
 
 fn drifted(mut draft: StatusDraft<'_>, plan: &Plan) -> Decision {
     copy_diffs(&mut draft.status.items, plan);
+    show_taken(&mut draft.status.items, plan);
     if draft.phase() != Phase::Drifted {
         draft.transition(DriftFound, "");
         return draft.decide_again();
@@ -135,14 +167,33 @@ fn drifted(mut draft: StatusDraft<'_>, plan: &Plan) -> Decision {
     remediation::remediate(draft, plan)
 }
 
-fn drift_gone(mut draft: StatusDraft<'_>) -> Decision {
+/// `set_back` are the names of the items that had drifted. Their pools may have taken over the drift, and then have to give it up.
+fn drift_gone(mut draft: StatusDraft<'_>, set_back: &[String], facts: &Facts) -> Decision {
+    let now = draft.now();
+    for item in draft.status.items.iter_mut().filter(|item| set_back.contains(&item.name)) {
+        let is_awaited = match item.state {
+            ItemState::InProgress => true,
+            ItemState::Completed => matches!(progress(item, facts, None), Progress::Rolling(_)),
+            ItemState::Pending | ItemState::Failed => false,
+        };
+        // Only now can it get on, so the wait begins again.
+        if is_awaited {
+            item.rollout.clear();
+            item.waiting_since = Some(now.clone());
+            set_state(item, ItemState::InProgress, "Back in desired state, waiting for its effect".into(), &now.0);
+        }
+    }
     for item in draft.status.items.iter_mut().filter(|item| item.applied_fingerprint.is_some()) {
         item.diff = Some(diff::none(&item.target_ref.kind, &item.target_ref.name));
     }
-    let some_failed = draft.status.items.iter().any(|item| item.state == ItemState::Failed);
-    match some_failed {
-        true => draft.transition(SomeFailed, "Plan completed with some errors"),
-        false => draft.transition(DriftGone, ""),
+    let is_any = |state: ItemState| draft.status.items.iter().any(|item| item.state == state);
+    if is_any(ItemState::InProgress) {
+        draft.transition(RolloutResumed, "");
+    } else if is_any(ItemState::Failed) {
+        let message = completed_with_errors(&draft.status.items);
+        draft.transition(SomeFailed, message);
+    } else {
+        draft.transition(DriftGone, "");
     }
     draft.decide_again()
 }
@@ -158,17 +209,32 @@ pub(super) fn mark_drift(items: &mut [Item], facts: &Facts) -> bool {
         match (drifted, &item.drifted_by) {
             (true, _) => {
                 let by = drift::changed_by(item, live);
-                item.message = Some(drift_text::item_message(&item.target_ref, live, &by));
+                // Why an item failed is not told anywhere else.
+                if item.state != ItemState::Failed {
+                    item.message = Some(drift_text::item_message(item, live, &by));
+                }
                 item.drifted_by = Some(by);
             }
             (false, Some(_)) => {
                 item.drifted_by = None;
-                item.message = Some("Back in desired state".into());
+                if item.state != ItemState::Failed {
+                    item.message = Some("Back in desired state".into());
+                }
             }
             (false, None) => {}
         }
     }
     any
+}
+
+/// Shows what the autopilot has changed, if a new plan leaves the item out and so has no diff of it.
+fn show_taken(items: &mut [Item], plan: &Plan) {
+    let is_left_out = |item: &Item| plan.left_out.iter().any(|left| left.item == item.name);
+    for item in items.iter_mut().filter(|item| autopilot::has_taken(item) && is_left_out(item)) {
+        let Some(Some(live)) = live_target(item, &plan.facts) else { continue };
+        let after = drift::overlaid(live, &json!(item.desired_state));
+        item.diff = Some(diff::diff(&item.target_ref.kind, &item.target_ref.name, Some(live), Some(&after)));
+    }
 }
 
 /// The target of an item, if it is among the facts; inside, `None` is a target that does not exist.

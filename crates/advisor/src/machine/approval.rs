@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use api::virt_platform_config::{Action, Approval, ApprovalMode, GrantedApproval, Phase};
+use api::{
+    virt_platform_config::{Action, Approval, ApprovalMode, GrantedApproval, Item, Phase, RecordRef, TargetRef},
+    virt_platform_plan_record::{name, number},
+};
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
 use super::{Decision, Explanation, Trigger, status_draft::StatusDraft};
@@ -18,7 +21,7 @@ pub(super) enum Approved {
 
 /// What the spec says about the plan in the status, under `action: Apply`.
 pub(super) fn approved(draft: &StatusDraft<'_>) -> Approved {
-    if let Some(explanation) = refused(draft) {
+    if let Some(explanation) = refused(draft).and_then(|refused| explain(draft, refused)) {
         return Approved::No(explanation);
     }
     let approval = draft.observed.spec.approval.as_ref();
@@ -32,25 +35,70 @@ pub(super) fn approved(draft: &StatusDraft<'_>) -> Approved {
     }
 }
 
-/// Why nobody has agreed to the plan, whatever the time.
-pub(super) fn refused(draft: &StatusDraft<'_>) -> Option<Explanation> {
-    let approval = draft.observed.spec.approval.as_ref();
-    let current = draft.status.plan_digest.as_deref().unwrap_or("none");
-    let named = approval.and_then(|approval| approval.plan_digest.as_deref());
-    if let Some(rejected) = rejected(draft) {
-        return Some(rejected);
-    }
+/// Why nobody has agreed to a plan, whatever the time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Refused {
+    Rejected,
+    /// The approval names another plan.
+    OtherPlan,
+    /// Plans are reviewed, and the approval names none.
+    Unnamed,
+    /// An item overwrites what somebody has changed since, and nobody has accepted that.
+    NotAccepted,
+}
+
+pub(super) fn refused(draft: &StatusDraft<'_>) -> Option<Refused> {
+    let named = draft.observed.spec.approval.as_ref().and_then(|approval| approval.plan_digest.as_ref());
     match named {
-        Some(named) if named != current => Some(Explanation::with_reason(
-            "ApprovalMismatch",
-            format!(
-                "The approval names plan {named}, the current plan is {current}: nothing is applied. Read the current plan \
-                 and set spec.approval.planDigest to its digest, or remove it."
-            ),
-        )),
-        None if mode(draft) == ApprovalMode::Reviewed => Some(unnamed(draft)),
-        _ => None,
+        _ if rejected(draft).is_some() => Some(Refused::Rejected),
+        Some(_) if named != draft.status.plan_digest.as_ref() => Some(Refused::OtherPlan),
+        None if mode(draft) == ApprovalMode::Reviewed => Some(Refused::Unnamed),
+        _ => (!not_accepted(draft).is_empty()).then_some(Refused::NotAccepted),
     }
+}
+
+/// The message about a plan that nobody has agreed to.
+fn explain(draft: &StatusDraft<'_>, refused: Refused) -> Option<Explanation> {
+    match refused {
+        Refused::Rejected => rejected(draft),
+        Refused::OtherPlan => other_plan(draft),
+        Refused::Unnamed => Some(unnamed(draft)),
+        Refused::NotAccepted => Some(accept_first(draft)),
+    }
+}
+
+/// The items that nobody has accepted, although somebody has changed their targets since.
+fn not_accepted<'a>(draft: &'a StatusDraft<'_>) -> Vec<&'a Item> {
+    let accepted = draft.observed.spec.approval.iter().flat_map(|approval| &approval.accepted_items);
+    let accepted: Vec<&String> = accepted.collect();
+    let items = draft.status.items.iter().filter(|item| !item.changed_since.is_empty());
+    items.filter(|item| item.applied_fingerprint.is_none() && !accepted.contains(&&item.name)).collect()
+}
+
+/// The message about items that have to be accepted by name.
+fn accept_first(draft: &StatusDraft<'_>) -> Explanation {
+    let told = |item: &&Item| {
+        let TargetRef { kind, name, .. } = &item.target_ref;
+        format!("item '{}' ({kind} '{name}': {})", item.name, item.changed_since.join(", "))
+    };
+    let items: Vec<String> = not_accepted(draft).iter().map(told).collect();
+    let message = format!(
+        "Somebody has changed what the plan would set back, and the change would be lost: {}. To apply the plan nevertheless, \
+         add the names of these items to spec.approval.acceptedItems.",
+        items.join("; ")
+    );
+    Explanation::with_reason("NotAccepted", message)
+}
+
+/// The message for an approval that names another plan.
+fn other_plan(draft: &StatusDraft<'_>) -> Option<Explanation> {
+    let named = draft.observed.spec.approval.as_ref()?.plan_digest.as_deref()?;
+    let current = draft.status.plan_digest.as_deref().unwrap_or("none");
+    let message = format!(
+        "The approval names plan {named}, the current plan is {current}: nothing is applied. Read the current plan and set \
+         spec.approval.planDigest to its digest, or remove it."
+    );
+    Some(Explanation::with_reason("ApprovalMismatch", message))
 }
 
 /// The message about a plan that a person has turned down.
@@ -90,8 +138,23 @@ pub(super) fn mode(draft: &StatusDraft<'_>) -> ApprovalMode {
     own.unwrap_or(draft.observed.approval_mode)
 }
 
+/// Starts to apply the plan: records the approval that is acted on, and names the record of the plan.
+pub(super) fn start(draft: &mut StatusDraft<'_>) {
+    record(draft);
+    name_record(draft);
+}
+
+/// Names the record of the plan. No name is used twice; if it is taken nevertheless, the record gets another one later.
+pub(super) fn name_record(draft: &mut StatusDraft<'_>) {
+    let Some(plan_digest) = draft.status.plan_digest.clone() else { return };
+    let profile = draft.observed.spec.profile;
+    let last = draft.status.record.as_ref();
+    let number = last.and_then(|last| number(profile, &last.name)).map_or(1, |last| last.saturating_add(1));
+    draft.status.record = Some(RecordRef { name: name(profile, number), plan_digest, created: false });
+}
+
 /// Records the approval that is acted on, unless it is the recorded one.
-pub(super) fn record(draft: &mut StatusDraft<'_>) {
+fn record(draft: &mut StatusDraft<'_>) {
     let Some(plan_digest) = draft.status.plan_digest.clone() else { return };
     let approval = draft.observed.spec.approval.clone().unwrap_or_default();
     let Approval { plan_digest: named, reason, approved_by, .. } = approval;

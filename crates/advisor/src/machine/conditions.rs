@@ -134,7 +134,10 @@ pub fn conditions(
         .chain(rare)
         .map(|about| {
             let (holds, reason, message) = wording(phase, about, &explanation.message);
-            let reason = explanation.reason.filter(|_| about == phase).unwrap_or(reason);
+            let (reason, message) = match explanation.reason.filter(|_| about == phase) {
+                Some(reason) => (reason, explanation.message.as_str()),
+                None => (reason, message),
+            };
             condition(before, about.as_str(), holds, reason, message, generation, now)
         })
         .collect();

@@ -23,11 +23,15 @@ pub struct Intervals {
     pub recheck: Duration,
     /// Until missing prerequisites are looked for again.
     pub prerequisites: Duration,
+    /// Until a pool of which no node was updated counts as stuck. Less than the hour after which the machine config operator itself
+    /// gives up on a node.
+    pub stuck_after: Duration,
 }
 
 impl Default for Intervals {
     fn default() -> Self {
-        Intervals { recheck: Duration::from_secs(5 * 60), prerequisites: Duration::from_secs(2 * 60) }
+        let minutes = |minutes: u64| Duration::from_secs(minutes * 60);
+        Intervals { recheck: minutes(5), prerequisites: minutes(2), stuck_after: minutes(45) }
     }
 }
 
@@ -93,6 +97,9 @@ pub enum NotWritten {
     Refused(#[from] Refusal),
     #[error("{0}")]
     Failed(String),
+    /// The plan has no record, so it must not be applied.
+    #[error("{0}")]
+    Unrecorded(String),
 }
 
 #[derive(Debug, Clone, PartialEq)]

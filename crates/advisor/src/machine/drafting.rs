@@ -1,6 +1,7 @@
 //! The phases Drafting, PrerequisiteFailed and Failed: which phase follows from a plan, or from the error of making one.
 
-use api::virt_platform_config::{Action, ApprovalMode, Item, ItemState, Phase};
+use api::virt_platform_config::{Action, ApprovalMode, Item, ItemState, ORIGINAL, Phase, Restore};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::{
     Decision, Explanation, Input, PlanFailure, Request,
@@ -10,11 +11,10 @@ use super::{
     },
     approval::{self, Approved, approved},
     execution::in_progress,
-    inputs,
-    progress::{Progress, note_rolled_out, note_unchanged, progress},
+    progress::{Progress, progress},
     status_draft::{FORCED_REVIEW, StatusDraft, UPGRADE},
 };
-use crate::{Facts, Plan, Refusal};
+use crate::{Facts, Plan, Refusal, autopilot::AUTOPILOT_MANAGES};
 
 const REVIEW: &str = "Plan ready for review. Change action to 'Apply' to execute.";
 const REVIEW_AGAIN: &str = "Plan ready for review. It was drawn up again while action was 'Apply' and needs a new \
@@ -93,7 +93,7 @@ pub(super) fn plan_made(mut draft: StatusDraft<'_>, plan: &Plan) -> Decision {
         draft.transition(PrerequisitesMissing, Explanation::with_reason(refusal.reason(), refusal.to_string()));
         return draft.requeue_for_prerequisites();
     }
-    let before = std::mem::take(&mut draft.status.items);
+    review_restore(&mut draft, plan);
     draft.adopt_plan(plan);
     if let Some(refusal) = plan.refusals().next() {
         draft.transition(
@@ -101,6 +101,9 @@ pub(super) fn plan_made(mut draft: StatusDraft<'_>, plan: &Plan) -> Decision {
             Explanation::with_reason(refusal.reason(), format!("Failed to generate plan items: {refusal}")),
         );
         return draft.requeue_for_prerequisites();
+    }
+    if !plan.has_changes() && is_left_to_autopilot(&draft, plan) {
+        return to_review(draft);
     }
     if !plan.has_changes() {
         return nothing_to_do(draft, &plan.facts);
@@ -115,17 +118,49 @@ pub(super) fn plan_made(mut draft: StatusDraft<'_>, plan: &Plan) -> Decision {
         }
         Approved::At(start) => approval::schedule(draft, start),
         Approved::Now => {
-            for item in &mut draft.status.items {
-                let is_it = |known: &&Item| known.state == ItemState::Completed && inputs::is_same(known, item);
-                if let Some(rolled_out) = before.iter().find(is_it) {
-                    note_unchanged(item, rolled_out);
-                }
-            }
-            approval::record(&mut draft);
+            approval::start(&mut draft);
             draft.transition(PlanApproved, "");
             in_progress(draft, &Input::Plan(Ok(plan)))
         }
     }
+}
+
+/// Whoever begins or ends a restore has not read its plan, unless they name it.
+fn review_restore(draft: &mut StatusDraft<'_>, plan: &Plan) {
+    let spec = draft.observed.spec;
+    let named = spec.approval.as_ref().and_then(|approval| approval.plan_digest.as_ref());
+    if draft.restore_changed() && spec.action == Action::Apply && named != Some(&plan.digest) && plan.has_changes() {
+        let message = match &spec.restore {
+            Some(restore) => format!("The plan restores {}", described(restore)),
+            None => "The profile is to be applied again after a restore".to_owned(),
+        };
+        draft.set_condition(FORCED_REVIEW, true, "RestoreChanged", &message);
+    }
+}
+
+/// What is restored, in words.
+fn described(restore: &Restore) -> String {
+    match restore.record.as_str() {
+        ORIGINAL => "what was there before the configuration managed anything".to_owned(),
+        record => format!("what was there before the plan of {record}"),
+    }
+}
+
+/// The message of a plan that is in effect, if it was one that restores.
+pub(super) fn restored(draft: &StatusDraft<'_>) -> Option<Explanation> {
+    let restore = draft.observed.spec.restore.as_ref()?;
+    let message = format!(
+        "Restored {}. The configuration manages nothing. To apply the profile again, remove spec.restore; to delete the \
+         configuration, nothing more has to be done.",
+        described(restore)
+    );
+    Some(Explanation::with_reason("Restored", message))
+}
+
+/// Whether a person still has to know that applied items are not managed here any more.
+fn is_left_to_autopilot(draft: &StatusDraft<'_>, plan: &Plan) -> bool {
+    let is_why = |known: &Condition| known.type_ == FORCED_REVIEW && known.reason == AUTOPILOT_MANAGES;
+    !plan.left_out.is_empty() && draft.status.conditions.iter().any(|known| is_why(known) && known.status == "True")
 }
 
 pub(super) fn to_review(mut draft: StatusDraft<'_>) -> Decision {
@@ -136,6 +171,12 @@ pub(super) fn to_review(mut draft: StatusDraft<'_>) -> Decision {
 
 /// The message of a plan that waits for a review.
 pub(super) fn review_explanation(draft: &StatusDraft<'_>) -> Explanation {
+    // A new plan does not make an approval of another one right.
+    if draft.observed.spec.action == Action::Apply
+        && let Approved::No(explanation) = approved(draft)
+    {
+        return explanation;
+    }
     if let Some(rejected) = approval::rejected(draft) {
         return rejected;
     }
@@ -147,7 +188,10 @@ pub(super) fn review_explanation(draft: &StatusDraft<'_>) -> Explanation {
 
 /// A refusal whose cause lies outside of the plan and may be removed at any time. Then the plan is made again without an edit.
 fn obstacle(plan: &Plan) -> Option<&Refusal> {
-    let is_one = |refusal: &&Refusal| matches!(refusal, Refusal::NamespaceMissing { .. } | Refusal::Forbidden { .. });
+    let is_one = |refusal: &&Refusal| {
+        use Refusal::{Forbidden, KindTerminating, NamespaceMissing};
+        matches!(refusal, NamespaceMissing { .. } | Forbidden { .. } | KindTerminating { .. })
+    };
     plan.refusals().find(is_one)
 }
 
@@ -158,14 +202,12 @@ fn nothing_to_do(mut draft: StatusDraft<'_>, facts: &Facts) -> Decision {
         item.applied_fingerprint = item.source_fingerprint.clone();
         item.last_transition_time = Some(now.clone());
         (item.state, item.message) = match progress(item, facts, planner.as_deref()) {
-            Progress::Waiting(message) => {
+            // Following it sets the message.
+            Progress::Waiting(_) | Progress::Rolling(_) => {
                 item.waiting_since = Some(now.clone());
-                (ItemState::InProgress, Some(message))
+                (ItemState::InProgress, None)
             }
-            Progress::Settled | Progress::Done(_) => {
-                note_rolled_out(item, facts);
-                (ItemState::Completed, Some("Already in desired state".into()))
-            }
+            Progress::Settled | Progress::Done(_) => (ItemState::Completed, Some("Already in desired state".into())),
         };
     }
     if draft.has_condition(FORCED_REVIEW) {
@@ -178,7 +220,8 @@ fn nothing_to_do(mut draft: StatusDraft<'_>, facts: &Facts) -> Decision {
         return in_progress(draft, &Input::Facts(facts));
     }
     settle_upgrade(&mut draft, "Applied", "Upgrade changes applied");
-    draft.transition(PlanEmpty, "");
+    let message = restored(&draft).unwrap_or_default();
+    draft.transition(PlanEmpty, message);
     draft.requeue_for_recheck()
 }
 

@@ -2,24 +2,33 @@
 //!
 //! An object says who changed a field. Nothing says who deleted an object, so nobody is named.
 
-use api::virt_platform_config::{DriftedBy, Item, TargetRef};
+use api::virt_platform_config::{DriftedBy, Item, Operation, TargetRef};
 use serde_json::Value;
 
-use crate::drift::UNKNOWN_MANAGER;
+use crate::{autopilot, drift::UNKNOWN_MANAGER};
 
 const DELETED: &str = "was deleted";
+/// Of an object that the operator has removed.
+const CREATED: &str = "was created again";
+const CHANGED: &str = "was changed";
 const BEING_DELETED: &str = "is being deleted";
 const DRIFTED: &str = "Configuration has drifted from desired state";
 
 /// `MachineConfig '99-worker-psi-karg' was changed by kubectl-edit`, or was deleted.
 pub(super) fn sentence(target: &TargetRef, live: Option<&Value>, by: &DriftedBy) -> String {
-    deletion(live).map_or_else(|| changed(target, by), |deletion| about(target, deletion))
+    deletion(live).map_or_else(|| changed_as(CHANGED, target, by), |deletion| about(target, deletion))
 }
 
 /// The message of an item that has drifted.
-pub(super) fn item_message(target: &TargetRef, live: Option<&Value>, by: &DriftedBy) -> String {
+pub(super) fn item_message(item: &Item, live: Option<&Value>, by: &DriftedBy) -> String {
+    let target = &item.target_ref;
     match (deletion(live), known_manager(by)) {
         (Some(deletion), _) => about(target, deletion),
+        _ if item.operation == Operation::Delete => changed_as(CREATED, target, by),
+        (None, Some(autopilot::MANAGER)) => {
+            let command = autopilot::opt_out(target);
+            format!("{DRIFTED} (changed by {}). To keep it away: {command}", autopilot::MANAGER)
+        }
         (None, Some(manager)) => format!("{DRIFTED} (changed by {manager})"),
         (None, None) => DRIFTED.into(),
     }
@@ -29,13 +38,14 @@ pub(super) fn item_message(target: &TargetRef, live: Option<&Value>, by: &Drifte
 pub(super) fn recorded(item: &Item) -> Option<String> {
     let by = item.drifted_by.as_ref()?;
     let target = &item.target_ref;
-    // Only the message of the item records a deletion.
-    let deletion = [DELETED, BEING_DELETED].map(|deletion| about(target, deletion));
-    let told = deletion.into_iter().find(|told| item.message.as_ref() == Some(told));
-    Some(told.unwrap_or_else(|| {
-        let time = by.time.as_ref().map_or_else(String::new, |time| format!(" at {}", time.0));
-        changed(target, by) + &time
-    }))
+    if by.deleted {
+        // Whether it is gone already is told in the message only.
+        let is_leaving = item.message.as_ref() == Some(&about(target, BEING_DELETED));
+        return Some(about(target, if is_leaving { BEING_DELETED } else { DELETED }));
+    }
+    let time = by.time.as_ref().map_or_else(String::new, |time| format!(" at {}", time.0));
+    let what = if item.operation == Operation::Delete { CREATED } else { CHANGED };
+    Some(changed_as(what, target, by) + &time)
 }
 
 fn deletion(live: Option<&Value>) -> Option<&'static str> {
@@ -43,9 +53,9 @@ fn deletion(live: Option<&Value>) -> Option<&'static str> {
     live.pointer("/metadata/deletionTimestamp").filter(|time| time.is_string()).map(|_| BEING_DELETED)
 }
 
-fn changed(target: &TargetRef, by: &DriftedBy) -> String {
+fn changed_as(what: &str, target: &TargetRef, by: &DriftedBy) -> String {
     let by = known_manager(by).map_or_else(String::new, |manager| format!(" by {manager}"));
-    about(target, &format!("was changed{by}"))
+    about(target, &format!("{what}{by}"))
 }
 
 fn about(target: &TargetRef, what: &str) -> String {
@@ -67,7 +77,7 @@ mod tests {
     }
 
     fn by(manager: &str) -> DriftedBy {
-        DriftedBy { manager: manager.into(), time: None }
+        DriftedBy { manager: manager.into(), ..DriftedBy::default() }
     }
 
     #[test]
@@ -96,14 +106,32 @@ mod tests {
                 "Configuration has drifted from desired state",
             ),
         ] {
-            let by = by(manager);
+            let by = DriftedBy { deleted: deletion(live).is_some(), ..by(manager) };
             assert_eq!(sentence(&target(), live, &by), expected);
-            let item_message = item_message(&target(), live, &by);
-            assert_eq!(item_message, message);
-            let item =
-                Item { target_ref: target(), drifted_by: Some(by), message: Some(item_message), ..Item::default() };
+            let mut item = Item { target_ref: target(), ..Item::default() };
+            assert_eq!(item_message(&item, live, &by), message);
+            (item.message, item.drifted_by) = (Some(message.to_owned()), Some(by));
             assert_eq!(recorded(&item).as_deref(), Some(expected), "the item is enough to tell");
         }
+    }
+
+    #[test]
+    fn an_object_that_was_removed_and_is_there_again_was_created() {
+        let there = json!({"metadata": {"name": "it"}});
+        let mut item = Item { target_ref: target(), operation: Operation::Delete, ..Item::default() };
+        let expected = "MachineConfig 'it' was created again by ed";
+        assert_eq!(item_message(&item, Some(&there), &by("ed")), expected);
+        item.drifted_by = Some(by("ed"));
+        assert_eq!(recorded(&item).as_deref(), Some(expected));
+    }
+
+    /// Found by random edits: a deletion read as a change by nobody knows whom.
+    #[test]
+    fn a_deletion_is_told_whatever_the_message_of_the_item_says() {
+        let by = DriftedBy { deleted: true, ..by(UNKNOWN_MANAGER) };
+        let message = Some("MachineConfigPool 'worker' is updating".to_owned());
+        let item = Item { target_ref: target(), drifted_by: Some(by), message, ..Item::default() };
+        assert_eq!(recorded(&item).as_deref(), Some("MachineConfig 'it' was deleted"));
     }
 
     #[test]

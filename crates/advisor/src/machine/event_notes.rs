@@ -1,8 +1,11 @@
 //! What people should know about a change of the status: one Kubernetes Event each.
 
-use api::virt_platform_config::{Item, ItemState, Phase, VirtPlatformConfigStatus};
+use api::virt_platform_config::{Item, ItemState, Phase, PoolRollout, RolloutState, VirtPlatformConfigStatus};
 
-use super::drift_text;
+use super::{
+    drift_text,
+    health::{NO_PROGRESS, STALLED},
+};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventNote {
@@ -12,13 +15,15 @@ pub struct EventNote {
     pub note: String,
 }
 
-/// The difference between two statuses: the phase, the items whose state changed, and drift with its cause.
+/// The difference between two statuses: the phase, the items whose state changed, drift with its cause, and what pools do.
 pub fn event_notes(before: &VirtPlatformConfigStatus, after: &VirtPlatformConfigStatus) -> Vec<EventNote> {
     let mut notes = Vec::new();
     for item in &after.items {
         let old = before.items.iter().find(|old| old.name == item.name);
         notes.extend(of_item(old, item));
+        notes.extend(of_pools(old, item));
     }
+    notes.extend(of_stall(before, after));
     if let (old, Some(phase)) = (before.phase, after.phase)
         && old != Some(phase)
     {
@@ -39,6 +44,54 @@ fn of_phase(old: Option<Phase>, phase: Phase, status: &VirtPlatformConfigStatus)
         reason: own.map_or_else(|| phase.to_string(), |condition| condition.reason.clone()),
         note: format!("{phase}{from}: {message}"),
     }
+}
+
+/// What the pools of an item do now that they did not do before.
+fn of_pools(old: Option<&Item>, item: &Item) -> Vec<EventNote> {
+    let before = old.map(|old| &old.rollout[..]).unwrap_or_default();
+    let changed = item.rollout.iter().filter_map(|pool| {
+        let old = before.iter().find(|old| old.pool == pool.pool);
+        // That a pool has not begun goes without saying.
+        let is_news = old.map_or(pool.state != RolloutState::Pending, |old| old.state != pool.state);
+        is_news.then(|| of_pool(&item.name, old, pool))
+    });
+    let is_left = |old: &&PoolRollout| !item.rollout.iter().any(|pool| pool.pool == old.pool);
+    // The last pool is told by the state of the item.
+    let is_waiting = item.state == ItemState::InProgress && !item.rollout.is_empty();
+    let done = before.iter().filter(|old| is_waiting && is_left(old)).map(|old| EventNote {
+        warning: false,
+        reason: "RolloutDone".into(),
+        note: format!("{}: MachineConfigPool '{}' has the change on all of its nodes", item.name, old.pool),
+    });
+    changed.chain(done).collect()
+}
+
+fn of_pool(item: &str, old: Option<&PoolRollout>, pool: &PoolRollout) -> EventNote {
+    let was = old.map_or_else(String::new, |old| format!("was {}, ", old.state));
+    let count = |count: Option<i32>| count.map_or_else(|| "?".to_owned(), |count| count.to_string());
+    let (updated, total) = (count(pool.updated), count(pool.total));
+    let cause = pool.cause.as_ref().map_or_else(String::new, |cause| format!(": {cause}"));
+    let state = pool.state;
+    EventNote {
+        warning: !matches!(state, RolloutState::Pending | RolloutState::Updating),
+        reason: format!("Rollout{state}"),
+        note: format!(
+            "{item}: MachineConfigPool '{}' is {state} ({was}{updated} of {total} nodes updated){cause}",
+            pool.pool
+        ),
+    }
+}
+
+/// A pool in trouble that does not get on keeps its state, so only the condition says it.
+fn of_stall(before: &VirtPlatformConfigStatus, after: &VirtPlatformConfigStatus) -> Option<EventNote> {
+    let stall = |status: &VirtPlatformConfigStatus| {
+        let mut conditions = status.conditions.iter();
+        conditions.find(|known| known.type_ == STALLED && known.reason == NO_PROGRESS).cloned()
+    };
+    let is_told = |pool: &PoolRollout| pool.state == RolloutState::NoProgress;
+    let new = stall(after).filter(|_| stall(before).is_none())?;
+    let by_pool = after.items.iter().flat_map(|item| &item.rollout).any(is_told);
+    (!by_pool).then(|| EventNote { warning: true, reason: "RolloutNoProgress".into(), note: new.message })
 }
 
 fn of_item(old: Option<&Item>, item: &Item) -> Option<EventNote> {

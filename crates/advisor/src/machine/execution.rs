@@ -12,7 +12,8 @@ use super::{
     Trigger::{self, ApprovalWithdrawn, ItemFailed, PlanStale, PrerequisitesMissing, SpecChanged},
     Written,
     applied::require_review_of_missing,
-    approval, inputs,
+    approval::{self, Refused},
+    inputs,
     progress::{converge, follow, is_rolled_out, note_rendered},
     status_draft::{FORCED_REVIEW, StatusDraft},
 };
@@ -27,7 +28,7 @@ pub(super) const STALE: &str = "Plan is stale: target resources have been modifi
 pub(super) fn in_progress(mut draft: StatusDraft<'_>, input: &Input<'_>) -> Decision {
     if let Some((trigger, message)) = withdrawn(&draft) {
         // What is left of the plan is another plan, which nobody has rejected.
-        if approval::rejected(&draft).is_some() {
+        if approval::refused(&draft) == Some(Refused::Rejected) {
             draft.set_condition(FORCED_REVIEW, true, "Rejected", "The plan was rejected while it was being applied");
         }
         draft.transition(trigger, message);
@@ -41,6 +42,9 @@ pub(super) fn in_progress(mut draft: StatusDraft<'_>, input: &Input<'_>) -> Deci
     if let Input::Write { item, result, plan } = input
         && is_unrecorded(item)
     {
+        if let (Some(record), false) = (&mut draft.status.record, matches!(result, Err(NotWritten::Unrecorded(_)))) {
+            record.created = true;
+        }
         match result {
             Ok(written) => item_written(&mut draft, item, written, &plan.facts),
             Err(NotWritten::Stale { target }) => return stale(draft, item, target),
@@ -73,8 +77,14 @@ pub(super) fn in_progress(mut draft: StatusDraft<'_>, input: &Input<'_>) -> Deci
             item_applied(&mut draft, &name, None, &plan.facts, "Already in desired state");
             continue;
         }
+        if let Some(left) = plan.left_out.iter().find(|left| left.item == name) {
+            item_failed(&mut draft, &name, format!("Failed to apply: {}", left.why));
+            continue;
+        }
         let planned = plan.items.iter().find(|planned| planned.item.name == name);
-        let Some(planned) = planned.filter(|planned| inputs::is_same(&planned.item, item)) else {
+        // A restore follows from what is left to set back: when nothing is left, it is done.
+        let is_done = |planned: &PlannedItem| planned.restores && planned.verb == Verb::Unchanged;
+        let Some(planned) = planned.filter(|planned| is_done(planned) || inputs::is_same(&planned.item, item)) else {
             let target = format!("{} {}", item.target_ref.kind, item.target_ref.name);
             return stale(draft, &name, &target);
         };
@@ -92,8 +102,8 @@ pub(super) fn in_progress(mut draft: StatusDraft<'_>, input: &Input<'_>) -> Deci
         }
         let as_found = item.source_fingerprint.as_deref() == Some(&planned.fingerprint);
         // The answer to an earlier write may be lost, and the fields that it was to remove still exist.
-        let is_half_done =
-            item.state == ItemState::InProgress && !item.removes.is_empty() && drift::is_applied(item, live);
+        let has_second_step = planned.restores || !item.removes.is_empty();
+        let is_half_done = item.state == ItemState::InProgress && has_second_step && drift::is_applied(item, live);
         if !as_found && !is_half_done && !draft.observed.spec.bypass_optimistic_lock {
             return stale(draft, &name, &planned.target.to_string());
         }
@@ -142,10 +152,10 @@ fn withdrawn(draft: &StatusDraft<'_>) -> Option<(Trigger, &'static str)> {
     if unwritten && start.is_some_and(|start| start.0 > draft.observed.now) {
         return Some((ApprovalWithdrawn, "The plan was postponed - regenerating plan"));
     }
-    let why = match approval::refused(draft).filter(|_| unwritten)?.reason {
-        Some("Rejected") => "Plan rejected - regenerating plan",
-        Some("ApprovalMismatch") => "Another plan was approved - regenerating plan",
-        _ => "Approval withdrawn - regenerating plan",
+    let why = match approval::refused(draft).filter(|_| unwritten)? {
+        Refused::Rejected => "Plan rejected - regenerating plan",
+        Refused::OtherPlan => "Another plan was approved - regenerating plan",
+        Refused::Unnamed | Refused::NotAccepted => "Approval withdrawn - regenerating plan",
     };
     Some((ApprovalWithdrawn, why))
 }
@@ -158,6 +168,11 @@ fn is_unwritten(item: &Item) -> bool {
 /// again, because the window may have closed meanwhile.
 fn write(mut draft: StatusDraft<'_>, position: usize, planned: &PlannedItem) -> Decision {
     let now = draft.now();
+    // A revert of drift applies a plan that nobody had to approve, because it changed nothing when it was made.
+    let recorded = draft.status.record.as_ref().map(|record| &record.plan_digest);
+    if recorded != draft.status.plan_digest.as_ref() {
+        approval::name_record(&mut draft);
+    }
     let item = &mut draft.status.items[position];
     set_state(item, ItemState::InProgress, "Applying configuration...".into(), &now.0);
     item.source_fingerprint = Some(planned.fingerprint.clone());
@@ -218,6 +233,10 @@ fn item_failed(draft: &mut StatusDraft<'_>, name: &str, message: String) {
 pub(super) fn set_state(item: &mut Item, state: ItemState, message: String, now: &Timestamp) {
     if item.state != state || item.last_transition_time.is_none() {
         item.last_transition_time = Some(Time(*now));
+    }
+    // Pools are waited for only while the item takes effect.
+    if state != ItemState::InProgress {
+        item.rollout.clear();
     }
     item.state = state;
     item.message = Some(message);

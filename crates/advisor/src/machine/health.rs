@@ -1,10 +1,11 @@
 //! The conditions Ready, Reconciling and Stalled, which tools for every kind of object read: kstatus (Flux, Helm, kpt), `kubectl wait`.
 //!
-//! They follow from the rest of the status, and no decision follows from them.
+//! They follow from the rest of the status and from the pools, and no decision follows from them.
 //!
 //! - Ready=True means that the cluster is as the spec asks. A plan is all that DryRun asks for, and an approved plan that waits for its
 //!   time is what the approval asks for. Both may take days: with anything else, tools that wait would give up, or never end.
-//! - Reconciling=True means that the operator, nodes or other operators are at work, and nobody has to do anything.
+//! - Reconciling=True means that the operator, nodes or other operators are at work, and nobody has to do anything. When no node was
+//!   updated for too long, that is doubtful, and Stalled takes its place until the next node is updated.
 //! - Stalled=True means that a person has to look, also if the operator tries again from time to time.
 //!
 //! Reconciling and Stalled are listed only while they are True, and never both: kstatus takes the first one in the list.
@@ -13,12 +14,10 @@ use api::{
     bounds,
     virt_platform_config::{Action, Item, ItemState, Phase},
 };
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-use super::{
-    conditions::with_status,
-    drift_text, remediation,
-    status_draft::{StatusDraft, cut},
-};
+use super::{conditions::with_status, drift_text, remediation, status_draft::StatusDraft};
+use crate::truncate::cut;
 
 pub(super) const READY: &str = "Ready";
 pub(super) const RECONCILING: &str = "Reconciling";
@@ -26,6 +25,8 @@ pub(super) const STALLED: &str = "Stalled";
 
 /// The reason of drift that was not tried to be reverted.
 const DRIFT_DETECTED: &str = "DriftDetected";
+/// The reason of a rollout that does not get on.
+pub(super) const NO_PROGRESS: &str = "NoProgress";
 
 struct Health {
     ready: &'static str,
@@ -75,7 +76,11 @@ fn health(draft: &StatusDraft<'_>) -> Health {
         Phase::Scheduled => Health::ready("Scheduled", message),
         Phase::InProgress => {
             let awaited = tell(items, ItemState::InProgress).or_else(|| tell(items, ItemState::Pending));
-            Health::reconciling("False", "Applying", awaited.unwrap_or(message))
+            let awaited = awaited.unwrap_or(message);
+            match is_stuck(draft) {
+                true => Health::stalled(NO_PROGRESS, awaited),
+                false => Health::reconciling("False", "Applying", awaited),
+            }
         }
         Phase::Completed | Phase::Ignored => Health::ready(reason, message),
         Phase::CompletedWithUpgrade => Health::ready("UpgradeAvailable", message),
@@ -94,6 +99,14 @@ fn health(draft: &StatusDraft<'_>) -> Health {
         }
         Phase::ReviewRequired | Phase::PrerequisiteFailed | Phase::Failed => Health::stalled(reason, message),
     }
+}
+
+/// Whether a pool does not get on. If no pool was looked at now, what was told before still holds.
+fn is_stuck(draft: &StatusDraft<'_>) -> bool {
+    let is_told = |known: &Condition| known.type_ == STALLED && known.status == "True" && known.reason == NO_PROGRESS;
+    draft.is_stuck.unwrap_or_else(|| {
+        draft.observed.status.phase == Some(Phase::InProgress) && draft.status.conditions.iter().any(is_told)
+    })
 }
 
 /// The messages of the items in a state, each with the name of its item.

@@ -4,7 +4,7 @@ use api::virt_platform_config::{Input, Item, ItemState, Operation};
 use serde_json::{Value, json};
 
 use super::status_draft::StatusDraft;
-use crate::{Change, Draft, Intent, Plan, Planner, fields::Path};
+use crate::{Change, Draft, Intent, LeftOut, Plan, Planner, autopilot, fields::Path, hyper_converged::sets_nothing};
 
 /// The first changed input that makes the plan different, in words.
 pub(super) fn changed(planner: &dyn Planner, recorded: &[Input], items: &[Item], plan_draft: &Draft) -> Option<String> {
@@ -13,20 +13,35 @@ pub(super) fn changed(planner: &dyn Planner, recorded: &[Input], items: &[Item],
         now.iter().copied().find(|input| (&input.source, &input.path) == (&before.source, &before.path))
     };
     let differs = differs(items, plan_draft).is_some();
+    if let Some(switched) = autopilot::switched(recorded, &plan_draft.inputs).filter(|_| differs) {
+        return Some(switched);
+    }
     let pairs = recorded.iter().filter_map(|before| Some((before, counterpart(before)?)));
-    let changes = pairs.filter(|(before, after)| before.value != after.value);
+    let changes = pairs.filter(|(before, after)| has_changed(before, after));
     let effective = |(before, _): &(&Input, &Input)| differs || items.iter().any(|item| manages(item, before));
     changes.filter(effective).map(|(before, after)| planner.input_changed(before, after)).next()
 }
 
 /// The first input that differs from the recorded one, in words.
 pub(super) fn describe(draft: &StatusDraft<'_>, plan: &Plan) -> Option<String> {
+    if let Some(switched) = autopilot::switched(&draft.status.inputs, &plan.inputs) {
+        return Some(switched);
+    }
     let planner = draft.planner()?;
     let same = |before: &Input, after: &Input| (&before.source, &before.path) == (&after.source, &after.path);
     draft.status.inputs.iter().find_map(|before| {
-        let after = plan.inputs.iter().find(|after| same(before, after) && before.value != after.value)?;
+        let after = plan.inputs.iter().find(|after| same(before, after) && has_changed(before, after))?;
         Some(planner.input_changed(before, after))
     })
+}
+
+/// Whether an input has another value. An earlier version recorded an empty map, which sets nothing.
+fn has_changed(before: &Input, after: &Input) -> bool {
+    let value = |input: &Input| -> Option<Value> {
+        let value = serde_json::from_str(input.value.as_deref()?);
+        value.ok().filter(|value| !sets_nothing(value))
+    };
+    before.value != after.value && (value(before), value(after)) != (None, None)
 }
 
 /// The first item that would be planned differently, not at all, or that is new. A removal that is no longer planned is done; a new
@@ -43,12 +58,26 @@ pub(super) fn differs<'a>(items: &'a [Item], plan_draft: &'a Draft) -> Option<&'
         item.operation == Operation::Apply && !plan_draft.intents.iter().any(|intent| intent.name == item.name)
     };
     let dropped = planned().find(is_dropped);
-    changed.map(|intent| intent.name).or(dropped.map(|item| item.name.as_str()))
+    changed.map(|intent| intent.name.as_ref()).or(dropped.map(|item| item.name.as_str()))
+}
+
+/// Why an item that was applied would be left out of a new plan, because somebody else manages its target now.
+pub(super) fn left_out<'a>(items: &[Item], plan_draft: &'a Draft) -> Option<&'a str> {
+    let is_applied = |name: &str| {
+        items
+            .iter()
+            .any(|item| item.name == name && item.operation == Operation::Apply && item.applied_fingerprint.is_some())
+    };
+    plan_draft.left_out.iter().find(|left| is_applied(&left.item)).map(|left| left.why.as_str())
 }
 
 /// The text for an item that would be different although no recorded input has changed.
-pub(super) fn different(item: &str) -> String {
-    format!("item '{item}' would come out differently on what is installed now")
+pub(super) fn different(item: &str, left_out: &[LeftOut]) -> String {
+    let left = left_out.iter().find(|left| left.item == item);
+    left.map_or_else(
+        || format!("item '{item}' would come out differently on what is installed now"),
+        |left| left.why.clone(),
+    )
 }
 
 /// Whether an item of an applied plan is only a proposal: a new version of the operator would add it.
@@ -63,8 +92,8 @@ fn matches_item(intent: &Intent, item: &Item) -> bool {
         return item.operation == Operation::Delete && is_same_target;
     };
     let managed = |desired: &Value| -> Vec<(String, Option<Value>)> {
-        let paths = intent.managed.iter().copied().chain(["metadata.labels"]);
-        paths.map(|path| (path.to_owned(), Path::dotted(path).find(desired).cloned())).collect()
+        let paths = intent.managed.iter().map(AsRef::as_ref).chain(["metadata.labels"]);
+        paths.map(|path| (path.to_owned(), Path::parsed(path).find(desired).cloned())).collect()
     };
     let removes: Vec<String> = remove.iter().map(Path::to_string).collect();
     item.operation == Operation::Apply
@@ -83,9 +112,9 @@ pub(super) fn is_same(a: &Item, b: &Item) -> bool {
 /// Whether an input is a field that the item itself sets.
 fn manages(item: &Item, input: &Input) -> bool {
     let source = format!("{}/{}", item.target_ref.kind, item.target_ref.name);
-    let path = Path::dotted(&input.path);
+    let path = Path::parsed(&input.path);
     let within = |field: &String| {
-        let field = Path::dotted(field);
+        let field = Path::parsed(field);
         path.is_within(&field) || field.is_within(&path)
     };
     input.source == source && item.managed_fields.iter().chain(&item.removes).any(within)
@@ -94,6 +123,6 @@ fn manages(item: &Item, input: &Input) -> bool {
 /// Sets inputs that the item itself manages to the values after its apply.
 pub(super) fn settle(inputs: &mut [Input], item: &Item, object: Option<&Value>) {
     for input in inputs.iter_mut().filter(|input| manages(item, input)) {
-        input.value = object.and_then(|object| Path::dotted(&input.path).find(object)).map(Value::to_string);
+        input.value = object.and_then(|object| Path::parsed(&input.path).find(object)).map(Value::to_string);
     }
 }

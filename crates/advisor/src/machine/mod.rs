@@ -12,6 +12,7 @@ mod event_notes;
 mod execution;
 mod health;
 mod inputs;
+mod pool_wait;
 mod progress;
 mod remediation;
 mod review;

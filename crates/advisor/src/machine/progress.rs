@@ -2,23 +2,25 @@
 
 use std::time::Duration;
 
-use api::virt_platform_config::{Item, ItemState, Operation, Phase};
+use api::virt_platform_config::{ImpactDetail, Item, ItemState, Operation, Phase};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::json;
 
 use super::{
     Decision, Input, PlanFailure, Request,
-    Trigger::{AllApplied, SomeFailed},
+    Trigger::{AllApplied, DriftFound, SomeFailed},
     applied::mark_drift,
     conditions::condition,
-    drafting::settle_upgrade,
+    drafting::{restored, settle_upgrade},
+    drift_text,
     execution::{is_aborted, prerequisites_missing, set_state},
+    pool_wait::{Kept, keep},
     status_draft::StatusDraft,
 };
 use crate::{
     Effect, Facts, PlannedItem, Planner, kind, pools,
     profile::missing,
-    rollout::{Expected, Rollout, rollout},
+    rollout::{Expected, PoolWait, Rollout, pool_missing, rollout},
 };
 
 /// Follows the items that are not in effect yet, and completes the plan when all are.
@@ -30,6 +32,10 @@ pub(super) fn converge(mut draft: StatusDraft<'_>, input: &Input<'_>) -> Decisio
         Input::Write { .. } if draft.status.items.iter().any(waits_for_operator) => {
             return draft.request(Request::FetchFacts);
         }
+        // Meanwhile a pool may have rendered what was there before the write.
+        Input::Write { plan, .. } if draft.status.items.iter().any(|item| is_on_nodes(item, &plan.facts)) => {
+            return draft.request(Request::FetchFacts);
+        }
         // Pools have not seen the write yet, and the messages say so.
         Input::Write { plan, .. } => &plan.facts,
         Input::Plan(Err(PlanFailure::Missing(missing))) => return prerequisites_missing(draft, missing),
@@ -38,6 +44,10 @@ pub(super) fn converge(mut draft: StatusDraft<'_>, input: &Input<'_>) -> Decisio
     let planner = draft.planner();
     if let Some(missing) = planner.and_then(|planner| missing(&planner.requirements(facts), facts)) {
         return prerequisites_missing(draft, &missing);
+    }
+    if !matches!(input, Input::Write { .. }) && is_overtaken(&mut draft, facts) {
+        draft.transition(DriftFound, "");
+        return draft.decide_again();
     }
     let requeue_after = follow(&mut draft, facts);
     if is_aborted(&mut draft) {
@@ -57,15 +67,18 @@ pub(super) fn follow(draft: &mut StatusDraft<'_>, facts: &Facts) -> Duration {
     let planner = draft.planner();
     let now = draft.observed.now;
     let limit = draft.observed.spec.wait_timeout.as_ref().and_then(|limit| limit.duration().ok());
+    let stuck_after = draft.observed.intervals.stuck_after;
     let mut requeue_after = draft.observed.intervals.recheck;
+    let mut is_stuck = false;
     let is_taking_effect = |item: &&mut Item| item.state == ItemState::InProgress && item.applied_fingerprint.is_some();
     for item in draft.status.items.iter_mut().filter(is_taking_effect) {
         let waiting = match progress(item, facts, planner.as_deref()) {
-            Progress::Waiting(message) => message,
+            Progress::Waiting(message) => {
+                item.rollout.clear();
+                Kept { message, ..Kept::default() }
+            }
+            Progress::Rolling(pools) => keep(item, pools, now, stuck_after),
             Progress::Done(message) => {
-                if item.operation == Operation::Apply {
-                    note_rolled_out(item, facts);
-                }
                 set_state(item, ItemState::Completed, message, &now);
                 continue;
             }
@@ -78,6 +91,7 @@ pub(super) fn follow(draft: &mut StatusDraft<'_>, facts: &Facts) -> Duration {
         // A time in the future was written by a wrong clock.
         since.0 = since.0.min(now);
         let waited = Duration::try_from(now.duration_since(since.0)).unwrap_or_default();
+        let Kept { message: waiting, is_stuck: pool_is_stuck, stuck_in } = waiting;
         match limit {
             Some(limit) if waited >= limit => {
                 let message = format!(
@@ -88,12 +102,41 @@ pub(super) fn follow(draft: &mut StatusDraft<'_>, facts: &Facts) -> Duration {
                 set_state(item, ItemState::Failed, message, &now);
             }
             limit => {
-                requeue_after = requeue_after.min(limit.map_or(requeue_after, |limit| limit - waited));
+                is_stuck |= pool_is_stuck;
+                let next = [limit.map(|limit| limit - waited), stuck_in].into_iter().flatten().min();
+                requeue_after = requeue_after.min(next.unwrap_or(requeue_after));
                 set_state(item, ItemState::InProgress, waiting, &now);
             }
         }
     }
+    draft.is_stuck = Some(is_stuck);
     requeue_after
+}
+
+/// Whether the target of an item was changed, deleted or created again before the item was in effect. Then it never will be, and the
+/// drift is what people have to know.
+fn is_overtaken(draft: &mut StatusDraft<'_>, facts: &Facts) -> bool {
+    let mut items = draft.status.items.clone();
+    mark_drift(&mut items, facts);
+    if !items.iter().any(|item| item.state == ItemState::InProgress && item.drifted_by.is_some()) {
+        return false;
+    }
+    draft.status.items = items;
+    watch_overtaken(draft, facts);
+    true
+}
+
+/// Looks at the pools of items whose targets were changed on their way, and names who changed them.
+pub(super) fn watch_overtaken(draft: &mut StatusDraft<'_>, facts: &Facts) {
+    let (now, stuck_after) = (draft.observed.now, draft.observed.intervals.stuck_after);
+    let is_overtaken = |item: &&mut Item| item.state == ItemState::InProgress && item.drifted_by.is_some();
+    for item in draft.status.items.iter_mut().filter(is_overtaken) {
+        if let Progress::Rolling(pools) = progress(item, facts, None) {
+            keep(item, pools, now, stuck_after);
+        }
+        let culprit = drift_text::recorded(item);
+        item.rollout.iter_mut().for_each(|pool| pool.cause.clone_from(&culprit));
+    }
 }
 
 /// Shows drift of applied items at once, although the phase changes only when all items are in effect.
@@ -113,24 +156,50 @@ fn show_drift(draft: &mut StatusDraft<'_>, facts: &Facts) {
 fn finish(mut draft: StatusDraft<'_>) -> Decision {
     draft.update_snapshot();
     if draft.status.items.iter().any(|item| item.state == ItemState::Failed) {
-        draft.transition(SomeFailed, "Plan completed with some errors");
+        let message = completed_with_errors(&draft.status.items);
+        draft.transition(SomeFailed, message);
     } else {
         settle_upgrade(&mut draft, "Applied", "Upgrade changes applied");
-        draft.transition(AllApplied, "All items applied successfully");
+        let message = restored(&draft).unwrap_or_else(|| "All items applied successfully".into());
+        draft.transition(AllApplied, message);
     }
     draft.decide_again()
+}
+
+/// The message of a plan of which some items failed: which ones, why, and what to do.
+pub(super) fn completed_with_errors(items: &[Item]) -> String {
+    let failed = items.iter().filter(|item| item.state == ItemState::Failed);
+    let told = |item: &Item| {
+        let message = item.message.as_deref().unwrap_or("no reason is known");
+        format!("item '{}' failed: {}", item.name, message.trim_start_matches("Failed to apply: "))
+    };
+    let failed: Vec<_> = failed.map(told).collect();
+    format!(
+        "Plan completed with some errors: {}. Remove the cause, then edit the spec to try again, for example change action to \
+         'DryRun' and back to 'Apply'.",
+        failed.join("; ")
+    )
 }
 
 pub(super) enum Progress {
     /// Nothing to wait for.
     Settled,
     Done(String),
+    /// Pools are waited for.
+    Rolling(Vec<PoolWait>),
+    /// Something else is waited for.
     Waiting(String),
 }
 
 /// Whether the item is rolled out to nodes.
 pub(super) fn is_rolled_out(item: &Item) -> bool {
     item.target_ref.kind == kind::MACHINE_CONFIG.kind
+}
+
+/// Whether an item that was just written is on the nodes already, according to facts from before the write.
+fn is_on_nodes(item: &Item, facts: &Facts) -> bool {
+    let is_taking_effect = item.state == ItemState::InProgress && item.applied_fingerprint.is_some();
+    is_taking_effect && is_rolled_out(item) && matches!(rollout_of(item, facts), Rollout::Done(_))
 }
 
 fn waits_for_operator(item: &Item) -> bool {
@@ -140,7 +209,8 @@ fn waits_for_operator(item: &Item) -> bool {
 /// How far an applied item is: on the nodes, and with the operator that has to take it over.
 pub(super) fn progress(item: &Item, facts: &Facts, planner: Option<&dyn Planner>) -> Progress {
     let rolled_out = match is_rolled_out(item).then(|| rollout_of(item, facts)) {
-        Some(Rollout::Waiting(message)) => return Progress::Waiting(message),
+        Some(Rollout::Waiting(pools)) => return Progress::Rolling(pools),
+        Some(Rollout::Unknown(message)) => return Progress::Waiting(message),
         Some(Rollout::Done(message)) => Some(message),
         None => None,
     };
@@ -152,54 +222,42 @@ pub(super) fn progress(item: &Item, facts: &Facts, planner: Option<&dyn Planner>
 }
 
 fn rollout_of(item: &Item, facts: &Facts) -> Rollout {
-    let (pools, expected) = match item.operation {
+    let desired = json!(item.desired_state);
+    let (pools, config) = match item.operation {
         Operation::Apply => {
-            let labels = json!(item.desired_state).pointer("/metadata/labels").cloned().unwrap_or_default();
+            let labels = desired.pointer("/metadata/labels").cloned().unwrap_or_default();
             let reached = pools::reached(facts, &labels);
             if reached.is_empty() {
                 let role = labels["machineconfiguration.openshift.io/role"].as_str().unwrap_or("worker");
-                return Rollout::Waiting(format!("MachineConfigPool '{role}' not found"));
+                return Rollout::Waiting(vec![pool_missing(role)]);
             }
-            (reached, Expected::Present)
+            (reached, Some(&desired))
         }
         // The labels are deleted with the object; the plan says which pools they reached.
         Operation::Delete => {
             if facts.answer(&pools::all()).is_none() {
-                return Rollout::Waiting("MachineConfigPools not known yet".into());
+                return Rollout::Unknown("MachineConfigPools not known yet".into());
             }
             let named = item.impact_detail.iter().flat_map(|detail| &detail.pools).map(|pool| pool.name.as_str());
-            (pools::named(facts, &named.collect::<Vec<_>>()), Expected::Absent)
+            (pools::named(facts, &named.collect::<Vec<_>>()), None)
         }
     };
     let planned =
         |name: &str| item.impact_detail.iter().flat_map(|detail| &detail.pools).find(|pool| pool.name == name);
     let before = |name: &str| planned(name).and_then(|pool| pool.rendered.as_deref());
-    rollout(&item.target_ref.name, &pools, expected, before)
+    rollout(Expected { name: &item.target_ref.name, config }, &pools, facts, before)
 }
 
-/// Notes what the pools have rendered right before the write, where that must change. The rest of the impact stays as reviewed.
+/// Notes what the pools have rendered right before the write, where that must change. The rest of the impact stays as reviewed, but
+/// an item that changed nothing when it was planned had no pools.
 pub(super) fn note_rendered(item: &mut Item, planned: &PlannedItem) {
-    let now: Vec<_> = planned.item.impact_detail.iter().flat_map(|detail| &detail.pools).collect();
-    for pool in item.impact_detail.iter_mut().flat_map(|detail| &mut detail.pools) {
-        let known = now.iter().find(|known| known.name == pool.name);
-        pool.rendered = pool.rendered.take().and(known.and_then(|known| known.rendered.clone()));
-    }
-}
-
-/// Notes what the pools have rendered with the item: while that stays the same, no drift has reached them.
-pub(super) fn note_rolled_out(item: &mut Item, facts: &Facts) {
-    for pool in item.impact_detail.iter_mut().flat_map(|detail| &mut detail.pools) {
-        let now = pools::named(facts, &[&pool.name]);
-        pool.rendered = now.first().and_then(pools::Pool::target).map(str::to_owned);
-    }
-}
-
-/// A pool that has not rendered the drift will not render its revert either: no new rendering is expected of it.
-pub(super) fn note_unchanged(item: &mut Item, rolled_out: &Item) {
-    let known: Vec<_> = rolled_out.impact_detail.iter().flat_map(|detail| &detail.pools).collect();
-    for pool in item.impact_detail.iter_mut().flat_map(|detail| &mut detail.pools) {
-        let is_same = known.iter().any(|known| (&known.name, &known.rendered) == (&pool.name, &pool.rendered));
-        pool.rendered = pool.rendered.take().filter(|_| !is_same);
+    let Some(now) = &planned.item.impact_detail else { return };
+    let detail = item.impact_detail.get_or_insert_with(|| ImpactDetail { reboot: now.reboot, pools: Vec::new() });
+    for known in &now.pools {
+        match detail.pools.iter_mut().find(|pool| pool.name == known.name) {
+            Some(pool) => pool.rendered.clone_from(&known.rendered),
+            None => detail.pools.push(known.clone()),
+        }
     }
 }
 

@@ -6,15 +6,10 @@ use api::virt_platform_config::{Action, ItemState, Phase};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::{
-    Decision, Explanation,
-    Trigger::DriftReverted,
-    approval, drift_text,
-    execution::set_state,
-    inputs,
-    progress::{note_rendered, note_unchanged},
+    Decision, Explanation, Trigger::DriftReverted, approval, drift_text, execution::set_state, inputs,
     status_draft::StatusDraft,
 };
-use crate::{Plan, Refusal};
+use crate::{Plan, Refusal, autopilot};
 
 const WINDOW: Duration = Duration::from_secs(10 * 60);
 
@@ -23,15 +18,42 @@ const PAUSES: [Duration; 3] = [Duration::ZERO, Duration::from_secs(30), Duration
 
 const STALLED: &str = "RemediationStalled";
 
+/// The reason of drift that waits for a review, because a new plan would be another one.
+const PLAN_DIFFERS: &str = "PlanDiffers";
+
 /// Whether drift is reverted without a person.
 pub(super) fn is_active(draft: &StatusDraft<'_>) -> bool {
-    let spec = draft.observed.spec;
     let is_drift = |kind: &str| kind == Phase::Drifted.as_str();
     let stalled = draft.status.conditions.iter().any(|known| is_drift(&known.type_) && known.reason == STALLED);
-    spec.action == Action::Apply && spec.bypass_optimistic_lock && !stalled && approval::refused(draft).is_none()
+    is_requested(draft) && !stalled
+}
+
+/// Whether the spec asks for it, and the plan is approved.
+fn is_requested(draft: &StatusDraft<'_>) -> bool {
+    let spec = draft.observed.spec;
+    spec.action == Action::Apply && spec.bypass_optimistic_lock && approval::refused(draft).is_none()
+}
+
+/// Nothing is reverted: the autopilot would take it back again.
+fn taken(mut draft: StatusDraft<'_>) -> Decision {
+    let items = || draft.status.items.iter().filter(|item| autopilot::has_taken(item));
+    let what: Vec<_> = items().filter_map(drift_text::recorded).collect();
+    let commands: Vec<_> = items().map(|item| autopilot::opt_out(&item.target_ref)).collect();
+    let message = format!(
+        "{} manages what this plan has applied ({}), and the operator does not fight. To leave it to the autopilot, edit the \
+         spec for a new plan. To keep the autopilot away, edit the spec after: {}",
+        autopilot::MANAGER,
+        what.join(", "),
+        commands.join("; ")
+    );
+    draft.enter_phase(Phase::Drifted, Explanation::with_reason(STALLED, message));
+    draft.requeue_for_recheck()
 }
 
 pub(super) fn remediate(mut draft: StatusDraft<'_>, plan: &Plan) -> Decision {
+    if is_requested(&draft) && draft.status.items.iter().any(autopilot::has_taken) {
+        return taken(draft);
+    }
     if !is_active(&draft) {
         return draft.requeue_for_recheck();
     }
@@ -58,11 +80,14 @@ pub(super) fn remediate(mut draft: StatusDraft<'_>, plan: &Plan) -> Decision {
     }
     // Nobody has approved what a new version of the operator would add.
     draft.status.items.retain(|item| !inputs::is_proposed(item));
-    let mut refused = None;
+    let (mut refused, mut different) = (None, Vec::new());
     for item in draft.status.items.iter_mut().filter(|item| item.drifted_by.is_some()) {
         let planned = plan.items.iter().find(|planned| planned.item.name == item.name);
         // An item that would be different now needs a review.
-        let Some(planned) = planned.filter(|planned| inputs::is_same(&planned.item, item)) else { continue };
+        let Some(planned) = planned.filter(|planned| inputs::is_same(&planned.item, item)) else {
+            different.push(inputs::different(&item.name, &plan.left_out));
+            continue;
+        };
         // Fields that another profile has set meanwhile stay as they are.
         if let Some(refusal @ Refusal::ProfileConflict { .. }) = &planned.refusal {
             refused = Some(refusal);
@@ -72,14 +97,11 @@ pub(super) fn remediate(mut draft: StatusDraft<'_>, plan: &Plan) -> Decision {
         item.waiting_since = None;
         item.drifted_by = None;
         item.source_fingerprint = Some(planned.fingerprint.clone());
-        let rolled_out = item.clone();
-        note_rendered(item, planned);
-        note_unchanged(item, &rolled_out);
         set_state(item, ItemState::Pending, "Re-applying to fix drift (bypassOptimisticLock)".into(), &now);
     }
     if draft.status.items.iter().all(|item| item.state != ItemState::Pending) {
-        if let Some(refusal) = refused {
-            draft.enter_phase(Phase::Drifted, Explanation::with_reason(refusal.reason(), refusal.to_string()));
+        if let Some(explanation) = not_reverted(&draft, refused, &different) {
+            draft.enter_phase(Phase::Drifted, explanation);
         }
         return draft.requeue_for_recheck();
     }
@@ -87,4 +109,21 @@ pub(super) fn remediate(mut draft: StatusDraft<'_>, plan: &Plan) -> Decision {
     draft.status.reverts.push(now);
     draft.transition(DriftReverted, "");
     draft.decide_again()
+}
+
+/// Why no drift is reverted. It is tried again from time to time, because the cause may go away.
+fn not_reverted(draft: &StatusDraft<'_>, refused: Option<&Refusal>, different: &[String]) -> Option<Explanation> {
+    if let Some(refusal) = refused {
+        return Some(Explanation::with_reason(refusal.reason(), refusal.to_string()));
+    }
+    let what: Vec<_> = draft.status.items.iter().filter_map(drift_text::recorded).collect();
+    (!different.is_empty()).then(|| {
+        let message = format!(
+            "Drift is not reverted ({}), because nobody has reviewed what would be applied now: {}. Edit the spec for a new \
+             plan, and review it",
+            what.join(", "),
+            different.join("; ")
+        );
+        Explanation::with_reason(PLAN_DIFFERS, message)
+    })
 }

@@ -86,8 +86,10 @@ fn compare(mut draft: StatusDraft<'_>, plan: &Plan) -> Decision {
         draft.transition(PlanStale, Explanation::with_reason("PlanStale", STALE));
         return draft.await_change();
     }
-    let why =
-        inputs::describe(&draft, plan).unwrap_or_else(|| "the plan came out differently when it was approved".into());
+    let left_out = || plan.left_out.iter().find(|left| draft.status.items.iter().any(|item| item.name == left.item));
+    let why = inputs::describe(&draft, plan)
+        .or_else(|| left_out().map(|left| left.why.clone()))
+        .unwrap_or_else(|| "the plan came out differently when it was approved".into());
     draft.set_condition(FORCED_REVIEW, true, "InputChanged", &format!("Input dependency changed: {why}"));
     plan_made(draft, plan)
 }
@@ -98,7 +100,7 @@ fn start(mut draft: StatusDraft<'_>, plan: &Plan) -> Decision {
     if let Approved::At(start) = approved(&draft) {
         return approval::schedule(draft, start);
     }
-    approval::record(&mut draft);
+    approval::start(&mut draft);
     draft.transition(if draft.phase() == Phase::Scheduled { StartTimeReached } else { ReviewPassed }, "");
     in_progress(draft, &Input::Plan(Ok(plan)))
 }
@@ -139,7 +141,7 @@ fn wait(mut draft: StatusDraft<'_>, input: &Input<'_>) -> Decision {
     let change = change.or_else(|| {
         // A plan may also differ because its target changed, and that is reported as such.
         let item = inputs::differs(&draft.status.items, &plan_draft).filter(|_| moved.is_none())?;
-        Some(inputs::different(item))
+        Some(inputs::different(item, &plan_draft.left_out))
     });
     if let Some(change) = change {
         let Input::Plan(Ok(plan)) = input else { return draft.request(Request::MakePlan) };

@@ -13,7 +13,12 @@ use super::{
     conditions::{condition, conditions},
     health,
 };
-use crate::{Plan, Planner, fingerprint::sha256};
+use crate::{
+    Plan, Planner,
+    fingerprint::sha256,
+    restore,
+    truncate::{self, cut, shorten},
+};
 
 /// The condition of a plan that must be reviewed again, whatever `action` says.
 pub(super) const FORCED_REVIEW: &str = "InputDependencyDrift";
@@ -25,6 +30,8 @@ const MAX_DIFFS: usize = 768 * 1024;
 pub(super) struct StatusDraft<'a> {
     pub(super) observed: &'a Observed<'a>,
     pub(super) status: VirtPlatformConfigStatus,
+    /// Whether a pool that is waited for does not get on. None if no pool was looked at.
+    pub(super) is_stuck: Option<bool>,
 }
 
 impl<'a> StatusDraft<'a> {
@@ -33,12 +40,12 @@ impl<'a> StatusDraft<'a> {
         status.impact_severity.get_or_insert(observed.profile.about().impact);
         // Stored before anything else is done: from then on, the API server refuses writes of a former leader.
         status.leader_epoch = observed.epoch.or(status.leader_epoch);
-        StatusDraft { observed, status }
+        StatusDraft { observed, status, is_stuck: None }
     }
 
-    /// The profile with the options of the spec, if they are valid.
+    /// What plans for the spec, if its options are valid.
     pub(super) fn planner(&self) -> Option<Box<dyn Planner>> {
-        self.observed.profile.resolve(self.observed.spec.options.as_ref()).ok()
+        restore::planner(self.observed.profile, self.observed.spec).ok()
     }
 
     /// Whether the condition of the phase is not True. Then somebody else has changed the phase or removed the conditions.
@@ -64,9 +71,14 @@ impl<'a> StatusDraft<'a> {
         self.observed.spec.options.clone().filter(|options| *options != Options::default())
     }
 
-    /// Whether the plan was made with other options.
+    /// Whether the plan was made with other options, or for another purpose.
     pub(super) fn options_changed(&self) -> bool {
-        self.options() != self.status.applied_options
+        self.options() != self.status.applied_options || self.restore_changed()
+    }
+
+    /// Whether the plan was made to restore something else than the spec asks for now.
+    pub(super) fn restore_changed(&self) -> bool {
+        self.observed.spec.restore != self.status.restore
     }
 
     /// Whether an approved plan is applied although its targets changed. An approval that names a plan does not extend to another.
@@ -122,6 +134,7 @@ impl<'a> StatusDraft<'a> {
         status.operator_version = Some(self.observed.version.to_owned());
         status.impact_severity = Some(plan.severity);
         self.status.applied_options = self.options();
+        self.status.restore.clone_from(&self.observed.spec.restore);
     }
 
     /// Updates the snapshot from what the items have applied.
@@ -156,7 +169,7 @@ impl<'a> StatusDraft<'a> {
     }
 
     fn finish(mut self, step: Step) -> Decision {
-        truncate(&mut self.status);
+        fit(&mut self.status);
         health::update(&mut self);
         Decision { status: self.status, step }
     }
@@ -168,7 +181,7 @@ fn snapshot(items: &[Item]) -> String {
 }
 
 /// Truncates what is too long for the schema or for etcd: nobody would see a status that the API server refuses.
-fn truncate(status: &mut VirtPlatformConfigStatus) {
+fn fit(status: &mut VirtPlatformConfigStatus) {
     let mut left = MAX_DIFFS;
     for item in &mut status.items {
         item.message = item.message.take().map(|message| cut(message, bounds::MESSAGE));
@@ -180,39 +193,14 @@ fn truncate(status: &mut VirtPlatformConfigStatus) {
         if let Some(by) = &mut item.drifted_by {
             shorten(&mut by.manager, bounds::MANAGER);
         }
-        item.takes_over.truncate(bounds::SHORT_LIST);
-        for taken in &mut item.takes_over {
-            shorten(&mut taken.manager, bounds::MANAGER);
-            taken.fields.truncate(bounds::FIELD_PATHS);
-            taken.fields.iter_mut().for_each(|field| shorten(field, bounds::FIELD_PATH));
-        }
-        if let Some(detail) = &mut item.impact_detail {
-            detail.pools.truncate(bounds::SHORT_LIST);
-            let rendered = detail.pools.iter_mut().filter_map(|pool| pool.rendered.as_mut());
-            rendered.for_each(|rendered| shorten(rendered, bounds::NAME));
-        }
+        truncate::take_overs(&mut item.takes_over);
+        truncate::rollout(&mut item.rollout);
+        item.impact_detail.iter_mut().for_each(truncate::impact_detail);
     }
-    status.notes.truncate(bounds::SHORT_LIST);
+    truncate::notes(&mut status.notes);
+    truncate::risks(&mut status.risks);
     status.inputs.truncate(bounds::INPUTS);
-    status.notes.iter_mut().for_each(|note| *note = cut(std::mem::take(note), bounds::NOTE));
-    status.risks.truncate(bounds::SHORT_LIST);
-    status.risks.iter_mut().for_each(|risk| risk.message = cut(std::mem::take(&mut risk.message), bounds::NOTE));
     for input in &mut status.inputs {
         input.value = input.value.take().map(|value| cut(value, bounds::INPUT_VALUE));
     }
-}
-
-/// Truncates a name to at most `max` bytes.
-fn shorten(name: &mut String, max: usize) {
-    name.truncate(name.floor_char_boundary(max));
-}
-
-/// Truncates a text to at most `max` bytes, and says so at its end.
-pub(super) fn cut(mut text: String, max: usize) -> String {
-    const MISSING: &str = "\n[cut: too long]";
-    if text.len() > max {
-        text.truncate(text.floor_char_boundary(max.saturating_sub(MISSING.len())));
-        text += MISSING;
-    }
-    text
 }

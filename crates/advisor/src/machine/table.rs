@@ -55,6 +55,8 @@ pub enum Trigger {
     DriftFound,
     /// Managed fields are again as they were applied.
     DriftGone,
+    /// Managed fields are again as they were applied, and nodes or operators still have to take them over.
+    RolloutResumed,
     /// Drift is to be reverted without a person.
     DriftReverted,
     /// This version of the operator would plan something else.
@@ -122,12 +124,15 @@ pub static TABLE: &[Transition] = &[
     // Watching an applied plan.
     row(APPLIED, InputsChanged, Drafting),
     row(APPLIED, DriftFound, Drifted),
+    // What was changed on its way never gets to where it was going.
+    row(&[InProgress], DriftFound, Drifted),
     row(APPLIED, PrerequisitesMissing, PrerequisiteFailed),
     row(&[Completed, CompletedWithErrors], EffectLost, InProgress),
     row(&[Completed, CompletedWithErrors], UpgradeFound, CompletedWithUpgrade),
     row(&[CompletedWithUpgrade], UpgradeSettled, Completed),
     // Drift.
     row(&[Drifted], DriftGone, Completed),
+    row(&[Drifted], RolloutResumed, InProgress),
     row(&[Drifted], DriftReverted, InProgress),
     row(&[Drifted], InputsChanged, Drafting),
     row(&[Drifted], PrerequisitesMissing, PrerequisiteFailed),

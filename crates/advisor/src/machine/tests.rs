@@ -1,15 +1,20 @@
 //! Runs `decide` against an in-memory cluster, as a session of the operator does.
 
 mod approvals;
+mod autopilot;
 mod deletions;
 mod edits;
 mod effects;
 mod gitops;
 mod health;
 mod lives;
+mod rollouts;
 mod rules;
 mod sharing;
 mod strangers;
+mod words;
+
+use std::time::Duration;
 
 use api::virt_platform_config::{
     Action, ApprovalMode, Item, Phase, Profile as ProfileName, VirtPlatformConfigSpec, VirtPlatformConfigStatus,
@@ -51,6 +56,8 @@ struct Fixture {
     records: usize,
     /// The API server refuses writes.
     refuses: bool,
+    /// When to look again, according to the last decision.
+    requeue_after: Option<Duration>,
 }
 
 enum LastResult {
@@ -83,6 +90,7 @@ impl Fixture {
             phases: Vec::new(),
             records: 0,
             refuses: false,
+            requeue_after: None,
         }
     }
 
@@ -162,7 +170,10 @@ impl Fixture {
             self.status = decision.status;
         }
         match decision.step {
-            Step::Done(Outcome { .. }) => None,
+            Step::Done(Outcome { requeue_after }) => {
+                self.requeue_after = requeue_after;
+                None
+            }
             Step::DecideAgain => Some(last),
             Step::Send(Request::FetchFacts) => Some(LastResult::Facts(self.facts())),
             Step::Send(Request::MakePlan) => Some(LastResult::Plan(self.make_plan())),
@@ -207,14 +218,15 @@ impl Fixture {
         LastResult::Write(item, result, plan)
     }
 
-    /// The worker pool has rendered these configs, and all of its nodes run them.
+    /// The worker pool has rendered these configs as they are, and all of its nodes run them.
     fn roll_out(&mut self, configs: &[&str]) -> &mut Self {
+        let found = configs.iter().filter_map(|name| self.cluster.find(&MACHINE_CONFIG, None, name));
+        let rendered = crate::test_cluster::merged(found);
         let target = json!({
-            "name": format!("rendered-worker{}", configs.concat()),
+            "name": rendered["metadata"]["name"],
             "source": configs.iter().map(|name| json!({"name": name})).collect::<Vec<_>>(),
         });
-        let arguments: Vec<&str> = configs.iter().filter(|name| **name == PSI).map(|_| "psi=1").collect();
-        self.cluster.put(crate::test_cluster::rendered(target["name"].as_str().unwrap(), &arguments));
+        self.cluster.put(rendered);
         let mut pool = self.cluster.find(&MACHINE_CONFIG_POOL, None, "worker").unwrap().clone();
         pool["spec"]["configuration"] = target.clone();
         pool["status"]["configuration"] = target;

@@ -9,7 +9,6 @@ use super::{
     drafting::settle_upgrade,
     execution::set_state,
     inputs,
-    progress::note_rolled_out,
     status_draft::{StatusDraft, UPGRADE},
 };
 use crate::{Change, Draft, Facts, Plan, diff, drift};
@@ -54,7 +53,6 @@ pub(super) fn upgrade(mut draft: StatusDraft<'_>, plan_draft: &Draft, plan: Opti
             let now = draft.observed.now;
             for item in &mut draft.status.items {
                 item.applied_fingerprint = item.source_fingerprint.clone();
-                note_rolled_out(item, &plan.facts);
                 set_state(item, ItemState::Completed, "Already in desired state".into(), &now);
             }
             settle_upgrade(&mut draft, "ManuallyAligned", ALIGNED);

@@ -30,15 +30,16 @@ static ABOUT: About = About {
 
 fn intent(weight: Weight, change: Change) -> Intent {
     Intent {
-        name: "set-it",
+        name: "set-it".into(),
         target: ObjectRef::namespaced(&kind::CONFIG_MAP, "here", "it"),
         version: "v1",
         change,
-        managed: vec!["data"],
+        managed: vec!["data".into()],
         message: "It will be set".into(),
         why: "because",
         inputs: Vec::new(),
         weight,
+        restores: None,
     }
 }
 
@@ -169,6 +170,17 @@ fn a_refusal_is_an_item_of_its_own_kind() {
             Refusal::Webhook { target: target(), message: message() },
             "WebhookRefused",
             "MachineConfig a was refused by an admission webhook: said so",
+        ),
+        (
+            Refusal::Policy { target: target(), message: "ValidatingAdmissionPolicy 'p' denied request: no".into() },
+            "PolicyRefused",
+            "MachineConfig a was refused by an admission policy: ValidatingAdmissionPolicy 'p' denied request: no",
+        ),
+        (
+            Refusal::KindTerminating { target: target() },
+            "KindTerminating",
+            "MachineConfig a cannot be created: the definition of its kind is being deleted. When it is gone, install the component \
+             that owns it; if it stays, look for objects of the kind that have finalizers",
         ),
         (
             Refusal::NoDryRun { target: target(), message: message() },

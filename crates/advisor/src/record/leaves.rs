@@ -24,7 +24,7 @@ pub(super) fn recorded(planned: &PlannedItem, live: Option<&Value>) -> RecordedI
         walk.managers = live.map(fields::managers).unwrap_or_default();
         walk.is_deletion = item.operation == Operation::Delete;
         walk.touched = fields::set_by(&content(&json!(item.desired_state)));
-        walk.touched.extend(item.removes.iter().map(|path| Path::dotted(path)));
+        walk.touched.extend(item.removes.iter().map(|path| Path::parsed(path)));
         let (before, after) = (live.map(content), planned.after.as_ref().map(content));
         walk.compare(&Path::default(), before.as_ref(), after.as_ref());
     }

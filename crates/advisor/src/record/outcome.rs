@@ -1,63 +1,72 @@
 //! How a recorded plan ended, from the status of its configuration.
 
 use api::{
-    VirtPlatformConfigStatus, VirtPlatformPlanRecord, VirtPlatformPlanRecordStatus, bounds,
+    VirtPlatformConfigStatus, VirtPlatformPlanRecordStatus, bounds,
     virt_platform_config::{Item, ItemState, Phase},
     virt_platform_plan_record::{ItemOutcome, Outcome, PoolReboot},
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use crate::text::cut;
+use crate::truncate::cut;
 
 /// The most bytes that all messages of a record may have together.
 const MAX_MESSAGES: usize = 128 * 1024;
 
-/// The status of a record, given the status of the configuration. A finished record stays as it is.
+/// How the plan of this digest ended, given the status of the configuration. None while it is being applied; a plan that another one
+/// has replaced in the status is not.
 pub fn outcome(
-    record: &VirtPlatformPlanRecord,
+    plan_digest: &str,
     config: &VirtPlatformConfigStatus,
     now: &Time,
-) -> VirtPlatformPlanRecordStatus {
-    let before = record.status.clone().unwrap_or_default();
-    if before.finished_at.is_some() {
-        return before;
-    }
-    let is_same_plan = config.plan_digest.as_deref() == Some(&record.spec.plan_digest);
-    let outcome = if is_same_plan { of_phase(config) } else { Outcome::Superseded };
-    let (items, reboots) = match is_same_plan {
-        true => (items(&config.items), reboots(&config.items)),
-        // The items of the status belong to another plan by now.
-        false => (before.items, before.reboots),
-    };
-    let is_finished = outcome != Outcome::Running;
-    VirtPlatformPlanRecordStatus {
+) -> Option<VirtPlatformPlanRecordStatus> {
+    let is_same_plan = config.plan_digest.as_deref() == Some(plan_digest);
+    let outcome = if is_same_plan { of_phase(config.phase?, &config.items)? } else { Outcome::Superseded };
+    let ended = VirtPlatformPlanRecordStatus {
         outcome: Some(outcome),
-        message: is_finished.then(|| message(config)).filter(|message| !message.is_empty()),
-        finished_at: is_finished.then(|| now.clone()),
-        items,
-        reboots,
+        message: Some(message(config)).filter(|message| !message.is_empty()),
+        finished_at: Some(now.clone()),
+        items: items(&config.items),
+        reboots: reboots(&config.items),
+    };
+    // The items of the status may belong to another plan by now.
+    let superseded = VirtPlatformPlanRecordStatus {
+        outcome: Some(Outcome::Superseded),
+        items: Vec::new(),
+        reboots: Vec::new(),
+        ..ended.clone()
+    };
+    Some(if is_same_plan { ended } else { superseded })
+}
+
+/// How a plan ended whose configuration was deleted. Nobody knows how far it got.
+pub fn abandoned(now: Time) -> VirtPlatformPlanRecordStatus {
+    VirtPlatformPlanRecordStatus {
+        outcome: Some(Outcome::Superseded),
+        message: Some("The VirtPlatformConfig was deleted before the plan had ended".to_owned()),
+        finished_at: Some(now),
+        ..VirtPlatformPlanRecordStatus::default()
     }
 }
 
-fn of_phase(config: &VirtPlatformConfigStatus) -> Outcome {
-    let some_failed = config.items.iter().any(|item| item.state == ItemState::Failed);
-    match config.phase {
-        Some(Phase::InProgress) => Outcome::Running,
-        Some(Phase::Completed | Phase::CompletedWithUpgrade | Phase::Drifted) if !some_failed => Outcome::Completed,
-        Some(Phase::Completed | Phase::CompletedWithUpgrade | Phase::Drifted | Phase::CompletedWithErrors) => {
+fn of_phase(phase: Phase, items: &[Item]) -> Option<Outcome> {
+    let is_any = |state: ItemState| items.iter().any(|item| item.state == state);
+    let some_failed = is_any(ItemState::Failed);
+    Some(match phase {
+        Phase::InProgress => return None,
+        // Somebody has changed a target on its way. When it is set back, the plan goes on.
+        Phase::Drifted if is_any(ItemState::InProgress) => return None,
+        Phase::Completed | Phase::CompletedWithUpgrade | Phase::Drifted if !some_failed => Outcome::Completed,
+        Phase::Completed | Phase::CompletedWithUpgrade | Phase::Drifted | Phase::CompletedWithErrors => {
             Outcome::CompletedWithErrors
         }
-        Some(Phase::Failed) => Outcome::Failed,
-        None
-        | Some(
-            Phase::Pending
-            | Phase::Drafting
-            | Phase::PrerequisiteFailed
-            | Phase::ReviewRequired
-            | Phase::Scheduled
-            | Phase::Ignored,
-        ) => Outcome::Superseded,
-    }
+        Phase::Failed => Outcome::Failed,
+        Phase::Pending
+        | Phase::Drafting
+        | Phase::PrerequisiteFailed
+        | Phase::ReviewRequired
+        | Phase::Scheduled
+        | Phase::Ignored => Outcome::Superseded,
+    })
 }
 
 /// The message of the phase.
@@ -110,16 +119,6 @@ mod tests {
         Time("2026-01-05T09:00:00Z".parse::<Timestamp>().unwrap())
     }
 
-    fn record(status: Value) -> VirtPlatformPlanRecord {
-        let spec = json!({
-            "profile": "example-profile", "configUid": "u", "generation": 1, "planDigest": "d", "operatorVersion": "v1",
-            "startedAt": "2026-01-05T08:00:00Z", "impactSeverity": "Low",
-        });
-        let object = json!({"apiVersion": "advisor.kubevirt.io/v1alpha1", "kind": "VirtPlatformPlanRecord",
-            "metadata": {"name": "example-profile-1"}, "spec": spec, "status": status});
-        serde_json::from_value(object).unwrap()
-    }
-
     /// A status of the plan with items of these states. Those in capitals were applied.
     fn config(phase: &str, states: &str) -> VirtPlatformConfigStatus {
         let item = |(at, letter): (usize, char)| {
@@ -143,10 +142,13 @@ mod tests {
             .unwrap()
     }
 
+    fn ended(config: &VirtPlatformConfigStatus) -> Option<VirtPlatformPlanRecordStatus> {
+        outcome("d", config, &now())
+    }
+
     #[test]
     fn the_outcome_follows_from_the_phase_and_the_items() {
         for (phase, states, expected) in [
-            ("InProgress", "Ip", "Running"),
             ("Completed", "CC", "Completed"),
             ("CompletedWithUpgrade", "C", "Completed"),
             ("Drifted", "CC", "Completed"),
@@ -158,50 +160,43 @@ mod tests {
             ("PrerequisiteFailed", "Ip", "Superseded"),
             ("Ignored", "Ip", "Superseded"),
         ] {
-            let status = outcome(&record(Value::Null), &config(phase, states), &now());
+            let status = ended(&config(phase, states)).unwrap();
             assert_eq!(status.outcome.unwrap().as_str(), expected, "{phase} {states}");
-            let is_running = expected == "Running";
-            assert_eq!(status.finished_at.is_none(), is_running, "{phase}");
-            assert_eq!(status.message, (!is_running).then(|| format!("{phase} it is")));
+            assert_eq!((status.finished_at, status.message), (Some(now()), Some(format!("{phase} it is"))));
         }
+        assert_eq!(ended(&config("InProgress", "Ip")), None, "it has not ended");
+        assert_eq!(ended(&config("Drifted", "CI")), None, "it goes on when the target is set back");
     }
 
     #[test]
     fn items_and_reboots_are_those_of_the_plan_while_the_status_has_it() {
-        let running = outcome(&record(Value::Null), &config("InProgress", "CIp"), &now());
+        let stopped = ended(&config("Drafting", "CIp")).unwrap();
         let items: Vec<_> =
-            running.items.iter().map(|item| (item.name.as_str(), item.state.as_str(), item.applied)).collect();
+            stopped.items.iter().map(|item| (item.name.as_str(), item.state.as_str(), item.applied)).collect();
         assert_eq!(
             items,
             [("item-0", "Completed", true), ("item-1", "InProgress", true), ("item-2", "Pending", false)]
         );
         let pool = |nodes, finished| PoolReboot { name: "worker".into(), nodes: Some(nodes), finished };
-        assert_eq!(running.reboots, [pool(4, false)], "the second item is still being rolled out");
+        assert_eq!(stopped.reboots, [pool(4, false)], "the second item is still being rolled out");
 
-        let mut other = config("ReviewRequired", "p");
-        other.plan_digest = Some("another".into());
-        let left = outcome(&record(json!(running)), &other, &now());
-        assert_eq!(left.outcome, Some(Outcome::Superseded));
-        assert_eq!((left.items, left.reboots), (running.items, running.reboots), "as they were last seen");
+        for phase in ["Completed", "InProgress"] {
+            let mut other = config(phase, "C");
+            other.plan_digest = Some("another".into());
+            let left = ended(&other).unwrap();
+            assert_eq!(left.outcome, Some(Outcome::Superseded), "{phase}");
+            assert_eq!((left.items, left.reboots), (vec![], vec![]), "they are not known any more");
+        }
 
-        let done = outcome(&record(Value::Null), &config("Completed", "CC"), &now());
-        assert_eq!(done.reboots, [pool(4, true)]);
-        let unwritten = outcome(&record(Value::Null), &config("Failed", "fp"), &now());
-        assert_eq!(unwritten.reboots, []);
-    }
-
-    #[test]
-    fn a_finished_record_stays_as_it_is() {
-        let done = outcome(&record(Value::Null), &config("Completed", "C"), &now());
-        let later = Time("2026-02-01T00:00:00Z".parse::<Timestamp>().unwrap());
-        assert_eq!(outcome(&record(json!(done)), &config("Failed", "f"), &later), done);
+        assert_eq!(ended(&config("Completed", "CC")).unwrap().reboots, [pool(4, true)]);
+        assert_eq!(ended(&config("Failed", "fp")).unwrap().reboots, [], "nothing was written");
     }
 
     #[test]
     fn messages_are_cut_to_what_a_record_holds() {
         let mut config = config("Completed", &"C".repeat(bounds::ITEMS));
         config.items.iter_mut().for_each(|item| item.message = Some("x".repeat(bounds::MESSAGE)));
-        let status = outcome(&record(Value::Null), &config, &now());
+        let status = ended(&config).unwrap();
         assert!(json!(status).to_string().len() < 2 * MAX_MESSAGES);
         assert!(status.items[0].message.as_ref().unwrap().ends_with("[cut: too long]"));
     }

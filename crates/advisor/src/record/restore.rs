@@ -10,7 +10,7 @@ use super::leaves::content;
 use crate::{
     Change,
     fields::{self, Manager, Path},
-    ownership::{Ownership, ownership},
+    ownership::is_nobody_elses,
 };
 
 /// How an object is restored, and what a reviewer has to know about it.
@@ -50,7 +50,7 @@ pub fn restored(now: Option<&Value>, items: &[&RecordedItem]) -> Restored {
     }
     result.change = match (now, state) {
         (None, None) => None,
-        (Some(now), None) if ownership(now, &newest.field_manager) == Ownership::Ours => Some(Change::Delete),
+        (Some(now), None) if is_nobody_elses(now, &newest.field_manager) => Some(Change::Delete),
         (Some(now), state) => {
             let state = state.unwrap_or_else(|| json!({}));
             Some(apply(newest, items, now, &state, &result.shared))
@@ -70,15 +70,20 @@ fn compared(now: Option<&Value>, items: &[&RecordedItem]) -> Restored {
     // Only an object that existed has a recorded uid.
     let known = items.iter().find_map(|item| item.uid.as_deref());
     result.replaced = !is_gone && uid.zip(known).is_some_and(|(now, known)| now != known);
+    let us = items.first().map(|newest| newest.field_manager.as_str()).unwrap_or_default();
+    let ours = now.map(|now| fields::applied_by(now, us)).unwrap_or_default();
     let mut seen: Vec<Path> = Vec::new();
     for (path, leaf) in items.iter().flat_map(|item| leaves(item)) {
-        if seen.contains(&path) {
+        // A newer plan has changed it, or a part of it.
+        if seen.iter().any(|newer| newer.overlaps(&path)) {
             continue;
         }
         let value = now.and_then(|now| path.find(now));
+        let is_known = [&leaf.after, &leaf.before].iter().any(|known| value == parsed(known).as_ref());
         if leaf.masked {
             result.not_recorded.push(path.clone());
-        } else if now.is_some() && value != parsed(&leaf.after).as_ref() && value != parsed(&leaf.before).as_ref() {
+        // A record may be deleted, so a value may also be one that the field manager itself has set later.
+        } else if now.is_some() && !is_known && !ours.iter().any(|leaf| leaf.overlaps(&path)) {
             result.changed_since.push(path.clone());
         }
         seen.push(path);
@@ -121,7 +126,13 @@ fn shared(now: &Value, state: Option<&Value>, items: &[&RecordedItem]) -> Vec<Pa
         .into_iter()
         .filter(|manager| manager.operation == "Apply" && !items.iter().any(|item| item.field_manager == manager.name))
         .collect();
-    let is_applied = |path: &Path| others.iter().any(|manager| manager.leaves.iter().any(|leaf| leaf.overlaps(path)));
+    let all = fields::managers(now);
+    // A map of which somebody owns a part is not owned as a whole.
+    let is_whole = |leaf: &Path| {
+        !all.iter().flat_map(|manager| &manager.leaves).any(|other| other != leaf && other.is_within(leaf))
+    };
+    let owns = |leaf: &Path, path: &Path| leaf.is_within(path) || (path.is_within(leaf) && is_whole(leaf));
+    let is_applied = |path: &Path| others.iter().any(|manager| manager.leaves.iter().any(|leaf| owns(leaf, path)));
     let mut shared: Vec<Path> = Vec::new();
     for (path, _) in items.iter().flat_map(|item| leaves(item)) {
         let is_removed = path.find(now).is_some() && state.is_none_or(|state| path.find(state).is_none());
@@ -147,12 +158,17 @@ fn apply(newest: &RecordedItem, items: &[&RecordedItem], now: &Value, state: &Va
     for path in paths.into_iter().filter(|path| !shared.contains(path)) {
         match path.find(state) {
             Some(value) => path.set(&mut fields, value.clone()),
-            None if path.find(now).is_some() => remove.push(path),
-            None => {}
+            None => remove.push(path),
+        }
+    }
+    // The apply keeps what is removed afterwards: a map that loses its last member by an apply becomes null.
+    for path in &remove {
+        if let Some(value) = path.find(now) {
+            path.set(&mut fields, value.clone());
         }
     }
     let maps = items.iter().flat_map(|item| maps(item));
-    remove.extend(maps.filter(|path| path.find(now).is_some() && path.find(state).is_none()));
+    remove.extend(maps.filter(|path| path.find(state).is_none()));
     let mut outermost: Vec<Path> = Vec::new();
     for path in &remove {
         let is_outermost = !remove.iter().any(|other| other != path && path.is_within(other));

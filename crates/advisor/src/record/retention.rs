@@ -45,7 +45,8 @@ pub fn next_number(profile: Profile, records: &[Summary]) -> u32 {
 /// The names of the records that are no longer kept, if this many are kept of each profile.
 ///
 /// Never the newest that was applied, nor one that is not finished. Nor those that tell what was there originally: since the
-/// configuration last managed nothing, every record with a value from before it managed the field.
+/// configuration last managed nothing, every record with a value from before it managed the field. Nor number 1: by it, a configuration
+/// that was deleted and created again notices that numbers are taken.
 pub fn expired(records: &[Summary], keep: usize) -> Vec<String> {
     let mut by_profile: BTreeMap<Profile, Vec<&Summary>> = BTreeMap::new();
     for record in records {
@@ -64,7 +65,8 @@ fn kept(records: &[&Summary], keep: usize) -> BTreeSet<u32> {
     let newest = records.iter().find(|record| record.applied).map(|record| record.number);
     let since = records.iter().find(|record| record.first && record.applied).map_or(0, |record| record.number);
     let is_needed = |record: &&&Summary| {
-        Some(record.number) == newest || !record.finished || (record.original && record.number >= since)
+        let is_original = record.original && record.number >= since;
+        Some(record.number) == newest || !record.finished || is_original || record.number == 1
     };
     let mut kept: BTreeSet<u32> = records.iter().filter(is_needed).map(|record| record.number).collect();
     for record in records {
@@ -106,11 +108,12 @@ mod tests {
 
     #[test]
     fn the_newest_records_are_kept_and_those_that_a_restore_needs() {
-        let cases: [Case; 9] = [
+        let cases: [Case; 10] = [
+            ("number 1 stays", &[(1, ""), (2, ""), (3, "a"), (4, "a")], 2, &[2, 3]),
             ("nothing to delete", &[(1, "foa"), (2, "a")], 2, &[]),
             ("the first stays", &[(1, "foa"), (2, "a"), (3, "a"), (4, "a")], 2, &[2, 3]),
             ("one that set a field more stays", &[(1, "foa"), (2, "a"), (3, "oa"), (4, "a")], 2, &[2]),
-            ("after a restore the first is another", &[(1, "foa"), (2, "a"), (3, "foa"), (4, "a")], 2, &[1, 2]),
+            ("after a restore the first is another", &[(1, "foa"), (2, "a"), (3, "foa"), (4, "a")], 2, &[2]),
             ("a first that applied nothing is none", &[(1, "foa"), (2, "a"), (3, "fo"), (4, "a")], 2, &[2]),
             ("the newest applied stays", &[(1, "foa"), (2, "a"), (3, ""), (4, ""), (5, "")], 2, &[3, 4, 5]),
             ("one that runs stays", &[(1, "foa"), (2, "ar"), (3, "a")], 2, &[]),
@@ -125,10 +128,10 @@ mod tests {
     #[test]
     fn profiles_are_counted_apart() {
         let other = |number| Summary { profile: Profile::VirtHigherDensity, ..record(number, "a") };
-        let records = [record(1, "a"), other(1), record(2, "a"), other(2)];
+        let records = [record(2, "a"), other(2), record(3, "a"), other(3)];
         assert_eq!(expired(&records, 2), [""; 0]);
-        assert_eq!(expired(&records, 1), ["virt-higher-density-1", "example-profile-1"]);
-        assert_eq!(next_number(Profile::Example, &records), 3);
+        assert_eq!(expired(&records, 1), ["virt-higher-density-2", "example-profile-2"]);
+        assert_eq!(next_number(Profile::Example, &records), 4);
         assert_eq!(next_number(Profile::LoadAwareRebalancing, &records), 1);
     }
 }

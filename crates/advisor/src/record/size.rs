@@ -2,10 +2,13 @@
 
 use api::{
     VirtPlatformPlanRecordSpec, bounds,
+    virt_platform_config::Risk,
     virt_platform_plan_record::{Leaf, RecordedItem},
 };
+use serde::Serialize;
+use serde_json::json;
 
-use crate::text::{cut, shorten};
+use crate::truncate::{self, cut, shorten};
 
 /// A plan whose record does not fit. It must not be applied, because it could not be undone.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -28,12 +31,29 @@ impl TooLarge {
     }
 }
 
+/// Whether a plan fits into a record without its diffs, whatever its options and its approval are.
+pub(super) fn check(
+    mut items: Vec<RecordedItem>,
+    mut notes: Vec<String>,
+    mut risks: Vec<Risk>,
+) -> Result<(), TooLarge> {
+    truncate::notes(&mut notes);
+    truncate::risks(&mut risks);
+    for item in &mut items {
+        (item.diff, item.readable_diff) = (None, None);
+        bound(item);
+        check_counts(item)?;
+    }
+    match excess(&json!({"items": items, "notes": notes, "risks": risks})) {
+        Some(excess) => Err(too_many_bytes(&items, excess)),
+        None => Ok(()),
+    }
+}
+
 /// The spec with everything within its bounds.
 pub(super) fn fitted(mut spec: VirtPlatformPlanRecordSpec) -> Result<VirtPlatformPlanRecordSpec, TooLarge> {
-    spec.notes.truncate(bounds::SHORT_LIST);
-    spec.notes.iter_mut().for_each(|note| *note = cut(std::mem::take(note), bounds::NOTE));
-    spec.risks.truncate(bounds::SHORT_LIST);
-    spec.risks.iter_mut().for_each(|risk| risk.message = cut(std::mem::take(&mut risk.message), bounds::NOTE));
+    truncate::notes(&mut spec.notes);
+    truncate::risks(&mut spec.risks);
     for item in &mut spec.items {
         bound(item);
         check_counts(item)?;
@@ -47,17 +67,25 @@ pub(super) fn fitted(mut spec: VirtPlatformPlanRecordSpec) -> Result<VirtPlatfor
             *text = text.take().and_then(|text| shortened(text, excess));
         }
     }
-    let Some(excess) = excess(&spec) else { return Ok(spec) };
-    let weight = |item: &&RecordedItem| item.leaves.iter().map(bytes).sum::<usize>();
-    let Some(largest) = spec.items.iter().max_by_key(weight) else { return Ok(spec) };
-    let found = format!("the record would have {} bytes", bounds::RECORD + excess);
-    Err(TooLarge::new(largest, found, format!("{} bytes", bounds::RECORD)))
+    match excess(&spec).filter(|excess| *excess > bounds::RECORD_HEAD) {
+        Some(excess) => Err(too_many_bytes(&spec.items, excess)),
+        None => Ok(spec),
+    }
 }
 
-/// How many bytes of the record are too many.
-fn excess(spec: &VirtPlatformPlanRecordSpec) -> Option<usize> {
-    // A spec can always be written as JSON.
-    let size = serde_json::to_vec(spec).map_or(0, |text| text.len());
+/// Blames the item with the longest values.
+fn too_many_bytes(items: &[RecordedItem], excess: usize) -> TooLarge {
+    let weight = |item: &&RecordedItem| item.leaves.iter().map(bytes).sum::<usize>();
+    let found = format!("the record would have {} bytes", bounds::RECORD + excess);
+    let none = RecordedItem::default();
+    let largest = items.iter().max_by_key(weight).unwrap_or(&none);
+    TooLarge::new(largest, found, format!("{} bytes", bounds::RECORD))
+}
+
+/// How many bytes of a record are too many.
+fn excess(record: &impl Serialize) -> Option<usize> {
+    // It can always be written as JSON.
+    let size = serde_json::to_vec(record).map_or(0, |text| text.len());
     size.checked_sub(bounds::RECORD).filter(|excess| *excess > 0)
 }
 
@@ -76,19 +104,10 @@ fn bytes(leaf: &Leaf) -> usize {
 fn bound(item: &mut RecordedItem) {
     item.diff = item.diff.take().map(|diff| cut(diff, bounds::DIFF));
     item.readable_diff = item.readable_diff.take().map(|diff| cut(diff, bounds::DIFF));
-    item.takes_over.truncate(bounds::SHORT_LIST);
-    for taken in &mut item.takes_over {
-        shorten(&mut taken.manager, bounds::MANAGER);
-        taken.fields.truncate(bounds::FIELD_PATHS);
-        taken.fields.iter_mut().for_each(|field| shorten(field, bounds::FIELD_PATH));
-    }
+    truncate::take_overs(&mut item.takes_over);
+    item.impact_detail.iter_mut().for_each(truncate::impact_detail);
     for owner in item.leaves.iter_mut().flat_map(|leaf| &mut leaf.former_owners) {
         shorten(owner, bounds::MANAGER);
-    }
-    if let Some(detail) = &mut item.impact_detail {
-        detail.pools.truncate(bounds::SHORT_LIST);
-        let rendered = detail.pools.iter_mut().filter_map(|pool| pool.rendered.as_mut());
-        rendered.for_each(|rendered| shorten(rendered, bounds::NAME));
     }
 }
 

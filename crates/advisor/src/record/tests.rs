@@ -1,13 +1,16 @@
 //! What a record says of a plan, and what it leaves out when there is too much.
 
 use api::{bounds, virt_platform_plan_record::Leaf};
-use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::*;
 use crate::{
-    About, Change, Draft, Facts, Intent, ObjectRef, Preview, PreviewOutcome, Profile, Query, facts::Answer,
-    intent::Weight, kind::CONFIG_MAP, profiles::example::Example, test_cluster::server_side_apply,
+    About, Change, Draft, Intent, ObjectRef, Preview, PreviewOutcome, Profile, Query, Refusal,
+    facts::Answer,
+    intent::Weight,
+    kind::{CONFIG_MAP, Kind},
+    profiles::example::Example,
+    test_cluster::server_side_apply,
 };
 
 const US: &str = "virt-advisor-operator/example-profile";
@@ -24,6 +27,7 @@ pub(super) fn config() -> VirtPlatformConfig {
             },
         },
         "status": {
+            "record": {"name": "example-profile-7", "planDigest": "d"},
             "approval": {
                 "planDigest": "d", "mode": "Reviewed", "generation": 4, "time": "2026-01-05T07:00:00Z",
                 "approvedBy": "alice", "reason": "CHG-17",
@@ -37,9 +41,9 @@ pub(super) fn config() -> VirtPlatformConfig {
     .unwrap()
 }
 
-pub(super) fn start() -> Start<'static> {
-    let now = Time("2026-01-05T08:00:00Z".parse::<Timestamp>().unwrap());
-    Start { number: 7, first: true, operator_version: "v1.2", now }
+/// The record of a plan.
+pub(super) fn recorded(plan: &Plan) -> Result<VirtPlatformPlanRecord, TooLarge> {
+    plan_record(&config(), plan, "v1.2", "2026-01-05T08:00:00Z".parse().unwrap())
 }
 
 fn about() -> &'static About {
@@ -56,16 +60,21 @@ pub(super) fn object(kind: &str, data: Value) -> Value {
 
 /// The plan of one change, as the API server would preview it.
 fn plan(live: Option<Value>, change: Change) -> Plan {
+    plan_of(target(), live, change)
+}
+
+fn plan_of(target: ObjectRef, live: Option<Value>, change: Change) -> Plan {
     let intent = Intent {
-        name: "item",
-        target: target(),
+        name: "item".into(),
+        target: target.clone(),
         version: "v1",
         change: change.clone(),
-        managed: vec!["data"],
+        managed: vec!["data".into()],
         message: String::new(),
         why: "",
         inputs: Vec::new(),
         weight: Weight::Negligible,
+        restores: None,
     };
     let outcome = match change {
         Change::Delete => PreviewOutcome::Gone,
@@ -79,7 +88,7 @@ fn plan(live: Option<Value>, change: Change) -> Plan {
         Some(object) => Answer::Object { version: "v1", object: object.clone() },
         None => Answer::Absent { version: "v1" },
     };
-    let facts = Facts::of([(Query::Object(target()), answer)]);
+    let facts = Facts::of([(Query::Object(target), answer)]);
     let draft = Draft { intents: vec![intent], notes: vec!["a note".into()], ..Draft::default() };
     Plan::assemble(about(), draft, vec![Preview { live, outcome, takes_over: Vec::new() }], facts)
 }
@@ -95,7 +104,7 @@ fn set_by(manager: &str, operation: &str, mut object: Value) -> Value {
 }
 
 fn spec(live: Option<Value>, change: Change) -> VirtPlatformPlanRecordSpec {
-    plan_record(&config(), &plan(live, change), &start()).unwrap().spec
+    recorded(&plan(live, change)).unwrap().spec
 }
 
 /// The leaves as text: path, before, after, owners.
@@ -111,14 +120,12 @@ fn spoken(item: &RecordedItem) -> Vec<String> {
 
 #[test]
 fn a_record_says_who_agreed_to_what_and_when() {
-    let record = plan_record(&config(), &plan(None, apply(json!({"a": "1"}), &[])), &start()).unwrap();
+    let record = recorded(&plan(None, apply(json!({"a": "1"}), &[]))).unwrap();
     assert_eq!(record.metadata.name.as_deref(), Some("example-profile-7"));
     let mut spec = json!(record.spec);
     let item = spec["items"].take()[0].take();
-    let digest = spec["planDigest"].take();
-    assert_eq!(digest, plan(None, apply(json!({"a": "1"}), &[])).digest);
     let expected = json!({
-        "profile": "example-profile", "configUid": "config-uid", "generation": 4, "planDigest": null, "options": {},
+        "profile": "example-profile", "configUid": "config-uid", "generation": 4, "planDigest": "d", "options": {},
         "approval": {
             "planDigest": "d", "mode": "Reviewed", "generation": 4, "time": "2026-01-05T07:00:00Z", "approvedBy": "alice",
             "reason": "CHG-17", "notAfter": "2026-02-01T00:00:00Z", "window": {"start": "22:00", "duration": "6h"},
@@ -198,7 +205,7 @@ fn what_others_change_along_with_a_write_is_not_the_items() {
     let after = plan.items[0].after.as_mut().unwrap();
     after["metadata"]["annotations"] = json!({"webhook": "was here"});
     after["data"]["map"]["default"] = json!(5);
-    let spec = plan_record(&config(), &plan, &start()).unwrap().spec;
+    let spec = recorded(&plan).unwrap().spec;
     assert_eq!(
         spoken(&spec.items[0]),
         [r#"data.a: "1" -> "2" [kubectl]"#, "data.map.default: - -> 5 []", "data.map.x: - -> 1 []"],
@@ -211,7 +218,7 @@ fn a_field_that_is_given_up_counts_also_if_a_default_takes_its_place() {
     let live = set_by(US, "Apply", object("ConfigMap", json!({"a": "1", "limit": 3})));
     let mut plan = plan(Some(live), apply(json!({"a": "1"}), &[]));
     plan.items[0].after.as_mut().unwrap()["data"]["limit"] = json!(2);
-    let spec = plan_record(&config(), &plan, &start()).unwrap().spec;
+    let spec = recorded(&plan).unwrap().spec;
     assert_eq!(spoken(&spec.items[0])[1], format!("data.limit: 3 -> 2 [{US}]"));
 }
 
@@ -228,16 +235,27 @@ fn an_item_that_writes_nothing_has_no_fields_and_no_original_values() {
     assert!(manages_nothing(&plan(Some(foreign), apply(json!({"a": "2"}), &[]))));
 }
 
+/// No profile changes a Secret yet.
+static SECRET: Kind = Kind { group: "", versions: &["v1"], kind: "Secret", plural: "secrets", namespaced: true };
+
 #[test]
-fn secret_values_are_masked_and_a_note_says_that_they_cannot_be_restored() {
-    let mut plan = plan(None, apply(json!({"a": "1"}), &[]));
-    assert_eq!(masked_note(&plan_record(&config(), &plan, &start()).unwrap().spec), None);
-    plan.items[0].item.target_ref.kind = "Secret".into();
-    let spec = plan_record(&config(), &plan, &start()).unwrap().spec;
-    assert_eq!(spoken(&spec.items[0]), ["data.a: - -> - [] masked"]);
-    assert_eq!(masked_leaves(&spec), [("item", Path::dotted("data.a"))]);
-    let note = masked_note(&spec).unwrap();
-    assert!(note.ends_with("cannot be restored later: data.a (item 'item')"), "{note}");
+fn a_plan_that_changes_secret_values_says_that_they_cannot_be_restored() {
+    let target = ObjectRef::namespaced(&SECRET, "here", "a");
+    let secret = |data: Value| object("Secret", data);
+    let live = secret(json!({"kept.it": "x", "new": "old"}));
+    let changed = plan_of(
+        target.clone(),
+        Some(live.clone()),
+        Change::Apply { fields: secret(json!({"new": "n", "a.b/c": "1"})), remove: Vec::new() },
+    );
+    let spec = recorded(&changed).unwrap().spec;
+    assert_eq!(spoken(&spec.items[0]), [r#"data["a.b/c"]: - -> - [] masked"#, "data.new: - -> - [] masked"]);
+    let note = "Secret values are not recorded, so these fields cannot be restored later: data[\"a.b/c\"] (item 'item'), \
+                data.new (item 'item')";
+    assert_eq!((&changed.notes[1..], &spec.notes[1..]), (&[note.to_owned()][..], &[note.to_owned()][..]));
+    let unchanged = plan_of(target, Some(live.clone()), Change::Apply { fields: live, remove: Vec::new() });
+    assert_eq!((unchanged.has_changes(), unchanged.notes.len()), (false, 1), "nothing is written");
+    assert_eq!(plan(None, apply(json!({"a": "1"}), &[])).notes.len(), 1, "nothing is secret");
 }
 
 #[test]
@@ -247,7 +265,7 @@ fn diffs_are_cut_before_values_and_the_readable_ones_first() {
         let mut plan = plan(None, apply(json!({"a": long(value)}), &[]));
         plan.items[0].item.diff = Some("\n".repeat(diff));
         plan.items[0].readable_diff = "y".repeat(readable);
-        plan_record(&config(), &plan, &start()).map(|record| record.spec)
+        recorded(&plan).map(|record| record.spec)
     };
     let lengths = |spec: &VirtPlatformPlanRecordSpec| {
         let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
@@ -266,18 +284,49 @@ fn diffs_are_cut_before_values_and_the_readable_ones_first() {
     assert!((40_000..99_999).contains(&diff), "{diff}");
     let (value, diff, readable) = lengths(&sized(1_047_000, 100_000, 250_000).unwrap());
     assert_eq!((value, diff, readable), (1_047_002, 0, 0));
-    let refused = sized(1_048_000, 1, 1).unwrap_err().to_string();
+}
+
+/// The reviewer learns it, and nobody waits for the approval of a plan that cannot be applied.
+#[test]
+fn a_plan_whose_values_do_not_fit_into_a_record_is_refused_when_it_is_made() {
+    let sized = |bytes: usize| plan(None, apply(json!({"a": "x".repeat(bytes)}), &[]));
+    let large = sized(1_048_576);
+    let refusal = large.refusals().next().unwrap();
+    assert_eq!(refusal.reason(), "TooLargeToRecord");
+    let message = refusal.to_string();
     assert!(
-        refused.starts_with("The values that item 'item' replaces in ConfigMap a do not fit into a record"),
-        "{refused}"
+        message.starts_with(
+            "The values that item 'item' replaces in ConfigMap a do not fit into a record (the record would"
+        ),
+        "{message}"
     );
-    assert!(refused.contains("nothing is applied") && refused.ends_with("then plan again"), "{refused}");
+    assert!(message.contains("nothing is applied") && message.ends_with("then plan again"), "{message}");
+    let planned = &large.items[0];
+    assert_eq!((planned.verb, planned.item.state.as_str(), &planned.item.diff), (Verb::Refused, "Failed", &None));
+    assert_eq!(planned.item.message.as_deref(), Some(message.as_str()));
+    assert_ne!(large.digest, sized(10).digest);
+
+    // What fits when it is made fits when it is applied, whatever the approval adds.
+    let Refusal::TooLarge(TooLarge { found, .. }) = refusal else { panic!("{refusal}") };
+    let bytes: usize = found.split(' ').nth(4).unwrap().parse().unwrap();
+    let fitting = 2 * bounds::RECORD - bytes;
+    assert!(sized(fitting + 1).refusals().next().is_some());
+    let fits = sized(fitting);
+    assert_eq!(fits.refusals().next(), None);
+    let mut config = config();
+    config.status.as_mut().unwrap().approval.as_mut().unwrap().reason = Some("\u{1}".repeat(1_024));
+    let record = plan_record(&config, &fits, "v1", Timestamp::UNIX_EPOCH).unwrap();
+    assert!(json!(record.spec).to_string().len() > bounds::RECORD);
+    let mut grown = fits;
+    grown.items[0].after = Some(object("ConfigMap", json!({"a": "x".repeat(bounds::RECORD + bounds::RECORD_HEAD)})));
+    assert!(recorded(&grown).unwrap_err().found.starts_with("the record would have"), "nothing is recorded in part");
 }
 
 #[test]
 fn fields_that_the_schema_of_a_record_cannot_hold_are_refused() {
-    let refusal = |data: Value| {
-        plan_record(&config(), &plan(None, apply(data, &[])), &start()).map_err(|error| error.found).err()
+    let refusal = |data: Value| match plan(None, apply(data, &[])).refusals().next() {
+        Some(Refusal::TooLarge(error)) => Some(error.found.clone()),
+        other => other.map(|refusal| panic!("{refusal}")),
     };
     let many = |count: usize| Value::Object((0..count).map(|name| (name.to_string(), json!(1))).collect());
     let deep = |depth: usize| (1..depth).fold(json!(1), |below, _| json!({"a": below}));

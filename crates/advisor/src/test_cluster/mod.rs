@@ -8,6 +8,7 @@
 pub mod arbitrary;
 mod changes;
 pub mod damage;
+pub mod records;
 pub mod server_side_apply;
 pub mod sharing;
 
@@ -19,8 +20,10 @@ use std::{
 };
 
 use crate::{
-    About, Answer, Change, Draft, Facts, Intent, Kind, Plan, PlannedItem, Planner, Preview, PreviewOutcome, Profile,
-    Query, Refusal, field_manager, fields,
+    About, Answer, Change, Draft, Facts, Intent, Kind, ObjectRef, Plan, PlannedItem, Planner, Preview, PreviewOutcome,
+    Profile, Query, Refusal, field_manager, fields,
+    fingerprint::sha256,
+    kernel_arguments,
     kind::{CUSTOM_RESOURCE_DEFINITION, HYPER_CONVERGED},
     profiles, schema,
 };
@@ -98,6 +101,26 @@ pub fn rendered_kubelet(accepts_swap: bool) -> Value {
     let unit = format!("[Service]\nExecStart=/usr/bin/kubelet {unit}\n");
     let settings = json!({"path": "/etc/kubernetes/kubelet.conf", "contents": {"source": source}});
     json!({"config": {"storage": {"files": [settings]}, "systemd": {"units": [{"name": "kubelet.service", "contents": unit}]}}})
+}
+
+/// A rendered config of OpenShift 4.21 that is merged from these configs as the machine config operator does it: arguments one after
+/// another, files and units by their keys. Its name follows from its content.
+pub fn merged<'a>(configs: impl IntoIterator<Item = &'a Value>) -> Value {
+    let mut spec = rendered_kubelet(true);
+    spec["kernelArguments"] = json!([]);
+    for config in configs {
+        let arguments = kernel_arguments::entries(config).map(Value::from);
+        spec["kernelArguments"].as_array_mut().unwrap().extend(arguments);
+        for (list, key) in [("/config/storage/files", "path"), ("/config/systemd/units", "name")] {
+            let entries = config.pointer(&format!("/spec{list}")).and_then(Value::as_array).cloned();
+            let merged = spec.pointer_mut(list).and_then(Value::as_array_mut).unwrap();
+            for entry in entries.unwrap_or_default() {
+                merged.retain(|known| known[key] != entry[key]);
+                merged.push(entry);
+            }
+        }
+    }
+    machine_config(&format!("rendered-worker-{}", &sha256(&spec)[..12]), spec)
 }
 
 /// The object as if a field manager had set its labels, annotations and everything below `spec` and `data`.
@@ -256,9 +279,11 @@ impl TestCluster {
     }
 
     pub fn plan_of(&self, profile: &dyn Profile, given: Value) -> Plan {
-        let about = profile.about();
-        let planner = profile.resolve(options(given).as_ref()).unwrap();
-        let facts = self.facts(planner.as_ref());
+        self.plan_by(profile.about(), profile.resolve(options(given).as_ref()).unwrap().as_ref())
+    }
+
+    pub fn plan_by(&self, about: &'static About, planner: &dyn Planner) -> Plan {
+        let facts = self.facts(planner);
         let draft = planner.plan(&facts);
         let previews = draft.intents.iter().map(|intent| self.preview(about, intent)).collect();
         Plan::assemble(about, draft, previews, facts)
@@ -272,9 +297,14 @@ impl TestCluster {
             self.objects.retain(|known| Some(known) != live.as_ref());
             return None;
         };
-        let removes: Vec<_> = item.removes.iter().map(|path| fields::Path::dotted(path)).collect();
-        let (object, _) =
-            self.applied(reference, planned.version, &json!(desired), &removes, field_manager::of_item(item));
+        let removes: Vec<_> = item.removes.iter().map(|path| fields::Path::parsed(path)).collect();
+        let manager = field_manager::of_item(item);
+        let (mut object, _) = self.applied(reference, planned.version, &json!(desired), &removes, manager);
+        if planned.restores {
+            for at in fields::entries_of(&object, manager).into_iter().rev() {
+                object["metadata"]["managedFields"].as_array_mut().unwrap().remove(at);
+            }
+        }
         self.put(object.clone());
         Some(object)
     }
@@ -292,6 +322,11 @@ impl TestCluster {
             }
         }
         server_side_apply::disown(object, &format!("/{}", path.join("/")));
+    }
+
+    /// The object that a reference names.
+    pub fn found(&self, target: &ObjectRef) -> Option<&Value> {
+        self.find(target.kind, target.namespace, &target.name)
     }
 
     /// Somebody else deletes an object.

@@ -136,15 +136,16 @@ impl Planner for Sharer {
             (None, _) => return Draft::default(),
         };
         let intent = Intent {
-            name: "share",
+            name: "share".into(),
             target: target(),
             version: "v1",
             change,
-            managed: self.managed.to_vec(),
+            managed: self.managed.iter().map(|&path| path.into()).collect(),
             message: "It will be shared".into(),
             why: "to see what two profiles make of one object",
             inputs: Vec::new(),
             weight: Weight::Negligible,
+            restores: None,
         };
         Draft { intents: vec![intent], ..Draft::default() }
     }

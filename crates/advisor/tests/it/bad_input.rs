@@ -189,7 +189,7 @@ impl Server {
         };
         let options = json!(config.spec.options.clone().unwrap_or_default());
         let now: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
-        let mut session = Session::new(config);
+        let mut session = Session::new(config, None);
         let mut step = session.start(&context, now);
         for turn in 0..REQUESTS {
             let request = match step {
@@ -210,6 +210,14 @@ impl Server {
                 }
                 Request::MakePlan { .. } => Input::Plan(Box::new(self.plan(profile.about().name, &options))),
                 Request::WriteTarget { planned, request } => Input::Target(self.target(turn, &planned, &request)),
+                Request::CreateRecord(record) => match self.mood(turn, 4) {
+                    3 => Input::RecordRefused("no".into()),
+                    2 => Input::RecordExists(record),
+                    _ => Input::RecordCreated,
+                },
+                Request::ListRecords { .. } => Input::Records(Vec::new()),
+                Request::CloseRecord { .. } if self.mood(turn, 2) == 1 => Input::RecordNotClosed,
+                Request::CloseRecord { .. } => Input::RecordClosed,
             };
             step = session.next(&context, now, input);
         }

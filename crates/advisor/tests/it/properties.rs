@@ -331,7 +331,7 @@ proptest! {
         let cluster = with_hyper_converged(cluster);
         let draft: Draft = cluster.draft(profile, options.clone());
         prop_assert_eq!(&draft, &cluster.draft(profile, options));
-        let mut names: Vec<_> = draft.intents.iter().map(|intent| intent.name).collect();
+        let mut names: Vec<_> = draft.intents.iter().map(|intent| intent.name.to_string()).collect();
         names.dedup();
         prop_assert_eq!(names.len(), draft.intents.len(), "names are unique");
     }

@@ -1,31 +1,16 @@
 //! Properties of records: they tell what was there before a plan and after it, and lead back.
 
 use advisor::{
-    ObjectRef, Plan, PlannedItem, Verb,
-    fields::Path,
-    record::{self, Start, plan_record},
-    render,
-    test_cluster::{TestCluster, arbitrary},
+    ObjectRef, Plan, PlannedItem, Verb, field_manager,
+    fields::{self, Path},
+    record, render,
+    test_cluster::{TestCluster, arbitrary, records::recorded},
 };
-use api::{
-    VirtPlatformConfig, VirtPlatformConfigSpec, VirtPlatformPlanRecordSpec, virt_platform_config::Profile,
-    virt_platform_plan_record::RecordedItem,
-};
-use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
+use api::virt_platform_plan_record::RecordedItem;
 use proptest::prelude::*;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::properties::{cluster, either, higher_density_options, load_aware_options, with_hyper_converged};
-
-fn recorded(plan: &Plan, number: u32) -> VirtPlatformPlanRecordSpec {
-    let profile = Profile::ALL.iter().find(|profile| profile.as_str() == plan.profile).unwrap();
-    let config = VirtPlatformConfig::new(plan.profile, VirtPlatformConfigSpec::new(*profile));
-    let now = Time(Timestamp::UNIX_EPOCH);
-    let record = plan_record(&config, plan, &Start { number, first: true, operator_version: "v1", now }).unwrap();
-    let written = serde_json::to_string(&record).unwrap();
-    assert_eq!(record, serde_json::from_str(&written).unwrap());
-    record.spec
-}
 
 /// The object as people see it; None if it does not exist.
 fn found(cluster: &TestCluster, target: &ObjectRef) -> Option<Value> {
@@ -63,23 +48,21 @@ fn carry_out(cluster: &mut TestCluster, plan: &Plan) -> Vec<(ObjectRef, Option<V
         .collect()
 }
 
-/// Restores all items of the records, from the newest to the oldest.
-fn restore(cluster: &mut TestCluster, plans: &[(Plan, VirtPlatformPlanRecordSpec)]) {
-    let mut targets: Vec<(ObjectRef, &'static str)> = Vec::new();
-    for planned in plans.iter().flat_map(|(plan, _)| &plan.items) {
-        if !targets.iter().any(|(known, _)| *known == planned.target) {
-            targets.push((planned.target.clone(), planned.version));
-        }
-    }
-    for (target, version) in targets {
-        let is_its = |item: &&RecordedItem| {
-            item.target_ref == target.target(version) && (!item.leaves.is_empty() || !item.existed)
-        };
-        let items: Vec<&RecordedItem> =
-            plans.iter().rev().flat_map(|(_, record)| record.items.iter().filter(is_its)).collect();
-        let now = cluster.find(target.kind, target.namespace, &target.name).cloned();
-        let Some(change) = record::restored(now.as_ref(), &items).change else { continue };
-        cluster.change(&target, version, &change, &items[0].field_manager);
+/// Restores the state before a record, and checks that nothing is left to do and nothing is owned afterwards.
+fn restore(cluster: &mut TestCluster, profile: &str, record: &str, number: u32) {
+    let plan = cluster.restore_plan(profile, record);
+    assert_eq!(
+        plan.items.iter().flat_map(|planned| &planned.item.changed_since).next(),
+        None,
+        "nobody changed anything"
+    );
+    cluster.apply_recorded(&plan, number);
+    let again = cluster.restore_plan(profile, record);
+    let left: Vec<_> = again.items.iter().filter(|planned| planned.verb != Verb::Unchanged).collect();
+    assert!(left.is_empty(), "{left:#?}");
+    let managers = again.items.iter().filter_map(|planned| Some((planned, cluster.found(&planned.target)?)));
+    for (planned, object) in managers {
+        assert!(!fields::owns_anything(object, field_manager::of_item(&planned.item)), "{}", planned.target);
     }
 }
 
@@ -98,7 +81,7 @@ proptest! {
     fn a_record_tells_the_object_before_and_after((_, cluster) in cluster(), (profile, options) in either()) {
         let mut cluster = with_hyper_converged(cluster).with_defaults();
         let plan = cluster.plan(profile, options);
-        let record = recorded(&plan, 1);
+        let record = recorded(&plan, 1).spec;
         for (planned, item) in plan.items.iter().zip(&record.items) {
             if matches!(planned.verb, Verb::Unchanged | Verb::Refused) {
                 prop_assert!(item.leaves.is_empty());
@@ -127,20 +110,21 @@ proptest! {
     ) {
         let mut cluster = with_hyper_converged(cluster).with_defaults();
         let mut originals: Vec<(ObjectRef, Option<Value>)> = Vec::new();
-        let mut plans: Vec<(Plan, VirtPlatformPlanRecordSpec)> = Vec::new();
+        let mut names: Vec<String> = Vec::new();
         for (number, options) in options.into_iter().enumerate() {
             let plan = cluster.plan(profile, options);
             let record = recorded(&plan, number as u32 + 1);
+            names.push(record.metadata.name.clone().unwrap());
+            cluster.put(json!(record));
             for (target, before) in carry_out(&mut cluster, &plan) {
                 if !originals.iter().any(|(known, _)| *known == target) {
                     originals.push((target, before));
                 }
             }
-            plans.push((plan, record));
         }
         match at_once {
-            true => restore(&mut cluster, &plans),
-            false => plans.chunks(1).rev().for_each(|plan| restore(&mut cluster, plan)),
+            true => restore(&mut cluster, profile, &names[0], 10),
+            false => names.iter().rev().zip(10..).for_each(|(name, number)| restore(&mut cluster, profile, name, number)),
         }
         for (target, before) in originals {
             prop_assert_eq!(found(&cluster, &target), before, "{}", target);

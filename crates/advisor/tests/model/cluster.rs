@@ -2,17 +2,26 @@
 //! writes as Kubernetes does.
 
 use advisor::{
-    Answer, Change, Facts, Intent, Plan, Preview, PreviewOutcome, Profile as _, Query,
-    kind::MACHINE_CONFIG_POOL,
+    Answer, Change, Facts, Intent, ObjectRef, Plan, Preview, PreviewOutcome, Profile as _, Query,
+    kind::{MACHINE_CONFIG, MACHINE_CONFIG_POOL, PLAN_RECORD},
+    machine::PlanFailure,
+    profile::missing,
+    restore,
     test_cluster::server_side_apply,
     writing::{Input, Request},
 };
-use api::{VirtPlatformConfig, names::FIELD_MANAGER, virt_platform_config::Options};
+use api::{
+    VirtPlatformConfig,
+    names::FIELD_MANAGER,
+    virt_platform_config::{Profile, VirtPlatformConfigSpec},
+    virt_platform_plan_record::{name, number},
+};
 use serde_json::{Value, json};
 
 use crate::{
     hashed::{Hashed, digest},
     profile::{self, Part, ROLE, ToyProfile},
+    records::ModelRecord,
 };
 
 #[derive(Debug, Clone, Hash, PartialEq)]
@@ -24,6 +33,10 @@ pub(crate) struct ModelCluster {
     previous_input: Option<u8>,
     /// The machine config as the nodes run it.
     rolled_out: Option<Hashed<String>>,
+    /// The record that the status names and, if plans are restored, those before it.
+    pub(crate) records: Vec<ModelRecord>,
+    /// Whether plans may be restored, so that all records matter with everything that they say.
+    pub(crate) keeps_records: bool,
 }
 
 #[derive(Debug, Clone, Hash, PartialEq)]
@@ -64,7 +77,7 @@ pub(crate) enum ForeignEdit {
 }
 
 impl ModelCluster {
-    pub(crate) fn new(profile: &ToyProfile, config: VirtPlatformConfig) -> Self {
+    pub(crate) fn new(profile: &ToyProfile, config: VirtPlatformConfig, keeps_records: bool) -> Self {
         let target = |part: &Part| {
             let object = (!matches!(part, Part::Chosen | Part::Nodes | Part::Passing)).then(|| match part {
                 // Applied by an earlier version of the operator, when all profiles shared one field manager.
@@ -82,7 +95,15 @@ impl ModelCluster {
             Target { part: *part, now, before: None }
         };
         let targets = profile.parts.iter().map(target).collect();
-        ModelCluster { config: stamped(config), targets, input: 1, previous_input: None, rolled_out: None }
+        ModelCluster {
+            config: stamped(config),
+            targets,
+            input: 1,
+            previous_input: None,
+            rolled_out: None,
+            records: Vec::new(),
+            keeps_records,
+        }
     }
 
     pub(crate) fn facts(&self, profile: &ToyProfile) -> Facts {
@@ -97,13 +118,26 @@ impl ModelCluster {
         let input = json!({"metadata": {"name": "input"}, "spec": {"level": self.input}});
         facts.insert(Query::Object(profile::input()), Answer::Object { version: "v1beta1", object: input });
         let items = if profile.parts.contains(&Part::Nodes) { vec![self.pool(profile)] } else { Vec::new() };
+        for pool in &items {
+            let name = pool.pointer("/spec/configuration/name").and_then(Value::as_str).unwrap();
+            let object = rendered(name);
+            facts.insert(
+                Query::Object(ObjectRef::cluster(&MACHINE_CONFIG, name)),
+                Answer::Object { version: "v1", object },
+            );
+        }
         facts.insert(Query::List(&MACHINE_CONFIG_POOL), Answer::List { version: "v1", items });
+        if self.keeps_records {
+            let items = self.records.iter().filter_map(|record| record.content.as_deref().cloned()).collect();
+            facts.insert(Query::List(&PLAN_RECORD), Answer::List { version: "v1alpha1", items });
+        }
         facts
     }
 
     /// A digest of everything that a profile may want to know.
     pub(crate) fn digest_of_facts(&self) -> u64 {
-        digest((&self.targets, self.input, self.previous_input, &self.rolled_out))
+        let records = self.keeps_records.then_some(&self.records);
+        digest((&self.targets, self.input, self.previous_input, &self.rolled_out, records))
     }
 
     /// The cluster with one target, or the input, as it was before its last change.
@@ -175,20 +209,24 @@ impl ModelCluster {
         self.rolled_out = self.to_roll_out();
     }
 
-    /// A plan from these facts. None if a target that has to be previewed has changed since.
+    /// A plan from these facts, or why there is none. None if a target that has to be previewed has changed since.
     pub(crate) fn make_plan(
         &self,
         profile: &'static ToyProfile,
-        options: Option<&Options>,
+        spec: &VirtPlatformConfigSpec,
         facts: Facts,
-    ) -> Option<Plan> {
+    ) -> Option<Result<Plan, PlanFailure>> {
         let now = self.facts(profile);
-        let draft = profile.resolve(options).unwrap().plan(&facts);
+        let planner = restore::planner(profile, spec).unwrap();
+        if let Some(missing) = missing(&planner.requirements(&facts), &facts) {
+            return Some(Err(PlanFailure::Missing(missing)));
+        }
+        let draft = planner.plan(&facts);
         if draft.intents.iter().any(|intent| facts.object(&intent.target) != now.object(&intent.target)) {
             return None;
         }
         let previews = draft.intents.iter().map(|intent| preview(profile, intent, &facts)).collect();
-        Some(Plan::assemble(profile.about(), draft, previews, facts))
+        Some(Ok(Plan::assemble(profile.about(), draft, previews, facts)))
     }
 
     /// Replaces the status. With `over`, only if the configuration has that version. Whether it was replaced.
@@ -198,8 +236,22 @@ impl ModelCluster {
         }
         let mut config = (*self.config).clone();
         config.status.clone_from(&new.status);
-        self.config = stamped(config);
+        let named = config.status.as_mut().and_then(|status| status.record.as_mut());
+        if let Some(named) = named.filter(|_| !self.keeps_records) {
+            // Two names, in turn, are as good as ever new ones, and make states equal.
+            let number = number(Profile::Example, &named.name).unwrap();
+            named.name = name(Profile::Example, 2 - number % 2);
+        }
+        self.put_config(stamped(config));
         true
+    }
+
+    /// Stores a configuration. Unless plans may be restored, only the record that it names matters from then on.
+    pub(crate) fn put_config(&mut self, config: Hashed<VirtPlatformConfig>) {
+        let named = config.status.as_ref().and_then(|status| status.record.as_ref());
+        let keeps_records = self.keeps_records;
+        self.records.retain(|record| keeps_records || named.is_some_and(|named| named.name == record.name));
+        self.config = config;
     }
 
     /// Answers a request of a field manager to a target.
@@ -238,9 +290,16 @@ impl ModelCluster {
                         Some("test") if live.pointer(pointer) != Some(&step["value"]) => return Input::Conflict,
                         Some("remove") => {
                             let (parent, name) = pointer.rsplit_once('/').unwrap();
-                            live.pointer_mut(parent).and_then(Value::as_object_mut).unwrap().remove(name);
-                            server_side_apply::disown(&mut live, pointer);
+                            match live.pointer_mut(parent).unwrap() {
+                                Value::Array(entries) => drop(entries.remove(name.parse().unwrap())),
+                                object => {
+                                    object.as_object_mut().unwrap().remove(name);
+                                    server_side_apply::disown(&mut live, pointer);
+                                }
+                            }
                         }
+                        // Only managedFields are replaced, by none.
+                        Some("replace") => *live.pointer_mut(pointer).unwrap() = json!([]),
                         _ => {}
                     }
                 }
@@ -364,4 +423,11 @@ pub(crate) fn contents(config: &VirtPlatformConfig) -> u64 {
         conditions.iter().map(|it| (&it.type_, &it.status, &it.reason, &it.message, it.observed_generation)).collect();
     let rest = serde_json::to_vec(&(&config.spec, &status)).unwrap();
     digest((config.metadata.generation, times, conditions, rest))
+}
+
+/// A rendered config. It never changes, so its name has its content: the arguments, and then the labels.
+fn rendered(name: &str) -> Value {
+    let content = name.trim_start_matches("rendered-");
+    let arguments = serde_json::Deserializer::from_str(content).into_iter::<Value>().next().and_then(Result::ok);
+    json!({"metadata": {"name": name}, "spec": {"kernelArguments": arguments}})
 }

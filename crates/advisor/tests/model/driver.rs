@@ -4,18 +4,22 @@
 use std::sync::Arc;
 
 use advisor::{
-    Facts, Plan, field_manager,
-    machine::Intervals,
+    Answer, Facts, Plan, Query, field_manager,
+    kind::PLAN_RECORD,
+    machine::{Intervals, PlanFailure},
     session::{Context, Input, Outcome, Request, Session, Step},
     writing,
 };
 use api::{VirtPlatformConfig, virt_platform_config::ApprovalMode};
+use serde_json::json;
 
 use crate::{
     cluster::{ModelCluster, StaleRead, Target, contents},
     hashed::{Hashed, digest},
     mutation::Mutation,
     profile::{Part, ToyProfile},
+    records::ModelRecord,
+    requests::{Scope, is_effect, is_read, is_write},
     scenario::day,
     system::{KeptPlan, PlanBasis, RunningSession, System},
 };
@@ -38,6 +42,7 @@ pub(crate) enum ClusterChange {
     None,
     StatusUpdated,
     TargetWritten { at: usize, request: writing::Request },
+    RecordChanged,
 }
 
 /// The session after a request, and what the request has changed.
@@ -46,21 +51,11 @@ pub(crate) struct StepResult {
     pub(crate) run: Arc<RunningSession>,
     config: Option<Hashed<VirtPlatformConfig>>,
     target: Option<(usize, Target)>,
+    record: Option<ModelRecord>,
     kept_plan: Option<KeptPlan>,
     /// The session ends here because the answer is lost.
     is_stopped: bool,
     pub(crate) change: ClusterChange,
-}
-
-/// What a request reads or writes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Scope {
-    Nothing,
-    Config,
-    /// Everything that a profile wants to know.
-    Everything,
-    Targets,
-    Target(usize),
 }
 
 /// Runs sessions of one profile, with a deliberate mistake or without.
@@ -69,24 +64,6 @@ pub(crate) struct Driver {
     pub(crate) profile: &'static ToyProfile,
     pub(crate) approval_mode: ApprovalMode,
     pub(crate) mutation: Option<Mutation>,
-}
-
-/// Whether a request may change something.
-pub(crate) fn is_effect(request: &Request) -> bool {
-    matches!(request, Request::UpdateStatus(_)) || is_write(request)
-}
-
-pub(crate) fn is_write(request: &Request) -> bool {
-    matches!(request, Request::WriteTarget { request, .. } if *request != writing::Request::Read)
-}
-
-/// Whether a request reads facts, so that its answer may be old.
-pub(crate) fn is_read(request: &Request) -> bool {
-    match request {
-        Request::FetchFacts | Request::MakePlan { facts: None } => true,
-        Request::WriteTarget { request, .. } => *request == writing::Request::Read,
-        Request::UpdateStatus(_) | Request::ReadConfig | Request::MakePlan { facts: Some(_) } => false,
-    }
 }
 
 impl Driver {
@@ -119,6 +96,7 @@ impl Driver {
             Some(Request::FetchFacts | Request::MakePlan { facts: None }) => Scope::Everything,
             Some(Request::MakePlan { facts: Some(_) }) => Scope::Targets,
             Some(Request::WriteTarget { .. }) => run.target(self.profile).map_or(Scope::Nothing, Scope::Target),
+            Some(Request::CreateRecord(_) | Request::ListRecords { .. } | Request::CloseRecord { .. }) => Scope::Record,
         }
     }
 
@@ -130,12 +108,13 @@ impl Driver {
             Scope::Everything => system.cluster.digest_of_facts(),
             Scope::Targets => digest((&system.cluster.targets, &system.kept_plan)),
             Scope::Target(at) => digest(&system.cluster.targets[at]),
+            Scope::Record => digest(&system.cluster.records),
         }
     }
 
     /// Starts a session with the configuration that the watch has delivered.
     pub(crate) fn start_session(&self, system: &System) -> Arc<RunningSession> {
-        let mut session = Session::new(self.view(&system.watched));
+        let mut session = Session::new(self.view(&system.watched), None);
         let step = session.start(&self.context(), day(system.day));
         RunningSession::new(session, step, system).identified()
     }
@@ -159,7 +138,7 @@ impl Driver {
         let request = run.request()?;
         let is_possible = match delivery {
             Delivery::Answered => true,
-            Delivery::AnswerLost => is_effect(request),
+            Delivery::AnswerLost => is_effect(system, request),
             Delivery::Refused => is_write(request),
             Delivery::Stale(_) => is_read(request),
         };
@@ -172,7 +151,7 @@ impl Driver {
             Delivery::Stale(read) => system.cluster.with_stale_read(read)?,
             _ => system.cluster.clone(),
         };
-        let mut kept_plan = None;
+        let (mut kept_plan, mut record) = (None, None);
         let (mut config, mut target, mut is_stopped, mut change) = (None, None, false, ClusterChange::None);
         let Step::Send(request) = std::mem::replace(&mut run.step, Step::Send(Request::ReadConfig)) else {
             return None;
@@ -219,10 +198,11 @@ impl Driver {
                 None
             }
             Request::MakePlan { facts: Some(facts) } => match self.make_plan(system, &mut run, &facts) {
-                Some(plan) => {
+                Some(result) => {
                     run.last_result = digest(("plan", run.last_result, &system.kept_plan));
-                    kept_plan = self.has(Mutation::PlansOnce).then(|| KeptPlan(Arc::new(plan.clone())));
-                    Some(Input::Plan(Box::new(Ok(plan))))
+                    let kept = result.as_ref().ok().filter(|_| self.has(Mutation::PlansOnce));
+                    kept_plan = kept.map(|plan| KeptPlan(Arc::new(plan.clone())));
+                    Some(Input::Plan(Box::new(result)))
                 }
                 None => {
                     run.last_result = 0;
@@ -244,22 +224,56 @@ impl Driver {
                 run.last_result = digest((run.last_result, std::mem::discriminant(&input), &cluster.targets[at]));
                 (!is_stopped).then_some(Input::Target(input))
             }
+            Request::CreateRecord(_) if self.has(Mutation::RecordSkipped) => {
+                run.is_recorded = true;
+                Some(Input::RecordCreated)
+            }
+            Request::CreateRecord(new) => {
+                let name = new.metadata.name.clone().unwrap();
+                let input = cluster.create_record(*new);
+                if input == Input::RecordCreated {
+                    change = ClusterChange::RecordChanged;
+                    record = cluster.record(&name).cloned();
+                }
+                is_stopped = delivery == Delivery::AnswerLost;
+                run.is_recorded = true;
+                (!is_stopped).then_some(input)
+            }
+            Request::ListRecords { .. } => {
+                Some(Input::Records(cluster.records.iter().map(ModelRecord::summary).collect()))
+            }
+            Request::CloseRecord { name, .. } => {
+                let before = cluster.record(&name).cloned();
+                cluster.close_record(&name);
+                if cluster.record(&name) != before.as_ref() {
+                    change = ClusterChange::RecordChanged;
+                    record = cluster.record(&name).cloned();
+                }
+                run.is_closing_done = true;
+                Some(match delivery {
+                    Delivery::AnswerLost => Input::RecordNotClosed,
+                    _ => Input::RecordClosed,
+                })
+            }
         };
         if let Some(input) = input {
             run.step = run.session.next(&self.context(), day(system.day), input);
             run.decided_on = system.day;
         }
-        Some(StepResult { run: run.identified(), config, target, kept_plan, is_stopped, change })
+        Some(StepResult { run: run.identified(), config, target, record, kept_plan, is_stopped, change })
     }
 
     /// The system after a step.
     pub(crate) fn after(&self, system: &System, result: &StepResult, delivery: Delivery) -> System {
         let mut system = system.clone();
         if let Some(config) = &result.config {
-            system.cluster.config = config.clone();
+            system.cluster.put_config(config.clone());
         }
         if let Some((at, target)) = &result.target {
             system.cluster.targets[*at] = target.clone();
+        }
+        if let Some(record) = &result.record {
+            system.cluster.put_record(record.clone());
         }
         system.kept_plan = system.kept_plan.or_else(|| result.kept_plan.clone());
         system.run = Some(result.run.clone());
@@ -326,15 +340,16 @@ impl Driver {
         for (at, target) in cluster.targets.iter().enumerate() {
             run.see(at, target);
         }
-        cluster.facts(self.profile)
+        let facts = cluster.facts(self.profile);
+        if self.has(Mutation::RecordMisread) { misread(facts) } else { facts }
     }
 
-    fn make_plan(&self, system: &System, run: &mut RunningSession, facts: &Facts) -> Option<Plan> {
+    fn make_plan(&self, system: &System, run: &mut RunningSession, facts: &Facts) -> Option<Result<Plan, PlanFailure>> {
         if let Some(KeptPlan(plan)) = &system.kept_plan {
-            return Some((**plan).clone());
+            return Some(Ok((**plan).clone()));
         }
-        let options = run.session.config().and_then(|config| config.spec.options.as_ref());
-        let plan = system.cluster.make_plan(self.profile, options, facts.clone())?;
+        let spec = &run.session.config()?.spec;
+        let plan = system.cluster.make_plan(self.profile, spec, facts.clone())?;
         let held = |part: &Part| part.managed(facts.object(&part.target()));
         let held = Hashed::new(self.profile.parts.iter().map(held).collect());
         run.plan_basis = Some(PlanBasis { held, input: run.fetched_input.unwrap_or_default() });
@@ -367,4 +382,17 @@ impl Driver {
             (input, _) => input,
         }
     }
+}
+
+/// The facts with records that say something else about what was there before.
+fn misread(mut facts: Facts) -> Facts {
+    let mut items = facts.list(&PLAN_RECORD).to_vec();
+    let recorded = items.iter_mut().flat_map(|record| record["spec"]["items"].as_array_mut().into_iter().flatten());
+    for leaf in recorded.flat_map(|item| item["leaves"].as_array_mut().into_iter().flatten()) {
+        if leaf["before"].is_string() {
+            leaf["before"] = json!("\"misread\"");
+        }
+    }
+    facts.insert(Query::List(&PLAN_RECORD), Answer::List { version: "v1alpha1", items });
+    facts
 }

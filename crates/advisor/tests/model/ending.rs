@@ -3,8 +3,11 @@
 
 use std::sync::Arc;
 
-use advisor::Profile as _;
-use api::virt_platform_config::{Action, Item, ItemState, Phase};
+use advisor::{Profile as _, fields::owns_anything};
+use api::{
+    names::field_manager,
+    virt_platform_config::{Action, Item, ItemState, Phase, VirtPlatformConfigStatus},
+};
 use serde_json::{Value, json};
 
 use crate::{cluster::Target, hashed::digest, memo::Memo, profile::Part, scenario::is_open, system::System};
@@ -36,12 +39,13 @@ impl Memo {
             }
             path.push(key);
             let next = match &system.run {
-                Some(_) => self.undisturbed(&system).map(|(next, _)| next),
+                Some(_) => Ok(self.undisturbed(&system).map(|(next, _)| next)),
                 None => self.another_session(&system),
             };
             match next {
-                Some(next) => system = next,
-                None => break Ending { steps: 0, result: self.check_end(&system).map_err(Into::into) },
+                Ok(Some(next)) => system = next,
+                Err(why) => break Ending { steps: 0, result: Err(why.into()) },
+                Ok(None) => break Ending { steps: 0, result: self.check_end(&system).map_err(Into::into) },
             }
         };
         for key in path.into_iter().rev() {
@@ -51,22 +55,54 @@ impl Memo {
         ending
     }
 
-    /// The system after another session. None if that session changes nothing.
-    fn another_session(&self, idle: &System) -> Option<System> {
+    /// The system after another session, or after the nodes have moved. None if nothing changes any more.
+    fn another_session(&self, idle: &System) -> Result<Option<System>, String> {
         let mut system = self.start_session(idle, false);
         for _ in 0..MAX_STEPS {
             let Some((next, is_done)) = self.undisturbed(&system) else { break };
             system = next;
             if is_done {
-                return Some(system);
+                return Ok(Some(system));
             }
         }
         if system.run.is_none() && idle.cluster.is_rolling() {
+            self.check_rolling(idle)?;
             system.cluster.roll_out();
-            return Some(system);
+            return Ok(Some(system));
         }
         // A session that does not settle continues, until there are too many steps.
-        system.run.is_some().then_some(system)
+        Ok(system.run.is_some().then_some(system))
+    }
+
+    /// What has to be told while nodes do not run what they are to run: they are waited for, and if none of them moves for a day,
+    /// which is longer than any limit, a person has to know.
+    fn check_rolling(&self, idle: &System) -> Result<(), String> {
+        let phase = |system: &System| system.cluster.config.status.as_ref().and_then(|status| status.phase);
+        if phase(idle) == Some(Phase::Completed) {
+            return Err("completed, and the nodes are not".into());
+        }
+        let mut later = idle.clone();
+        later.day += 1;
+        later = self.start_session(&later, false);
+        for _ in 0..MAX_STEPS {
+            let Some((next, _)) = self.undisturbed(&later) else { break };
+            later = next;
+        }
+        let status = later.cluster.config.status.clone().unwrap_or_default();
+        let is_awaited = |system: &System| {
+            let items = system.cluster.config.status.iter().flat_map(|status| &status.items);
+            let mut nodes = items.filter(|item| item.name == Part::Nodes.name());
+            phase(system) == Some(Phase::InProgress)
+                && nodes.any(|item| item.state == ItemState::InProgress && !is_unwritten(item))
+        };
+        // What is written on the second day has had no time yet.
+        let is_awaited = is_awaited(idle) && is_awaited(&later);
+        let holds = |kind: &str| status.conditions.iter().any(|it| it.type_ == kind && it.status == "True");
+        match (is_awaited, holds("Stalled"), holds("Reconciling")) {
+            (true, false, _) => Err("no node has moved for a day, and nobody is told".into()),
+            (_, true, true) => Err("stalled and reconciling".into()),
+            _ => Ok(()),
+        }
     }
 
     /// Whether the phase is a stable one and the status is true.
@@ -80,24 +116,42 @@ impl Memo {
         if (phase == Phase::Ignored) != (config.spec.action == Action::Ignore) {
             return Err(format!("{phase}, and the action is {}", config.spec.action));
         }
-        // A target that was deleted during its rollout never arrives at the nodes. The condition Drifted says so.
-        let is_drifted = status.conditions.iter().any(|it| it.type_ == Phase::Drifted.as_str() && it.status == "True");
-        let is_lost = phase == Phase::InProgress && is_drifted && status.items.iter().all(|it| !is_unwritten(it));
         // A change of nodes waits for its window. What has to be written before it is written.
         let unwritten = status.items.iter().find(|it| is_unwritten(it));
         let is_held = phase == Phase::InProgress
             && unwritten.is_some_and(|it| it.name == Part::Nodes.name())
             && !is_open(config.spec.approval.as_ref(), system.day);
-        if matches!(phase, Phase::Pending | Phase::Drafting | Phase::InProgress) && !is_lost && !is_held {
+        if matches!(phase, Phase::Pending | Phase::Drafting | Phase::InProgress) && !is_held {
             return Err(format!("{phase} is not a stable phase"));
         }
-        if phase == Phase::Completed {
-            self.check_completed(system, &status.items)?;
+        // A plan whose target was changed on its way goes on when the target is set back.
+        let is_overtaken = phase == Phase::Drifted && status.items.iter().any(|it| it.state == ItemState::InProgress);
+        let is_unfinished = system.cluster.records.iter().any(|record| !record.is_finished);
+        if phase != Phase::InProgress && !is_overtaken && is_unfinished {
+            return Err(format!("{phase}, and the record of the plan is not finished"));
+        }
+        match (phase, &config.spec.restore) {
+            (Phase::Completed, None) => self.check_completed(system, &status.items)?,
+            (Phase::Completed, Some(_)) => self.check_restored(system)?,
+            (Phase::Drifted, Some(_)) => return Err("drifted, and nothing is managed".into()),
+            _ => {}
         }
         let items: Vec<Value> = status.items.iter().map(essence).collect();
         let marks: Vec<_> = status.conditions.iter().map(|it| (&it.type_, &it.status)).collect();
         let targets: Vec<String> = system.cluster.targets.iter().map(Target::held).collect();
         Ok(json!([phase, status.plan_digest, status.inputs, items, marks, targets]).to_string().into())
+    }
+
+    /// The configuration owns no field any more, and says so.
+    fn check_restored(&self, system: &System) -> Result<(), String> {
+        let status = system.cluster.config.status.clone().unwrap_or_default();
+        if !status.conditions.iter().any(|it| it.status == "True" && it.reason == "Restored") || is_drifted(&status) {
+            return Err("restored, and nothing says so".into());
+        }
+        let manager = field_manager(self.driver.profile.about().name);
+        let is_owner = |target: &Target| target.object().is_some_and(|object| owns_anything(object, &manager));
+        let owned = self.driver.profile.parts.iter().zip(&system.cluster.targets).find(|(_, target)| is_owner(target));
+        owned.map_or(Ok(()), |(part, _)| Err(format!("restored, and {} is still managed", part.name())))
     }
 
     fn check_completed(&self, system: &System, items: &[Item]) -> Result<(), String> {
@@ -129,6 +183,10 @@ impl Memo {
 /// The part of an item that has to be the same in the end. Messages and times may differ.
 fn essence(item: &Item) -> Value {
     json!([item.name, item.operation, item.state, item.desired_state, item.removes, item.applied_fingerprint])
+}
+
+fn is_drifted(status: &VirtPlatformConfigStatus) -> bool {
+    status.conditions.iter().any(|it| it.type_ == Phase::Drifted.as_str() && it.status == "True")
 }
 
 fn is_unwritten(item: &Item) -> bool {

@@ -13,6 +13,7 @@ use serde_json::Value;
 use advisor::writing::Request;
 
 use crate::{
+    cluster::{ModelCluster, Target},
     driver::{ClusterChange, Driver},
     hashed::Hashed,
     profile::Part,
@@ -41,6 +42,8 @@ pub(crate) enum Violation {
     TooEarly,
     /// A change of nodes was started outside of its window, or after the end of its approval.
     OutsideWindow,
+    /// A write of a plan that has no record.
+    NotRecorded,
     /// A write after a failure under Abort.
     NotAborted,
     /// A write that follows from an input that this session has not read.
@@ -49,10 +52,16 @@ pub(crate) enum Violation {
     NeverApplied,
     /// A crash or a lost answer leads to another end.
     DifferentEnd,
+    /// A write that begins or ends a restore, and nobody has read its plan.
+    RestoreNotRead,
+    /// A restore has written something else than what was there originally.
+    NotOriginal,
 }
 
-#[derive(Debug, Clone, Hash, PartialEq, Default)]
+#[derive(Debug, Clone, Hash, PartialEq)]
 pub(crate) struct History {
+    /// The managed fields of the targets before anything was applied.
+    original: Hashed<Vec<String>>,
     /// The managed fields of the targets when the plan in the status was made.
     planned_over: Option<Hashed<Vec<String>>>,
     /// A plan is being made again because an input changed.
@@ -61,9 +70,22 @@ pub(crate) struct History {
     pub(crate) redrafted_at: Option<i64>,
     /// The item that was written after an edit of the spec that its session did not know.
     pub(crate) written_after_edit: Option<usize>,
+    /// The generation at which a plan was made that begins or ends a restore.
+    restore_changed_at: Option<i64>,
 }
 
 impl History {
+    pub(crate) fn new(cluster: &ModelCluster) -> Self {
+        History {
+            original: Hashed::new(cluster.targets.iter().map(Target::held).collect()),
+            planned_over: None,
+            is_redrafting: false,
+            redrafted_at: None,
+            written_after_edit: None,
+            restore_changed_at: None,
+        }
+    }
+
     /// The administrator has edited the spec.
     pub(crate) fn edited(&mut self) {
         self.written_after_edit = None;
@@ -79,7 +101,7 @@ impl History {
     ) -> Option<Violation> {
         let run = before.run.as_ref()?;
         match change {
-            ClusterChange::None => None,
+            ClusterChange::None | ClusterChange::RecordChanged => None,
             ClusterChange::StatusUpdated => {
                 self.status_updated(driver, run, &before.cluster.config, &after.cluster.config)
             }
@@ -113,6 +135,10 @@ impl History {
             let by_input = self.is_redrafting || (was_read && old.inputs != new.inputs);
             let has_changes = new.phase != Some(Phase::Completed);
             self.redrafted_at = new.observed_generation.filter(|_| by_input && has_changes);
+        }
+        if old.restore != new.restore {
+            let has_changes = new.phase != Some(Phase::Completed);
+            self.restore_changed_at = new.observed_generation.filter(|_| has_changes);
         }
         if new.phase != Some(Phase::Drafting) {
             self.is_redrafting = false;
@@ -151,6 +177,10 @@ impl History {
         else {
             return Some(Violation::NotAsRecorded);
         };
+        let record = status.record.as_ref().and_then(|named| before.cluster.record(&named.name));
+        if record.is_none_or(|record| status.plan_digest.as_ref() != Some(&record.plan_digest)) {
+            return Some(Violation::NotRecorded);
+        }
         // An edit may come between the update of the status and the write. Then this one item is written, and no other.
         if stored.metadata.generation != confirmed.metadata.generation
             && self.written_after_edit.replace(at).is_some_and(|it| it != at)
@@ -185,11 +215,30 @@ impl History {
         if !confirmed.spec.bypass_optimistic_lock && self.is_changed(part, at, item, target) {
             return Some(Violation::Overwritten);
         }
+        let is_new_generation = |generation| confirmed.metadata.generation.unwrap_or_default() > generation;
+        if self.restore_changed_at.is_some_and(|generation| named.is_none() && !is_new_generation(generation)) {
+            return Some(Violation::RestoreNotRead);
+        }
+        if status.restore.is_some() {
+            return (!self.is_original(part, at, request, target)).then_some(Violation::NotOriginal);
+        }
         let input = run.plan_basis.as_ref().map(|basis| format!("for {}", basis.input));
         if part == Part::Derived && written(request) != input.as_deref() {
             return Some(Violation::FromOldFacts);
         }
         None
+    }
+
+    /// Whether a write leads to what was there originally.
+    fn is_original(&self, part: Part, at: usize, request: &Request, target: Option<&Value>) -> bool {
+        let original = self.original[at].as_str();
+        match request {
+            Request::Apply(fields) => {
+                [original, part.managed(target).as_str()].contains(&part.managed(Some(fields)).as_str())
+            }
+            Request::Delete { .. } => original == "absent",
+            Request::Patch(_) | Request::Read => true,
+        }
     }
 
     /// Whether the managed fields of a target are neither as the plan found them nor as the plan sets them.
@@ -201,7 +250,7 @@ impl History {
         if let Some(data) = without.as_mut().and_then(|object| object.get_mut("data")?.as_object_mut()) {
             data.remove("extra");
         }
-        planned != Some(&held) && !covers(item, without.as_ref())
+        planned != Some(&held) && !covers(item, target) && !covers(item, without.as_ref())
     }
 }
 
@@ -237,7 +286,9 @@ fn is_as_recorded(item: &Item, request: &Request) -> bool {
         Request::Patch(steps) => {
             steps.as_array().into_iter().flatten().filter(|step| step["op"] == "remove").all(|step| {
                 let path = step["path"].as_str().unwrap_or_default();
-                item.removes.iter().any(|removed| format!("/{}", removed.replace('.', "/")) == path)
+                // A restore gives up what its field manager owns; who owns what in the end is checked there.
+                path.starts_with("/metadata/managedFields/")
+                    || item.removes.iter().any(|removed| format!("/{}", removed.replace('.', "/")) == path)
             })
         }
         Request::Read => false,

@@ -14,6 +14,8 @@ mod mistakes;
 mod mutation;
 mod operator_model;
 mod profile;
+mod records;
+mod requests;
 mod rules;
 mod scenario;
 mod system;

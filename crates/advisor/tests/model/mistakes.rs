@@ -1,7 +1,7 @@
 //! Every deliberate mistake is found, by a rule that it concerns. Without the mistake, the same scenarios keep all rules.
 
 use crate::{
-    explorations::{EDITS, NONE, TIMED, explore, scenario},
+    explorations::{NONE, TIMED, explore, restoring, scenario},
     mutation::Mutation::{self, *},
     profile,
     scenario::{Bounds, Scenario},
@@ -32,24 +32,36 @@ const MISTAKES: &[(Mutation, Bounds, &[&str])] = &[
     (SilenceIsFailure, Bounds { lost_answers: 1, ..NONE }, &["A4."]),
     (WritesSomethingElse, NONE, &["1. what"]),
     (InputNotWatched, Bounds { inputs: 1, ..NONE }, &["5."]),
+    (RecordSkipped, NONE, &["on record"]),
+    (RecordMisread, Bounds { edits: 2, ..NONE }, &["originally"]),
+    (RestoreNotReviewed, Bounds { edits: 2, ..NONE }, &["begins or ends a restore"]),
+    (OwnershipKept, Bounds { edits: 2, ..NONE }, &["5."]),
+    (ProgressForgotten, Bounds { days: 1, ..NONE }, &["5."]),
 ];
+
+/// The scenario in which a mistake matters.
+fn scenario_of(mistake: Mutation, name: &'static str, bounds: Bounds) -> Scenario {
+    match mistake {
+        RejectionIgnored | StartIgnored | EndIgnored | ProgressForgotten => {
+            Scenario { edits: TIMED, ..scenario(name, &profile::NODES, bounds) }
+        }
+        RecordMisread | RestoreNotReviewed | OwnershipKept => restoring(name, &profile::TWO, bounds),
+        _ => scenario(name, &profile::TWO, bounds),
+    }
+}
 
 /// W49 (tests that cannot fail): a check that cannot fail shows nothing.
 #[test]
 fn every_mistake_is_noticed_and_without_it_nothing_is() {
     let (mut missed, mut sound) = (Vec::new(), Vec::new());
     for (mistake, bounds, words) in MISTAKES {
-        let timed = |name| {
-            let edits = if bounds.days > 0 { TIMED } else { EDITS };
-            let profile = if bounds.days > 0 { &profile::NODES } else { &profile::TWO };
-            Scenario { edits, ..scenario(name, profile, *bounds) }
-        };
-        if !sound.contains(bounds) {
-            let found = explore(timed("no mistake"), None);
+        let without = scenario_of(*mistake, "no mistake", *bounds);
+        if !sound.contains(&(without.edits, *bounds)) {
+            sound.push((without.edits, *bounds));
+            let found = explore(without, None);
             assert!(found.violations.is_empty(), "{bounds:?}: {:?}", found.violations);
-            sound.push(*bounds);
         }
-        let found = explore(timed("mistake"), Some((*mistake, words)));
+        let found = explore(scenario_of(*mistake, "mistake", *bounds), Some((*mistake, words)));
         let broken: Vec<&str> = found.violations.iter().map(|(rule, _)| *rule).collect();
         println!("{mistake:?}: {broken:?} ({})", found.numbers);
         if broken.is_empty() {

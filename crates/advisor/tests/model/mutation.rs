@@ -7,6 +7,7 @@ use api::{
 };
 
 use advisor::writing::Request;
+use serde_json::Value;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Mutation {
@@ -56,6 +57,16 @@ pub(crate) enum Mutation {
     WritesSomethingElse,
     /// Changes of the input are not noticed.
     InputNotWatched,
+    /// The record of a plan is not created.
+    RecordSkipped,
+    /// A record is taken to say that something else was there before.
+    RecordMisread,
+    /// A plan that begins or ends a restore is applied without a review.
+    RestoreNotReviewed,
+    /// A restore does not give up what its field manager owns.
+    OwnershipKept,
+    /// The status does not record when a node was last updated.
+    ProgressForgotten,
 }
 
 impl Mutation {
@@ -70,6 +81,9 @@ impl Mutation {
             (Mutation::GenerationAlwaysNew, Some(status)) => status.observed_generation = None,
             (Mutation::ForcedReviewIgnored, Some(status)) => {
                 status.conditions.retain(|condition| condition.type_ != "InputDependencyDrift");
+            }
+            (Mutation::RestoreNotReviewed, Some(status)) if phase == Some(Phase::Drafting) => {
+                status.restore.clone_from(&config.spec.restore);
             }
             (Mutation::AbortIgnored, _) => config.spec.failure_policy = FailurePolicy::Continue,
             (Mutation::ApprovalIgnored, _) => config.spec.approval = None,
@@ -96,6 +110,10 @@ impl Mutation {
 
     /// Alters a status that is stored.
     pub(crate) fn alter_status(self, status: &mut VirtPlatformConfigStatus) {
+        if self == Mutation::ProgressForgotten {
+            let pools = status.items.iter_mut().flat_map(|item| &mut item.rollout);
+            pools.for_each(|pool| pool.last_progress = None);
+        }
         if self == Mutation::AppliedForgotten {
             for item in status.items.iter_mut().filter(|item| item.state == ItemState::Completed) {
                 item.applied_fingerprint = None;
@@ -117,6 +135,10 @@ impl Mutation {
 
     /// Alters a request to a target.
     pub(crate) fn alter_request(self, request: &mut Request) {
+        if let (Mutation::OwnershipKept, Request::Patch(steps)) = (self, &mut *request) {
+            let is_given_up = |step: &Value| step["path"].as_str().is_some_and(|path| path.contains("managedFields"));
+            steps.as_array_mut().into_iter().for_each(|steps| steps.retain(|step| !is_given_up(step)));
+        }
         let Request::Apply(fields) = request else { return };
         match self {
             Mutation::PreconditionsDropped => {

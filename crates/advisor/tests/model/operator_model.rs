@@ -7,11 +7,12 @@ use stateright::{Model, Property};
 
 use crate::{
     cluster::{ForeignEdit, ModelCluster, StaleRead, stamped},
-    driver::{Delivery, Driver, Scope, is_effect, is_read, is_write},
+    driver::{Delivery, Driver},
     history::{History, Violation},
     memo::Memo,
     mutation::Mutation,
     profile::Part,
+    requests::{Scope, is_effect, is_read, is_write},
     rules::{self, RULES},
     scenario::{Bounds, Edit, Scenario, Start},
     system::System,
@@ -67,7 +68,7 @@ impl RelevantChanges {
         match self.targets {
             Scope::Everything | Scope::Targets => true,
             Scope::Target(relevant) => relevant == at,
-            Scope::Config | Scope::Nothing => false,
+            Scope::Config | Scope::Record | Scope::Nothing => false,
         }
     }
 }
@@ -79,7 +80,8 @@ impl OperatorModel {
     }
 
     fn start(&self, start: &Start) -> State {
-        let cluster = ModelCluster::new(self.scenario.profile, start.config());
+        let keeps_records = self.scenario.edits.contains(&Edit::Restore);
+        let cluster = ModelCluster::new(self.scenario.profile, start.config(), keeps_records);
         let system = System {
             watched: cluster.config.clone(),
             cluster,
@@ -90,7 +92,8 @@ impl OperatorModel {
             is_undisturbed: false,
             kept_plan: None,
         };
-        let mut state = State { system, left: Bounds::default(), history: History::default(), violation: None };
+        let history = History::new(&system.cluster);
+        let mut state = State { system, left: Bounds::default(), history, violation: None };
         for _ in 0..if start.is_settled { MAX_STEPS } else { 0 } {
             if state.system.cluster.is_rolling() {
                 state.system.cluster.roll_out();
@@ -112,7 +115,7 @@ impl OperatorModel {
         let sees_pool = match scope {
             Scope::Everything => true,
             Scope::Target(at) => is_node(at),
-            Scope::Nothing | Scope::Config | Scope::Targets => false,
+            Scope::Nothing | Scope::Config | Scope::Targets | Scope::Record => false,
         };
         // A write has to be approved, so an approval makes a difference to a write.
         let sees_config = system.request().is_none_or(|request| scope == Scope::Config || is_write(request));
@@ -134,7 +137,7 @@ impl OperatorModel {
             || relevant.day
             || (0..self.scenario.profile.parts.len()).any(|at| relevant.target(at));
         let may_fail = system.request().is_some_and(|request| {
-            (is_effect(request) && (left.lost_answers > 0 || left.crashes > 0))
+            (is_effect(system, request) && (left.lost_answers > 0 || left.crashes > 0))
                 || (is_write(request) && left.refusals > 0)
                 || (is_read(request) && left.stale_reads > 0)
         });
@@ -177,7 +180,7 @@ impl OperatorModel {
     fn ends_differently(&self, system: &System, next: &System, delivery: Delivery) -> bool {
         if delivery != Delivery::Answered
             || !system.is_undisturbed
-            || !system.request().is_some_and(is_effect)
+            || !system.request().is_some_and(|request| is_effect(system, request))
             || !self.counts(Violation::DifferentEnd)
         {
             return false;
@@ -217,7 +220,7 @@ impl Model for OperatorModel {
         }
         if let Some(request) = system.request() {
             actions.push(ModelAction::Step(Delivery::Answered));
-            if left.lost_answers > 0 && is_effect(request) {
+            if left.lost_answers > 0 && is_effect(system, request) {
                 actions.push(ModelAction::Step(Delivery::AnswerLost));
             }
             if left.refusals > 0 && is_write(request) {
@@ -228,7 +231,7 @@ impl Model for OperatorModel {
                 let reads = targets.chain([StaleRead::Input]);
                 actions.extend(reads.map(|read| ModelAction::Step(Delivery::Stale(read))));
             }
-            if left.crashes > 0 && is_effect(request) {
+            if left.crashes > 0 && is_effect(system, request) {
                 actions.extend([false, true].map(|is_forgetful| ModelAction::StepAndCrash { is_forgetful }));
             }
         } else if system.has_pending_change {

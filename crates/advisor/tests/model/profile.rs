@@ -6,6 +6,7 @@ use advisor::{
     fields::Path,
     intent::Weight,
     kind::{CONFIG_MAP, HYPER_CONVERGED, MACHINE_CONFIG, MACHINE_CONFIG_POOL},
+    pools,
 };
 use api::{
     names::FIELD_MANAGER,
@@ -64,6 +65,7 @@ pub(crate) static DEFAULT: ToyProfile = toy_profile(&[Part::Default, Part::Deriv
 pub(crate) static NODES: ToyProfile = toy_profile(&[Part::Derived, Part::Nodes], true);
 pub(crate) static LATE_NODES: ToyProfile = toy_profile(&[Part::Nodes], false);
 pub(crate) static REMOVALS: ToyProfile = toy_profile(&[Part::Cleared, Part::Optional], true);
+pub(crate) static CLEARED: ToyProfile = toy_profile(&[Part::Cleared], true);
 pub(crate) static PASSING: ToyProfile = toy_profile(&[Part::Derived, Part::Passing], true);
 pub(crate) static THREE: ToyProfile = toy_profile(&[Part::Chosen, Part::Derived, Part::Nodes], true);
 
@@ -144,15 +146,15 @@ impl Part {
             None => return None,
         };
         Some(Intent {
-            name: self.name(),
+            name: self.name().into(),
             target: self.target(),
             version: "v1",
             change,
             managed: match self {
-                Part::Nodes => vec!["spec.kernelArguments"],
-                Part::Cleared => vec!["data.value", "data.extra"],
-                Part::Default => vec!["spec.value"],
-                _ => vec!["data.value"],
+                Part::Nodes => vec!["spec.kernelArguments".into()],
+                Part::Cleared => vec!["data.value".into(), "data.extra".into()],
+                Part::Default => vec!["spec.value".into()],
+                _ => vec!["data.value".into()],
             },
             message: String::new(),
             why: "",
@@ -162,6 +164,7 @@ impl Part {
                 _ => Vec::new(),
             },
             weight: if self == Part::Nodes { Weight::Nodes } else { Weight::Component },
+            restores: None,
         })
     }
 
@@ -189,7 +192,7 @@ fn own_input(facts: &Facts) -> Input {
 impl Profile for ToyProfile {
     fn about(&self) -> &'static About {
         // All profiles are static, but `&self` does not say so.
-        [&ONE, &TWO, &DEFAULT, &NODES, &LATE_NODES, &REMOVALS, &PASSING, &THREE]
+        [&ONE, &TWO, &DEFAULT, &NODES, &LATE_NODES, &REMOVALS, &CLEARED, &PASSING, &THREE]
             .into_iter()
             .find(|known| known.parts == self.parts)
             .map(|known| &known.about)
@@ -197,7 +200,8 @@ impl Profile for ToyProfile {
     }
 
     fn access(&self) -> Vec<Access> {
-        Vec::new()
+        let targets = self.parts.iter().map(|part| part.target());
+        targets.flat_map(|target| [Access::Change(target.clone()), Access::Delete(target)]).collect()
     }
 
     fn resolve(&self, options: Option<&Options>) -> Result<Box<dyn Planner>, InvalidOptions> {
@@ -217,9 +221,12 @@ impl Planner for ToyPlanner {
         Vec::new()
     }
 
-    fn wants(&self, _: &Facts) -> Vec<Query> {
+    fn wants(&self, facts: &Facts) -> Vec<Query> {
         let targets = self.parts.iter().map(|part| Query::Object(part.target()));
-        targets.chain([Query::Object(input()), Query::List(&MACHINE_CONFIG_POOL)]).collect()
+        let rendered = pools::reached(facts, &json!({ROLE: "worker"}));
+        let rendered = pools::target_configs(&rendered, Part::Nodes.name()).map(Query::Object);
+        let all = targets.chain([Query::Object(input()), Query::List(&MACHINE_CONFIG_POOL)]);
+        all.chain(rendered).collect()
     }
 
     fn plan(&self, facts: &Facts) -> Draft {

@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// The rules for every single step.
-pub(crate) const RULES: [(&str, Violation); 13] = [
+pub(crate) const RULES: [(&str, Violation); 16] = [
     ("1. nothing is written unless action is Apply at the generation that was confirmed", Violation::NotApproved),
     ("1. what is written is what the status says is being written", Violation::NotAsRecorded),
     ("1. at most the item recorded before an edit is written after it", Violation::WrittenAfterEdit),
@@ -22,12 +22,15 @@ pub(crate) const RULES: [(&str, Violation); 13] = [
     ("a rejected plan writes nothing", Violation::Rejected),
     ("nothing is written before its time", Violation::TooEarly),
     ("no reboot is started outside of its window or after the end of its approval", Violation::OutsideWindow),
+    ("nothing is written before its plan is on record", Violation::NotRecorded),
+    ("a plan that begins or ends a restore waits for somebody who has read it", Violation::RestoreNotRead),
+    ("a restore writes only what was there originally", Violation::NotOriginal),
     ("A4. a crash or a lost answer does not change the end", Violation::DifferentEnd),
 ];
 pub(crate) const REST: &str = "5. without further events it comes to rest, stays there, and tells the truth";
 
 /// What has to be reachable: otherwise the rules would hold only because it never happens.
-pub(crate) const REACHABLE: [&str; 7] = [
+pub(crate) const REACHABLE: [&str; 9] = [
     "an item is written after an edit that its session has not heard of",
     "a plan that was redrafted for its inputs is applied in the end",
     "drift is reverted",
@@ -35,6 +38,8 @@ pub(crate) const REACHABLE: [&str; 7] = [
     "an approved plan waits for its time",
     "a reboot waits for its window",
     "a plan is rejected",
+    "what was there originally is restored",
+    "the profile is applied again after a restore",
 ];
 
 /// All rules, or those that contain one of some words.
@@ -42,7 +47,7 @@ pub(crate) fn properties(words: Option<&[&str]>) -> Vec<Property<OperatorModel>>
     macro_rules! kept {
         ($($at:literal)*) => { vec![$(Property::always(RULES[$at].0, |_, state: &State| state.violation != Some(RULES[$at].1))),*] };
     }
-    let mut properties = kept!(0 1 2 3 4 5 6 7 8 9 10 11 12);
+    let mut properties = kept!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
     properties.push(Property::always(REST, |model: &OperatorModel, state: &State| {
         state.violation.is_some() || model.memo.ending(&state.system).result.is_ok()
     }));
@@ -72,6 +77,15 @@ pub(crate) fn properties(words: Option<&[&str]>) -> Vec<Property<OperatorModel>>
         let status = state.system.cluster.config.status.as_ref();
         let mut conditions = status.iter().flat_map(|status| &status.conditions);
         conditions.any(|condition| condition.type_ == "ReviewRequired" && condition.reason == "Rejected")
+    }));
+    properties.push(Property::sometimes(REACHABLE[7], |_, state: &State| {
+        let status = state.system.cluster.config.status.as_ref();
+        status.is_some_and(|status| status.restore.is_some()) && state.phase() == Some(Phase::Completed)
+    }));
+    properties.push(Property::sometimes(REACHABLE[8], |_, state: &State| {
+        let cluster = &state.system.cluster;
+        let is_applied = cluster.config.spec.restore.is_none() && state.phase() == Some(Phase::Completed);
+        is_applied && cluster.records.len() > 2
     }));
     properties
 }

@@ -2,7 +2,9 @@
 
 use api::{
     VirtPlatformConfig,
-    virt_platform_config::{Action, Approval, ApprovalMode, FailurePolicy, Profile, Rejection, VirtPlatformConfigSpec},
+    virt_platform_config::{
+        Action, Approval, ApprovalMode, FailurePolicy, ORIGINAL, Profile, Rejection, Restore, VirtPlatformConfigSpec,
+    },
 };
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
 use serde_json::json;
@@ -49,6 +51,8 @@ pub(crate) enum Edit {
     Window,
     /// The plan in the status is rejected.
     Reject,
+    /// What was there originally is to be restored, or the profile is to be applied again.
+    Restore,
 }
 
 impl Edit {
@@ -90,6 +94,9 @@ impl Edit {
             Edit::Reject => {
                 let plan_digest = config.status.as_ref()?.plan_digest.clone()?;
                 spec.approval.get_or_insert_default().rejected = Some(Rejection { plan_digest, reason: None });
+            }
+            Edit::Restore => {
+                spec.restore = if spec.restore.is_some() { None } else { Some(Restore { record: ORIGINAL.into() }) };
             }
             Edit::Policy => {
                 let is_abort = spec.failure_policy == FailurePolicy::Abort;

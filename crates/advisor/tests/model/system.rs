@@ -67,6 +67,10 @@ pub(crate) struct RunningSession {
     pub(crate) fetched_input: Option<u8>,
     /// The day of the last decision.
     pub(crate) decided_on: u8,
+    /// The session knows that the plan has a record.
+    pub(crate) is_recorded: bool,
+    /// The session does not close the record again.
+    pub(crate) is_closing_done: bool,
 }
 
 /// What a plan was made from: the managed fields of the targets, and the input.
@@ -91,6 +95,8 @@ impl RunningSession {
             plan_basis: None,
             fetched_input: None,
             decided_on: system.day,
+            is_recorded: false,
+            is_closing_done: false,
         }
     }
 
@@ -144,12 +150,16 @@ impl RunningSession {
             Step::Send(Request::FetchFacts) => (2, 0),
             Step::Send(Request::MakePlan { facts }) => (3, u64::from(facts.is_some())),
             Step::Send(Request::WriteTarget { request, .. }) => (4, digest(format!("{request:?}"))),
-            Step::Done(Outcome::Settled { .. }) => (5, 0),
-            Step::Done(Outcome::Retry(_)) => (6, 0),
+            Step::Send(Request::CreateRecord(record)) => (5, digest(&record.spec.plan_digest)),
+            Step::Send(Request::ListRecords { .. }) => (6, 0),
+            Step::Send(Request::CloseRecord { name, .. }) => (7, digest(name)),
+            Step::Done(Outcome::Settled { .. }) => (8, 0),
+            Step::Done(Outcome::Retry(_)) => (9, 0),
         };
         let config = (&self.known, self.is_confirmed, self.is_outdated, &self.stored_at_start);
-        self.id =
-            digest((step, config, self.last_result, &self.seen, &self.plan_basis, self.fetched_input, self.decided_on));
+        let recording = (self.is_recorded, self.is_closing_done);
+        let result = (self.last_result, &self.seen, &self.plan_basis, self.fetched_input, self.decided_on);
+        self.id = digest((step, config, result, recording));
         Arc::new(self)
     }
 }

@@ -14,7 +14,7 @@ pub(crate) use ratio::{RATIO_PATTERN, parse_ratio};
 pub(crate) const CPU_RULE: &str = "must be a positive amount of CPU such as 2, 500m or 1.5";
 pub(crate) const MEMORY_RULE: &str = "must be a positive amount of memory such as 4Gi, 512Mi or 1Ti";
 pub(crate) const RATIO_RULE: &str = "must be a ratio from 0 to 1 such as 0.5";
-pub(crate) const DURATION_RULE: &str = "must be a positive duration such as 30m, 2h or 1h30m";
+pub(crate) const DURATION_RULE: &str = "must be a positive duration such as 30m, 2h or 1h30m, of at most 99999h";
 
 /// A text that is not a valid value of its field.
 ///

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::MaintenanceWindow;
-use crate::string_enum::string_enum;
+use crate::{bounds, string_enum::string_enum};
 
 /// Characters of a reason that a person gives.
 const REASON: usize = 1_024;
@@ -78,6 +78,16 @@ pub struct Approval {
     /// start. Default: any time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<MaintenanceWindow>,
+
+    /// Items, by name, that are applied although somebody has changed their targets in between: the changed
+    /// fields are listed in status.items[].changedSince. Only a plan that restores has such items.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(
+        length(max = bounds::ITEMS),
+        inner(length(min = 1, max = bounds::NAME)),
+        extend("x-kubernetes-list-type" = "set")
+    )]
+    pub accepted_items: Vec<String>,
 
     /// Turns one plan down. It is not applied, whatever else approves it, until a new plan replaces it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -37,6 +37,26 @@ string_enum! {
     }
 }
 
+string_enum! {
+    /// What a MachineConfigPool that is waited for does.
+    #[derive(Default)]
+    pub enum RolloutState {
+        /// The pool has not begun with the change.
+        #[default]
+        Pending = "Pending",
+        /// Its nodes are being updated.
+        Updating = "Updating",
+        /// Somebody has paused the pool.
+        Paused = "Paused",
+        /// A node cannot be updated.
+        Degraded = "Degraded",
+        /// The machine configs of the pool cannot be merged.
+        RenderDegraded = "RenderDegraded",
+        /// No node was updated for too long.
+        NoProgress = "NoProgress",
+    }
+}
+
 impl Operation {
     // Absent means Apply, as in plans of earlier versions.
     fn is_apply(&self) -> bool {
@@ -112,6 +132,16 @@ pub struct Item {
     )]
     pub takes_over: Vec<TakeOver>,
 
+    /// Fields that somebody has changed since the plan that is taken back was applied. Their values are lost
+    /// when the item is applied, so an approver has to accept it: spec.approval.acceptedItems.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(
+        length(max = bounds::FIELD_PATHS),
+        inner(length(max = bounds::FIELD_PATH)),
+        extend("x-kubernetes-list-type" = "atomic")
+    )]
+    pub changed_since: Vec<String>,
+
     /// How far the item got.
     ///
     /// - Pending: not applied yet.
@@ -133,6 +163,14 @@ pub struct Item {
     /// Since when the effect of the item is awaited; spec.waitTimeout counts from here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting_since: Option<Time>,
+
+    /// How far the nodes are, for each MachineConfigPool that is waited for. Absent when no pool is waited for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(
+        length(max = bounds::SHORT_LIST),
+        extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["pool"])
+    )]
+    pub rollout: Vec<PoolRollout>,
 
     /// SHA-256 of the managed fields when the plan was drawn up. The item is applied only while it holds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -212,6 +250,49 @@ pub struct PoolImpact {
     pub paused: bool,
 }
 
+/// How far a MachineConfigPool is with a change.
+#[derive(JsonSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PoolRollout {
+    /// Name of the MachineConfigPool.
+    #[schemars(length(min = 1, max = bounds::NAME))]
+    pub pool: String,
+
+    /// What the pool does.
+    ///
+    /// - Pending: it has not begun with the change.
+    /// - Updating: its nodes are drained, updated and rebooted, one after another.
+    /// - Paused: somebody has paused it; its nodes stay as they are until it is resumed.
+    /// - Degraded: a node cannot be updated; cause names it.
+    /// - RenderDegraded: its machine configs cannot be merged, so no node gets the change.
+    /// - NoProgress: no node was updated for longer than the operator's --stuck-after.
+    #[serde(default)]
+    pub state: RolloutState,
+
+    /// How many of its nodes are updated, by its own status.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
+    pub updated: Option<i32>,
+
+    /// How many nodes it has, by its own status.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
+    pub total: Option<i32>,
+
+    /// Since when the pool is in this state.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<Time>,
+
+    /// When the number of updated nodes last changed. If it did not change yet: since when the pool is waited for, or was resumed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_progress: Option<Time>,
+
+    /// Why the pool does not get on, and which node or which object is the reason; or who has changed the config on its way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = bounds::NOTE))]
+    pub cause: Option<String>,
+}
+
 /// Fields that change hands.
 #[derive(JsonSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -242,4 +323,8 @@ pub struct DriftedBy {
     /// When the change was made, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time: Option<Time>,
+
+    /// Whether the object was deleted, or is being deleted. Nothing shows who deleted it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub deleted: bool,
 }

@@ -13,14 +13,16 @@ mod status;
 mod wait_timeout;
 
 pub use approval::{Approval, ApprovalMode, GrantedApproval, Rejection};
-pub use item::{DriftedBy, ImpactDetail, Item, ItemState, Operation, PoolImpact, TakeOver, TargetRef};
+pub use item::{
+    DriftedBy, ImpactDetail, Item, ItemState, Operation, PoolImpact, PoolRollout, RolloutState, TakeOver, TargetRef,
+};
 pub use maintenance_window::{MaintenanceWindow, Weekday};
 pub use node_label_selector::{NodeLabelSelector, SelectorOperator, SelectorRequirement};
 pub use options::{
     DeschedulerMode, DeviationThresholds, KsmConfiguration, LoadAwareOptions, Options, VirtHigherDensityOptions,
 };
-pub use spec::{Action, FailurePolicy, Profile, VirtPlatformConfig, VirtPlatformConfigSpec};
-pub use status::{Input, Phase, Risk, Severity, VirtPlatformConfigStatus};
+pub use spec::{Action, FailurePolicy, ORIGINAL, Profile, Restore, VirtPlatformConfig, VirtPlatformConfigSpec};
+pub use status::{Input, Phase, RecordRef, Risk, Severity, VirtPlatformConfigStatus};
 pub use wait_timeout::WaitTimeout;
 
 #[cfg(test)]

@@ -1,10 +1,11 @@
 //! The `spec` of a VirtPlatformConfig and the rules that hold across its fields.
 
 use kube::{CustomResource, KubeSchema};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Approval, Options, VirtPlatformConfigStatus, WaitTimeout};
-use crate::string_enum::string_enum;
+use crate::{bounds, string_enum::string_enum};
 
 string_enum! {
     /// The profiles there are. A profile is what the operator knows how to plan.
@@ -43,6 +44,19 @@ string_enum! {
         /// Go on with the other items.
         Continue = "Continue",
     }
+}
+
+/// What `spec.restore.record` says for the state before the configuration managed anything.
+pub const ORIGINAL: &str = "original";
+
+/// Which state is restored.
+#[derive(JsonSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Restore {
+    /// The state before the plan of this VirtPlatformPlanRecord was applied; later plans are taken back with
+    /// it. Or `original`: the state before the configuration managed anything.
+    #[schemars(length(min = 1, max = bounds::NAME))]
+    pub record: String,
 }
 
 /// The configuration that is wanted of one profile.
@@ -100,6 +114,11 @@ string_enum! {
     .message("options.virtHigherDensity can only be used with profile 'virt-higher-density'")
     .reason(Reason::FieldValueForbidden)
     .field_path(".options.virtHigherDensity"))]
+#[x_kube(validation = Rule::new("!has(self.restore) || self.restore.record == 'original' || \
+        self.restore.record.startsWith(self.profile + '-') && \
+        self.restore.record.substring(size(self.profile) + 1).matches('^[1-9][0-9]{0,8}$')")
+    .message("must be 'original' or the name of a VirtPlatformPlanRecord of this profile, for example load-aware-rebalancing-7")
+    .field_path(".restore.record"))]
 pub struct VirtPlatformConfigSpec {
     /// The profile to plan and apply. It must equal metadata.name and cannot be changed later; to use
     /// another profile, create another object.
@@ -146,6 +165,12 @@ pub struct VirtPlatformConfigSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,
 
+    /// Takes back what the profile has changed, instead of applying it. The plan then sets every object back to
+    /// what records say was there before; it is reviewed and approved like any other plan. After it the
+    /// configuration manages nothing. To manage the profile again, remove this field.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restore: Option<Restore>,
+
     /// Settings of the profile. At most the member that belongs to spec.profile may be set. Default: the
     /// defaults of the profile; an empty object means the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -162,6 +187,7 @@ impl VirtPlatformConfigSpec {
             bypass_optimistic_lock: false,
             wait_timeout: None,
             approval: None,
+            restore: None,
             options: None,
         }
     }

@@ -4,7 +4,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{GrantedApproval, Item, Options};
+use super::{GrantedApproval, Item, Options, Restore};
 use crate::bounds;
 use crate::string_enum::string_enum;
 
@@ -114,9 +114,17 @@ pub struct VirtPlatformConfigStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<GrantedApproval>,
 
+    /// The VirtPlatformPlanRecord of the plan that was last applied, or is being applied. Absent before that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub record: Option<RecordRef>,
+
     /// The spec.options that the plan was drawn up with. Absent when there were none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub applied_options: Option<Options>,
+
+    /// The spec.restore that the plan was drawn up for. Absent when it applies the profile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restore: Option<Restore>,
 
     /// Settings of other objects that the plan was derived from. When one of them changes, the plan is drawn
     /// up again and has to be reviewed again.
@@ -158,6 +166,23 @@ pub struct VirtPlatformConfigStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "crate::schema::conditions")]
     pub conditions: Vec<Condition>,
+}
+
+/// A VirtPlatformPlanRecord.
+#[derive(JsonSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RecordRef {
+    /// Its name: the profile, a dash and a number.
+    #[schemars(length(max = bounds::NAME))]
+    pub name: String,
+
+    /// The digest of its plan.
+    #[schemars(length(max = 128))]
+    pub plan_digest: String,
+
+    /// Whether it is known to exist. It is created before the plan changes anything.
+    #[serde(default)]
+    pub created: bool,
 }
 
 /// Something that may go wrong.

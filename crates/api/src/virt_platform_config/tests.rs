@@ -124,7 +124,7 @@ fn an_unreadable_timeout_is_an_error_only_when_it_is_used() {
     let timeout = spec(json!({ "profile": "example-profile", "waitTimeout": "abc" })).wait_timeout.unwrap();
     assert_eq!(timeout.to_string(), "abc");
     let error = timeout.duration().unwrap_err();
-    assert_eq!(error.to_string(), "\"abc\" must be a positive duration such as 30m, 2h or 1h30m");
+    assert_eq!(error.to_string(), "\"abc\" must be a positive duration such as 30m, 2h or 1h30m, of at most 99999h");
     assert_eq!(WaitTimeout::from("2h").duration(), Ok(Duration::from_secs(7200)));
 }
 

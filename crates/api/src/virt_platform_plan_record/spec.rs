@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{RecordedApproval, RecordedItem, VirtPlatformPlanRecordStatus};
 use crate::bounds;
-use crate::virt_platform_config::{Options, Profile, Risk, Severity};
+use crate::virt_platform_config::{Options, Profile, Restore, Risk, Severity};
 
 /// The plan as it was reviewed, the approval, and what was there before. It cannot be changed.
 #[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,6 +64,10 @@ pub struct VirtPlatformPlanRecordSpec {
     /// The spec.options that the plan was drawn up with. Absent when there were none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub options: Option<Options>,
+
+    /// The spec.restore that the plan was drawn up for. Absent when it applied the profile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restore: Option<Restore>,
 
     /// Who agreed to the plan, and for when. Absent when nobody had to, as for a plan that takes a change by
     /// somebody else back.

@@ -212,7 +212,7 @@ async fn a_status_can_be_written_where_the_value_is_wrong_but_not_where_the_type
         accept(failed("memory-magic")),
         reject(
             failed("old-number"),
-            r#"spec.waitTimeout: Invalid value: "string": invalid data, expected string, got int64 evaluating rule: must be a positive duration such as 30m, 2h or 1h30m"#,
+            r#"spec.waitTimeout: Invalid value: "string": invalid data, expected string, got int64 evaluating rule: must be a positive duration such as 30m, 2h or 1h30m, of at most 99999h"#,
         ),
         reject(failed("old-empty"), "no such key: profile evaluating rule: To ensure a singleton pattern"),
         reject(failed("old-options"), "the VirtPlatformConfig name must exactly match the spec.profile."),

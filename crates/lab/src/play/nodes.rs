@@ -219,7 +219,9 @@ async fn evict(client: &Client, node: &str) -> Result<bool, Error> {
         let pods: Api<Pod> = Api::namespaced(client.clone(), &pod.namespace().unwrap_or_default());
         let evicted = pods.evict(&pod.name_any(), &EvictParams::default()).await.map(drop);
         // The pod is gone, or the VM migrates, or the next step asks again.
-        let is_expected = |class: &Class| class.is_absent() || matches!(class, Class::WebhookDenied | Class::Busy);
+        let is_expected = |class: &Class| {
+            class.is_absent() || matches!(class, Class::WebhookDenied | Class::PolicyDenied | Class::Busy)
+        };
         unless(is_expected, evicted).map(drop).doing(|| format!("evicting Pod {}", pod.name_any()))
     };
     let staying: Vec<_> = pods.iter().filter(is_staying).collect();

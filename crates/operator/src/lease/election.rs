@@ -3,8 +3,18 @@
 //! Every write names the version that it replaces, so of two candidates that both believe it is their turn one is refused.
 //! A leader is considered gone when its record has not changed for the lease duration by the candidate's own clock; times in the
 //! record are not compared, because clocks differ. A leader that cannot renew stops before another one may start.
+//!
+//! A leader knows the version that it has written, so a renewal is one request. On a slow way to the API server a leader asks for
+//! more time, and says in the record for how long it has to be waited for.
 
 use std::time::Duration;
+
+/// A lease lasts so much longer on a slow way, at most.
+const LONGEST: u32 = 16;
+
+/// So many round trips have to fit into the time that a leader has to renew: two requests, each over a new connection, which takes three,
+/// and the wait between them.
+const ROUND_TRIPS: u32 = 8;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct LeaseTimes {
@@ -26,6 +36,13 @@ impl Default for LeaseTimes {
     }
 }
 
+impl LeaseTimes {
+    /// How many times longer the lease has to last if an answer takes so long.
+    fn factor(&self, round_trip: Duration) -> u32 {
+        (1..LONGEST).find(|factor| self.renew_deadline * *factor >= round_trip * ROUND_TRIPS).unwrap_or(LONGEST)
+    }
+}
+
 /// What is stored in the lease.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Record {
@@ -33,6 +50,8 @@ pub struct Record {
     pub holder: String,
     /// How often the holder has changed.
     pub transitions: i64,
+    /// For how long the holder has to be waited for.
+    pub duration: Duration,
     pub version: String,
 }
 
@@ -43,6 +62,8 @@ pub enum Input {
     Found(Record),
     /// The record with its new version.
     Written(Record),
+    /// The record has another version than the one to replace.
+    Conflict,
     /// Refused, or no answer: it is not known whether the record was written.
     Unknown,
 }
@@ -72,22 +93,26 @@ pub enum Step {
 pub struct Candidate {
     id: String,
     times: LeaseTimes,
-    /// The record as last read, and since when it is unchanged.
+    /// The record as last read or written, and since when it is unchanged.
     seen: Option<(Record, Duration)>,
-    /// When the last successful write was sent, and the number of transitions then.
+    /// Whether the record is what this candidate has written, so that it need not be read before it is renewed.
+    is_own: bool,
+    /// Until when the last successful write lets it lead, and the number of transitions then.
     led: Option<(Duration, i64)>,
     /// When the pending request was sent.
     sent: Duration,
+    /// How many times longer than usual the lease that is written lasts.
+    factor: u32,
 }
 
 impl Candidate {
     pub fn new(id: String, times: LeaseTimes) -> Self {
-        Candidate { id, times, seen: None, led: None, sent: Duration::ZERO }
+        Candidate { id, times, seen: None, is_own: false, led: None, sent: Duration::ZERO, factor: 1 }
     }
 
     /// Until when the candidate leads, and its epoch: the number of transitions.
     pub fn leads_until(&self) -> Option<(Duration, i64)> {
-        self.led.map(|(sent, epoch)| (sent + self.times.renew_deadline, epoch))
+        self.led
     }
 
     pub fn leads(&self, now: Duration) -> bool {
@@ -96,20 +121,36 @@ impl Candidate {
 
     pub fn start(&mut self, now: Duration) -> Step {
         self.sent = now;
-        Step::Send(Request::Read)
+        match &self.seen {
+            Some((record, _)) if self.is_own => {
+                let record = record.clone();
+                Step::Send(Request::Replace(self.held(now, record)))
+            }
+            _ => Step::Send(Request::Read),
+        }
     }
 
     pub fn next(&mut self, now: Duration, input: Input) -> Step {
         let sent = std::mem::replace(&mut self.sent, now);
+        let was_own = std::mem::replace(&mut self.is_own, false);
+        let written_for = self.times.renew_deadline * self.factor;
+        if input != Input::Unknown {
+            self.factor = self.times.factor(now.saturating_sub(sent));
+        }
         match input {
             Input::Unknown => self.retry(),
+            // The answer to an earlier renewal was lost, or somebody else holds the lease by now.
+            Input::Conflict if was_own => Step::Send(Request::Read),
+            Input::Conflict => self.retry(),
             Input::Absent => {
-                let record = Record { holder: self.id.clone(), transitions: 0, version: String::new() };
-                Step::Send(Request::Create(record))
+                let record =
+                    Record { holder: String::new(), transitions: 0, duration: Duration::ZERO, version: String::new() };
+                Step::Send(Request::Create(self.held(now, record)))
             }
             Input::Written(record) => {
-                self.led = Some((sent, record.transitions));
+                self.led = Some((sent + written_for, record.transitions));
                 self.seen = Some((record, now));
+                self.is_own = true;
                 self.retry()
             }
             Input::Found(record) => self.found(now, record),
@@ -120,6 +161,14 @@ impl Candidate {
         Step::Done(Outcome { retry_after: self.times.retry_period })
     }
 
+    /// The record as this candidate writes it now. If it lets others wait for a shorter time than the one before, that counts from now
+    /// on: the answer may come late.
+    fn held(&mut self, now: Duration, record: Record) -> Record {
+        let until = now + self.times.renew_deadline * self.factor;
+        self.led = self.led.map(|(led_until, epoch)| (led_until.min(until), epoch));
+        Record { holder: self.id.clone(), duration: self.times.lease_duration * self.factor, ..record }
+    }
+
     fn found(&mut self, now: Duration, record: Record) -> Step {
         let since = match &self.seen {
             Some((known, since)) if *known == record => *since,
@@ -127,11 +176,13 @@ impl Candidate {
         };
         self.seen = Some((record.clone(), since));
         if record.holder == self.id {
-            return Step::Send(Request::Replace(record));
+            return Step::Send(Request::Replace(self.held(now, record)));
         }
-        if record.holder.is_empty() || now >= since + self.times.lease_duration {
-            let record = Record { holder: self.id.clone(), transitions: record.transitions + 1, ..record };
-            return Step::Send(Request::Replace(record));
+        // A record that asks for days is somebody's mistake.
+        let wait = record.duration.clamp(self.times.lease_duration, self.times.lease_duration * LONGEST);
+        if record.holder.is_empty() || now >= since + wait {
+            let record = Record { transitions: record.transitions + 1, ..record };
+            return Step::Send(Request::Replace(self.held(now, record)));
         }
         self.retry()
     }
@@ -154,7 +205,7 @@ mod tests {
     }
 
     fn record(holder: &str, transitions: i64, version: &str) -> Record {
-        Record { holder: holder.into(), transitions, version: version.into() }
+        Record { holder: holder.into(), transitions, duration: s(15), version: version.into() }
     }
 
     fn replace(record: Record) -> Step {
@@ -210,12 +261,71 @@ mod tests {
         us.start(s(0));
         us.next(s(0), Input::Absent);
         us.next(s(0), Input::Written(record("us", 5, "1")));
-        us.start(s(2));
-        assert_eq!(us.next(s(2), Input::Found(record("us", 5, "1"))), replace(record("us", 5, "1")));
+        assert_eq!(us.start(s(2)), replace(record("us", 5, "1")), "in one request");
         us.next(s(3), Input::Written(record("us", 5, "2")));
         assert_eq!(us.leads_until(), Some((s(12), 5)));
         assert!(us.leads(s(11)) && !us.leads(s(12)));
         assert_eq!(us.release(), Some(record("", 5, "2")));
+    }
+
+    #[test]
+    fn a_leader_reads_the_lease_only_after_a_renewal_that_did_not_succeed() {
+        let mut us = candidate();
+        us.next(s(0), Input::Written(record("us", 0, "1")));
+        assert_eq!(us.start(s(2)), replace(record("us", 0, "1")));
+        assert_eq!(us.next(s(2), Input::Conflict), Step::Send(Request::Read), "at once");
+        assert_eq!(
+            us.next(s(2), Input::Found(record("us", 0, "2"))),
+            replace(record("us", 0, "2")),
+            "an answer was lost"
+        );
+        assert_eq!(us.next(s(2), Input::Conflict), RETRY, "no more than one read in an attempt");
+        assert_eq!(us.start(s(4)), Step::Send(Request::Read));
+        us.next(s(4), Input::Found(record("us", 0, "3")));
+        us.next(s(4), Input::Written(record("us", 0, "4")));
+        us.start(s(6));
+        assert_eq!(us.next(s(7), Input::Unknown), RETRY);
+        assert_eq!(us.start(s(9)), Step::Send(Request::Read), "the renewal may have succeeded");
+    }
+
+    /// Found with delays of 3 s and more on the way: nobody ever led.
+    #[test]
+    fn a_lease_lasts_longer_where_answers_take_long_and_others_wait_for_its_holder() {
+        for (round_trip, lasts, leads) in
+            [(0, 15, 10), (1, 15, 10), (2, 30, 20), (3, 45, 30), (6, 75, 50), (20, 240, 160), (60, 240, 160)]
+        {
+            let slow = |holder: &str, transitions, version: &str| Record {
+                duration: s(lasts),
+                ..record(holder, transitions, version)
+            };
+            let mut us = candidate();
+            us.start(s(0));
+            let created = us.next(s(round_trip), Input::Absent);
+            assert_eq!(created, Step::Send(Request::Create(slow("us", 0, ""))), "{round_trip} s");
+            us.next(s(2 * round_trip), Input::Written(slow("us", 0, "1")));
+            assert_eq!(us.leads_until(), Some((s(round_trip + leads), 0)), "{round_trip} s");
+            let mut them = Candidate::new("them".into(), LeaseTimes::default());
+            let ours = || Input::Found(slow("us", 0, "1"));
+            them.start(s(0));
+            assert_eq!(them.next(s(0), ours()), RETRY);
+            them.start(s(lasts - 1));
+            assert_eq!(them.next(s(lasts - 1), ours()), RETRY, "{round_trip} s");
+            them.start(s(lasts));
+            assert_eq!(them.next(s(lasts), ours()), replace(record("them", 1, "1")), "{round_trip} s");
+        }
+        let mut us = candidate();
+        us.start(s(0));
+        us.next(s(20), Input::Absent);
+        us.next(s(20), Input::Written(record("us", 0, "1")));
+        assert_eq!(us.leads_until(), Some((s(180), 0)));
+        us.start(s(22));
+        assert_eq!(us.leads_until(), Some((s(32), 0)), "others may see the shorter lease before its answer comes");
+
+        let mut us = candidate();
+        let days = || Input::Found(Record { duration: s(1_000_000), ..record("them", 3, "7") });
+        us.next(s(0), days());
+        us.start(s(240));
+        assert_eq!(us.next(s(240), days()), replace(record("us", 4, "7")), "no record is waited for for days");
     }
 
     #[test]

@@ -32,6 +32,44 @@ impl LeaseSettings {
     }
 }
 
+/// The right to act: this process has acquired the lease.
+#[derive(Debug, Clone)]
+pub(crate) struct Leadership {
+    /// The number of leaders before this one.
+    pub(crate) epoch: i64,
+    api_server: ApiServer,
+    namespace: String,
+    id: String,
+}
+
+impl Leadership {
+    /// Asks the API server whether this process still holds the lease.
+    pub(crate) async fn confirm(&self) -> Result<(), RequestError> {
+        let doing = || format!("confirming lease {}", name(&self.namespace));
+        let lease = self.api_server.get(object(&self.namespace), doing()).await?;
+        match parse(&lease).holder {
+            holder if holder == self.id => Ok(()),
+            holder if holder.is_empty() => Err(RequestError::other(doing(), "nobody holds it".into(), Class::Other)),
+            holder => {
+                let message = format!("{holder} leads by now, so nothing more is written here");
+                Err(RequestError::other(doing(), message, Class::Other))
+            }
+        }
+    }
+}
+
+fn name(namespace: &str) -> String {
+    format!("{namespace}/{}", advisor::access::LEASE)
+}
+
+fn collection(namespace: &str) -> String {
+    format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases")
+}
+
+fn object(namespace: &str) -> String {
+    format!("{}/{}", collection(namespace), advisor::access::LEASE)
+}
+
 pub(crate) struct Lease {
     api_server: ApiServer,
     settings: LeaseSettings,
@@ -42,14 +80,14 @@ pub(crate) struct Lease {
 
 impl Lease {
     pub(crate) fn new(api_server: ApiServer, settings: LeaseSettings, clock: Clock) -> Self {
-        // An answer that comes after the time for renewal is of no use.
-        let api_server = api_server.with_deadline(settings.times.renew_deadline / 2);
+        // Time is left for a second attempt, over a new connection.
+        let api_server = api_server.apart().with_deadline(settings.times.renew_deadline / 3);
         let candidate = Candidate::new(settings.id.clone(), settings.times);
         Lease { api_server, settings, candidate, start: Instant::now(), clock }
     }
 
-    /// Waits until this process leads. Returns the number of leaders before it.
-    pub(crate) async fn acquire(&mut self) -> i64 {
+    /// Waits until this process leads.
+    pub(crate) async fn acquire(&mut self) -> Leadership {
         info!(lease = self.name(), id = self.settings.id, "waiting to lead");
         loop {
             self.round(None).await;
@@ -57,7 +95,8 @@ impl Lease {
                 && self.now() < until
             {
                 info!(epoch, "leading");
-                return epoch;
+                let (namespace, id) = (self.settings.namespace.clone(), self.settings.id.clone());
+                return Leadership { epoch, api_server: self.api_server.clone(), namespace, id };
             }
             sleep(self.settings.times.retry_period).await;
         }
@@ -88,7 +127,7 @@ impl Lease {
     }
 
     fn name(&self) -> String {
-        format!("{}/{}", self.settings.namespace, advisor::access::LEASE)
+        name(&self.settings.namespace)
     }
 
     fn now(&self) -> Duration {
@@ -116,17 +155,9 @@ impl Lease {
         }
     }
 
-    fn uri(&self, name: &str) -> String {
-        format!("/apis/coordination.k8s.io/v1/namespaces/{}/leases{name}", self.settings.namespace)
-    }
-
-    fn object(&self) -> String {
-        self.uri(&format!("/{}", advisor::access::LEASE))
-    }
-
     async fn read(&self) -> Input {
         let doing = format!("reading lease {}", self.name());
-        match self.api_server.get(self.object(), doing).await {
+        match self.api_server.get(object(&self.settings.namespace), doing).await {
             Ok(lease) => Input::Found(parse(&lease)),
             Err(error) if error.class == Class::NotFound => Input::Absent,
             Err(error) => trouble(&error),
@@ -141,13 +172,14 @@ impl Lease {
             "metadata": {"name": advisor::access::LEASE, "namespace": self.settings.namespace},
             "spec": {
                 "holderIdentity": record.holder,
-                "leaseDurationSeconds": self.settings.times.lease_duration.as_secs(),
+                "leaseDurationSeconds": record.duration.as_secs(),
                 "leaseTransitions": record.transitions,
                 "renewTime": now,
                 "acquireTime": now,
             },
         });
-        let uri = if method == Method::POST { self.uri("") } else { self.object() };
+        let namespace = &self.settings.namespace;
+        let uri = if method == Method::POST { collection(namespace) } else { object(namespace) };
         if method == Method::PUT {
             lease["metadata"]["resourceVersion"] = record.version.clone().into();
         }
@@ -160,10 +192,11 @@ impl Lease {
 }
 
 fn trouble(error: &RequestError) -> Input {
-    match error.class {
-        Class::Conflict => debug!(%error, "somebody else was faster"),
-        _ => warn!(%error, "the lease"),
+    if error.class == Class::Conflict {
+        debug!(%error, "somebody else was faster");
+        return Input::Conflict;
     }
+    warn!(%error, "the lease");
     Input::Unknown
 }
 
@@ -172,6 +205,7 @@ fn parse(lease: &Value) -> Record {
     Record {
         holder: spec["holderIdentity"].as_str().unwrap_or_default().to_owned(),
         transitions: spec["leaseTransitions"].as_i64().unwrap_or_default(),
+        duration: Duration::from_secs(spec["leaseDurationSeconds"].as_u64().unwrap_or_default()),
         version: lease["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned(),
     }
 }

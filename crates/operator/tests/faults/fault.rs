@@ -107,6 +107,9 @@ pub(crate) fn label(method: &Method, uri: &Uri) -> Option<String> {
     let query = uri.query().unwrap_or_default();
     let segments: Vec<&str> = uri.path().split('/').skip(1).collect();
     let rest = match segments.as_slice() {
+        // Records outlive the configuration, so their numbers go on from run to run.
+        ["apis", _, _, "virtplatformplanrecords", _, "status"] => "virtplatformplanrecords/N/status".to_owned(),
+        ["apis", _, _, "virtplatformplanrecords", _] => "virtplatformplanrecords/N".to_owned(),
         ["apis", _, _, "namespaces", _, rest @ ..] | ["apis", _, _, rest @ ..] => rest.join("/"),
         ["api", _, rest @ ..] => rest.join("/"),
         other => other.join("/"),

@@ -111,12 +111,17 @@ pub(crate) async fn reset(platform: &Platform) {
     for object in [config(LOAD_AWARE, Value::Null), descheduler(json!({})), machine_config(PSI, json!({}))] {
         platform.delete(&object).await;
     }
+    // The next operator would close what is open of them.
+    platform.request("DELETE", "/apis/advisor.kubevirt.io/v1alpha1/virtplatformplanrecords", None, Value::Null).await;
     platform.roll(&[], 3).await;
 }
 
 /// The status and the targets, without times and what else differs from run to run.
 pub(crate) async fn outcome(platform: &Platform) -> Value {
     let mut status = platform.config(LOAD_AWARE).await["status"].take();
+    // Records outlive the configuration, so their numbers go on from run to run. What the record says counts.
+    let name = status["record"]["name"].take();
+    status["record"] = record(platform, name.as_str().unwrap_or_default()).await;
     mask(&mut status);
     let target = async |object: Value| {
         let live = platform.find(&object).await.unwrap_or_default();
@@ -127,6 +132,17 @@ pub(crate) async fn outcome(platform: &Platform) -> Value {
         "descheduler": target(descheduler(json!({}))).await,
         "machineConfig": target(machine_config(PSI, json!({}))).await,
     })
+}
+
+/// The values before and after, and how the plan ended.
+async fn record(platform: &Platform, name: &str) -> Value {
+    let object = json!({
+        "apiVersion": "advisor.kubevirt.io/v1alpha1", "kind": "VirtPlatformPlanRecord", "metadata": {"name": name},
+    });
+    let found = if name.is_empty() { Value::Null } else { platform.find(&object).await.unwrap_or_default() };
+    let items = found["spec"]["items"].as_array().into_iter().flatten();
+    let values: Vec<&Value> = items.map(|item| &item["leaves"]).collect();
+    json!({"planDigest": found["spec"]["planDigest"], "values": values, "outcome": found["status"]["outcome"]})
 }
 
 fn mask(value: &mut Value) {

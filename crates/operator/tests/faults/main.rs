@@ -9,6 +9,7 @@ mod fault;
 mod lifecycle;
 mod malformed;
 mod matrix;
+mod network;
 mod other_writers;
 mod proxy;
 mod record;

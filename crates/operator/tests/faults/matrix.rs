@@ -27,8 +27,9 @@ use crate::{
 /// The time limit of a life cycle with a fault.
 const LIMIT: Duration = Duration::from_secs(25);
 
-/// How many more requests a fault may cause: those of a start, and those of a new plan for every hit.
-const START: usize = 20;
+/// How many more requests a fault may cause: those of a start (rendered configs and records are read, too), and those of a new plan for
+/// every hit.
+const START: usize = 24;
 const PER_HIT: usize = 9;
 
 /// The interval of rechecks after stale answers, and how many requests one may cause.
@@ -165,7 +166,7 @@ async fn disturb(platform: &Platform, baseline: &Baseline, cell: &Cell<'_>) -> C
     reset(platform).await;
     let mark = platform.mark().await;
     let is_stale = cell.fault.is_stale();
-    let intervals = Intervals { recheck: RECHECK, prerequisites: RECHECK };
+    let intervals = Intervals { recheck: RECHECK, prerequisites: RECHECK, ..Intervals::default() };
     let settings = OperatorSettings {
         intervals: if is_stale { intervals } else { Intervals::default() },
         ..OperatorSettings::default()

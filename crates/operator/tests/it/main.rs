@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod approval_policy;
+mod autopilot;
 mod bad_input;
 mod cost;
 mod gitops;
@@ -10,10 +11,13 @@ mod lifecycle;
 mod outcomes;
 mod permissions;
 mod real_operators;
+mod records;
 mod repeat;
 mod requests;
+mod restore;
 mod two_profiles;
 mod versions;
-mod webhook;
 mod workflow_guide;
 mod write;
+
+use testkit::webhook;

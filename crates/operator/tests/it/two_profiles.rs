@@ -32,7 +32,7 @@ async fn start(platform: &Platform) -> RunningOperator {
 /// An operator with short intervals: a refused plan is made again after an interval.
 async fn start_version(platform: &Platform, version: &str) -> RunningOperator {
     let interval = Duration::from_millis(300);
-    let intervals = Intervals { recheck: interval, prerequisites: interval };
+    let intervals = Intervals { recheck: interval, prerequisites: interval, ..Intervals::default() };
     let settings = OperatorSettings {
         profiles: LEFT_AND_RIGHT,
         version: version.into(),

@@ -158,6 +158,38 @@ async fn fields_that_somebody_else_set_are_taken_out() {
     );
 }
 
+/// A map that loses its last member by an apply becomes null, and the API server refuses that. In both cases the map around our
+/// selector is somebody else's: it was empty, or we have taken over its only member.
+#[tokio::test]
+async fn page_merging_is_turned_off_in_a_map_of_somebody_else() {
+    let platform = Platform::shared().await;
+    let kubernetes = platform.kubernetes().await;
+    let selecting = |key: &str| json!({"nodeLabelSelector": {"matchLabels": {key: "yes"}}});
+    let options = |ksm: Value| json!({"virtHigherDensity": {"enableSwap": false, "ksmConfiguration": ksm}});
+    for theirs in [json!({}), selecting("theirs")] {
+        for by_patch in [false, true] {
+            let case = format!("{theirs}, by a patch: {by_patch}");
+            let object = hyper_converged(json!({"ksmConfiguration": theirs}));
+            platform.delete(&object).await;
+            platform.apply("somebody", &hyper_converged(json!({})), "").await;
+            match by_patch {
+                true => platform.patch("somebody", &object).await,
+                false => platform.apply("somebody", &object, "").await,
+            };
+            platform.carry_out(&platform.plan_with(DENSITY, options(selecting("ours"))).await).await;
+            let plan = platform.plan_with(DENSITY, options(Value::Null)).await;
+            assert_eq!(plan.refusals().next(), None, "{case}");
+            let planned = item(&plan, "configure-higher-density");
+            let Ok(Written::Applied(written)) = write(&kubernetes, planned, Lock::Compare).await else {
+                panic!("{case}")
+            };
+            assert_eq!(written.pointer("/spec/ksmConfiguration/nodeLabelSelector"), None, "{case}");
+            assert_eq!(planned.after.as_ref().unwrap()["spec"], written["spec"], "as the plan has shown: {case}");
+            assert!(!platform.plan_with(DENSITY, options(Value::Null)).await.has_changes(), "{case}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_write_that_ended_between_setting_and_taking_out_is_finished() {
     let platform = Platform::shared().await;

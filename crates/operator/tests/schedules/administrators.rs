@@ -1,6 +1,8 @@
 //! Administrators, who edit configurations, targets and inputs, and who install and remove components. An edit depends on
 //! the seed, on its number and on what is stored at that moment.
 
+mod approvals;
+
 use std::sync::OnceLock;
 
 use http::Method;
@@ -9,6 +11,7 @@ use serde_json::{Value, json};
 use crate::{
     api::{
         kinds::{named, resources},
+        merge_patch,
         store::{Key, Store},
     },
     client::{APPLY, JSON, MERGE, exists},
@@ -36,8 +39,13 @@ fn uri(profile: &str) -> String {
 /// Makes one edit.
 pub(crate) fn edit(server: &Server, seed: u64, number: u64) {
     let mut random = Random::of(seed, "deed", number);
-    let weights: [(u64, Edit); 12] = [
-        (30, approve),
+    let weights: [(u64, Edit); 17] = [
+        (28, approvals::approve),
+        (10, approvals::schedule),
+        (4, approvals::reject),
+        (12, approvals::restore),
+        (8, approvals::stop_restoring),
+        (1, approvals::delete_record),
         (12, withdraw),
         (5, ignore),
         (12, choose_options),
@@ -77,28 +85,9 @@ pub(crate) fn configure(server: &Server, profile: &str, spec: Value) {
         server.request_as("admin", Method::PATCH, &uri, MERGE, &json!({"spec": spec}));
         return;
     }
-    if let Value::Object(spec) = spec {
-        object["spec"].as_object_mut().unwrap().extend(spec.into_iter().filter(|(_, value)| !value.is_null()));
-    }
+    // A merge patch of a new object leaves out what is null.
+    merge_patch(&mut object["spec"], &spec);
     server.request_as("admin", Method::PATCH, &uri, APPLY, &object);
-}
-
-fn approve(server: &Server, random: &mut Random) {
-    let profile = profile(random);
-    let current =
-        server.cluster().config(profile).and_then(|config| config["status"]["planDigest"].as_str().map(str::to_owned));
-    let digest = match random.below(5) {
-        0 => json!({"planDigest": "0".repeat(64)}),
-        1 | 2 => current.map_or(Value::Null, |digest| json!({"planDigest": digest})),
-        _ => Value::Null,
-    };
-    let policy = *random.pick(&["Abort", "Abort", "Continue"]);
-    let wait = *random.pick(&[None, None, None, Some("2m")]);
-    let bypass = random.permille(250);
-    let spec = json!({
-        "action": "Apply", "approval": digest, "bypassOptimisticLock": bypass, "failurePolicy": policy, "waitTimeout": wait,
-    });
-    configure(server, profile, spec);
 }
 
 fn withdraw(server: &Server, random: &mut Random) {

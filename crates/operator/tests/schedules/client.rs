@@ -25,7 +25,7 @@ type BoxError = Box<dyn std::error::Error + Send + Sync>;
 type Reply = Response<UnsyncBoxBody<Bytes, BoxError>>;
 
 /// Longer than the time limit of every request.
-const FOREVER: Duration = Duration::from_secs(60);
+const FOREVER: Duration = Duration::from_secs(200);
 
 pub(crate) fn client(server: &Server, process: Process) -> Client {
     let server = server.clone();

@@ -68,6 +68,7 @@ pub(crate) struct SentRequest {
     pub(crate) process: Process,
     pub(crate) label: String,
     pub(crate) delivery: Delivery,
+    pub(crate) at: Timestamp,
     /// The configurations as the sender had last read them.
     pub(crate) known: Vec<Arc<Value>>,
 }
@@ -120,6 +121,11 @@ impl Server {
         move || beginning + SignedDuration::try_from(start.elapsed()).unwrap()
     }
 
+    /// A time from now on, or before, as it is written in a spec.
+    pub(crate) fn time_in(&self, seconds: i64) -> String {
+        format!("{:.0}", (self.clock())() + SignedDuration::from_secs(seconds))
+    }
+
     fn time(&self) -> String {
         format!("{:.0}", (self.clock())())
     }
@@ -152,7 +158,7 @@ impl Server {
         let delivery = Delivery::of(&mut random, &cluster.fault_plan, request);
         cluster.injected_faults += u64::from(delivery.fault.is_some());
         let known = cluster.seen.iter().filter(|((who, _), _)| *who == process).map(|(_, config)| config.clone());
-        SentRequest { process, known: known.collect(), label, delivery }
+        SentRequest { process, known: known.collect(), label, delivery, at: (self.clock())() }
     }
 
     /// Carries out a request of an operator.

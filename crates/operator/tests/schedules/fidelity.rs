@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use testkit::{
     configs::is_waiting_for_nodes,
     eventually,
-    rollout::{NODES, Rollout},
+    rollout::{NODES, pool_spec, pool_status, rendered_config},
 };
 use tokio::sync::oneshot;
 
@@ -26,7 +26,6 @@ use crate::{
     recorder::{Exchange, Recorder},
     samples,
 };
-use refusals::refusals;
 use replay::Replay;
 
 const CONFIGS: &str = "/apis/advisor.kubevirt.io/v1alpha1/virtplatformconfigs";
@@ -35,12 +34,13 @@ const DESCHEDULERS: &str =
 const MACHINE_CONFIGS: &str = "/apis/machineconfiguration.openshift.io/v1/machineconfigs";
 const POOL: &str = "/apis/machineconfiguration.openshift.io/v1/machineconfigpools/worker";
 const HCO: &str = "/apis/hco.kubevirt.io/v1beta1/namespaces/openshift-cnv/hyperconvergeds/kubevirt-hyperconverged";
+const RECORDS: &str = "/apis/advisor.kubevirt.io/v1alpha1/virtplatformplanrecords";
 const LOAD_AWARE: &str = "load-aware-rebalancing";
 const DENSITY: &str = "virt-higher-density";
 
 /// The collections whose watch events are compared at the end.
-const WATCHED: [&str; 4] =
-    [CONFIGS, DESCHEDULERS, MACHINE_CONFIGS, "/apis/machineconfiguration.openshift.io/v1/machineconfigpools"];
+const WATCHED: [&str; 5] =
+    [CONFIGS, RECORDS, DESCHEDULERS, MACHINE_CONFIGS, "/apis/machineconfiguration.openshift.io/v1/machineconfigpools"];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_model_answers_as_the_real_api_server_does() {
@@ -58,7 +58,8 @@ async fn the_model_answers_as_the_real_api_server_does() {
         recorder.send(Method::GET, uri, "", &Value::Null).await;
     }
     lifecycle(&recorder).await;
-    refusals(&recorder).await;
+    refusals::refusals(&recorder).await;
+    refusals::records(&recorder).await;
     let exchanges = recorder.exchanges().await;
     let mut replay = Replay::new();
     for exchange in &exchanges {
@@ -79,7 +80,7 @@ fn refused(exchanges: &[Exchange]) -> usize {
     exchanges.iter().filter(|exchange| exchange.code >= 400).count()
 }
 
-/// The operator goes through a whole life cycle: offer, apply, rollout, drift, takeover, removal.
+/// The operator goes through a whole life cycle: offer, apply, rollout, drift, takeover, removal, the way back and the profile again.
 async fn lifecycle(recorder: &Recorder) {
     let (stop, stopped) = oneshot::channel::<()>();
     let kubernetes = ApiServer::over(recorder.client());
@@ -114,10 +115,33 @@ async fn lifecycle(recorder: &Recorder) {
     configure(recorder, LOAD_AWARE, json!({"action": "Apply", "options": without})).await;
     roll(recorder, LOAD_AWARE, &["90-worker-kubelet-swap"]).await;
     until(recorder, LOAD_AWARE, "Completed").await;
+    there_and_back(recorder).await;
     // A stored change may not have been answered yet.
     tokio::time::sleep(Duration::from_millis(300)).await;
     let _ = stop.send(());
     operator.await.unwrap().unwrap();
+}
+
+/// Both profiles are taken back and applied again.
+async fn there_and_back(recorder: &Recorder) {
+    const SWAP: &str = "90-worker-kubelet-swap";
+    let steps: [(&str, Value, Option<&[&str]>); 4] = [
+        (LOAD_AWARE, json!({"record": "original"}), None),
+        (DENSITY, json!({"record": "original"}), Some(&[])),
+        (LOAD_AWARE, Value::Null, None),
+        (DENSITY, Value::Null, Some(&[SWAP])),
+    ];
+    for (profile, restore, rolled) in steps {
+        configure(recorder, profile, json!({"restore": restore})).await;
+        until(recorder, profile, "ReviewRequired").await;
+        configure(recorder, profile, json!({"action": "DryRun"})).await;
+        until(recorder, profile, "ReviewRequired").await;
+        configure(recorder, profile, json!({"action": "Apply"})).await;
+        if let Some(configs) = rolled {
+            roll(recorder, profile, configs).await;
+        }
+        until(recorder, profile, "Completed").await;
+    }
 }
 
 async fn configure(recorder: &Recorder, profile: &str, spec: Value) {
@@ -141,13 +165,16 @@ async fn wait(recorder: &Recorder, profile: &str, what: &str, holds: impl Fn(&Va
 /// Waits until all items are written, and rolls these configs out to all nodes.
 async fn roll(recorder: &Recorder, profile: &str, configs: &[&str]) {
     wait(recorder, profile, "waiting for nodes", is_waiting_for_nodes).await;
-    let rollout = Rollout { configs, updated: NODES };
-    let (name, rendered) = (rollout.rendered_name(), rollout.rendered_config(&Value::Null));
+    let mut specs = Vec::new();
+    for config in configs {
+        specs.push(recorder.peek(&format!("{MACHINE_CONFIGS}/{config}")).await["spec"].clone());
+    }
+    let (name, rendered) = rendered_config(&specs);
     recorder
         .send(Method::PATCH, &format!("{MACHINE_CONFIGS}/{name}?fieldManager=mco&force=true"), APPLY, &rendered)
         .await;
-    let spec = json!({"spec": rollout.pool_spec()});
+    let spec = json!({"spec": pool_spec(&name, configs)});
     let (_, pool) = recorder.send(Method::PATCH, &format!("{POOL}?fieldManager=mco"), MERGE, &spec).await;
-    let status = json!({"status": rollout.pool_status(&pool["metadata"]["generation"])});
+    let status = json!({"status": pool_status(&pool, NODES)});
     recorder.send(Method::PATCH, &format!("{POOL}/status?fieldManager=mco"), MERGE, &status).await;
 }

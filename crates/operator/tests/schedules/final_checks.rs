@@ -1,19 +1,21 @@
 //! What must hold at the end of a run: no more writes, few requests, and a status that fits the spec and the cluster.
 
+mod end;
+mod fit;
+
 use std::{collections::BTreeMap, time::Duration};
 
-use advisor::{Plan, drift, profiles};
-use api::{
-    VirtPlatformConfig,
-    virt_platform_config::{Item, ItemState, Phase},
-};
-use operator::{ApiServer, PlanError, make_plan};
+use advisor::{profiles, restore, start_time::start_time};
+use api::{VirtPlatformConfig, virt_platform_config::Approval};
+use operator::{ApiServer, PlanError, make_plan_by};
 use serde_json::{Value, json};
+
+pub(crate) use end::{comparable, end};
 
 use crate::{
     administrators::{DENSITY, EXAMPLE, LOAD_AWARE},
     api::{
-        kinds::{CONFIGS, named, resources},
+        kinds::{CONFIGS, RECORDS, resources},
         store::{Key, Store},
     },
     client,
@@ -21,12 +23,24 @@ use crate::{
     schedule::Schedule,
 };
 
+/// The kinds that plans change.
+const TARGETS: [&str; 4] = ["kubedeschedulers", "machineconfigs", "hyperconvergeds", "configmaps"];
+
 /// The resource versions of all objects except events and the lease.
 pub(crate) fn written(store: &Store) -> BTreeMap<Key, String> {
     let counts = |plural: &str| plural != "events" && plural != "leases";
     let kinds = resources().iter().filter(|resource| counts(&resource.plural));
     let version = |object: &Value| object["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned();
     kinds.flat_map(|kind| store.list(&kind.plural)).map(|(key, object)| (key.clone(), version(object))).collect()
+}
+
+/// Whether the time of an approval begins or ends soon, so that there cannot be rest.
+pub(crate) fn is_time_near(server: &Server, soon: Duration) -> bool {
+    let now = (server.clock())();
+    let changes = |approval: &Approval| start_time(Some(approval), now) != start_time(Some(approval), now + soon);
+    let cluster = server.cluster();
+    let approvals = cluster.store.list(CONFIGS).map(|(_, config)| config["spec"]["approval"].clone());
+    approvals.filter_map(|approval| serde_json::from_value(approval).ok()).any(|approval| changes(&approval))
 }
 
 /// Nothing is written any more, and few requests are made.
@@ -60,6 +74,26 @@ pub(crate) fn bounded(cluster: &mut ModelCluster, schedule: &Schedule) {
     }
 }
 
+/// A record that is not finished is the one of a plan that is being applied, or that goes on when a target is set back that somebody has
+/// changed on its way to the nodes.
+pub(crate) fn recorded(cluster: &mut ModelCluster) {
+    let is_applied = |record: &Value| {
+        let configs = cluster.store.list(CONFIGS).map(|(_, config)| config);
+        configs.into_iter().any(|config| {
+            let status = &config["status"];
+            let mut items = status["items"].as_array().into_iter().flatten();
+            let is_overtaken = status["phase"] == "Drifted" && items.any(|item| item["state"] == "InProgress");
+            (status["phase"] == "InProgress" || is_overtaken) && status["record"]["name"] == record["metadata"]["name"]
+        })
+    };
+    let open = cluster.store.list(RECORDS).filter(|(_, record)| !record["status"]["finishedAt"].is_string());
+    let forgotten: Vec<String> =
+        open.filter(|(_, record)| !is_applied(record)).map(|(key, _)| key.name.clone()).collect();
+    for name in forgotten {
+        cluster.report_violation(format!("the record {name} is not finished, and nothing is being applied"));
+    }
+}
+
 /// Each configuration is in a phase that fits its spec and a plan that is made now.
 pub(crate) async fn consistent(server: &Server) {
     let kubernetes = ApiServer::over(client::quiet(server));
@@ -82,9 +116,13 @@ pub(crate) async fn consistent(server: &Server) {
             }
         };
         let known = profiles::find(profile).unwrap();
-        let plan = make_plan(&kubernetes, known, config.spec.options.as_ref()).await;
-        let final_checks = fits(&server.cluster(), &config, &object, &plan);
-        if let Err(why) = final_checks {
+        let plan = match restore::planner(known, &config.spec) {
+            Ok(planner) => make_plan_by(&kubernetes, known.about(), planner.as_ref()).await,
+            Err(error) => Err(PlanError::from(error)),
+        };
+        let now = (server.clock())();
+        let result = fit::fits(&fit::End { cluster: &server.cluster(), now, config: &config, object: &object }, &plan);
+        if let Err(why) = result {
             let status = &object["status"];
             let shown = json!({"spec": object["spec"], "phase": status["phase"], "conditions": holding(status)});
             let plan = match &plan {
@@ -96,184 +134,10 @@ pub(crate) async fn consistent(server: &Server) {
     }
 }
 
-fn fits(
-    cluster: &ModelCluster,
-    config: &VirtPlatformConfig,
-    object: &Value,
-    plan: &Result<Plan, PlanError>,
-) -> Result<(), String> {
-    let (spec, status) = (&object["spec"], &object["status"]);
-    let phase = config.status.as_ref().and_then(|status| status.phase).ok_or("it has no phase")?;
-    if status["observedGeneration"] != object["metadata"]["generation"] {
-        return Err("its newest spec was not acted on".into());
-    }
-    if (spec["action"] == "Ignore") != (phase == Phase::Ignored) {
-        return Err(format!("{} and {phase:?}", spec["action"]));
-    }
-    if phase == Phase::Ignored {
-        return Ok(());
-    }
-    let reasons = holding(status);
-    let reason = |kind: &str| reasons[kind].as_str().unwrap_or_default().to_owned();
-    let plan = match plan {
-        Ok(plan) => plan,
-        Err(PlanError::Request(error)) => return Err(format!("no plan could be drawn up: {error}")),
-        // A failed plan waits for a person, whatever is missing.
-        Err(_) if matches!(phase, Phase::PrerequisiteFailed | Phase::Failed) => return Ok(()),
-        Err(error) => return Err(format!("{phase:?}, and {error}")),
-    };
-    let items = || config.status.iter().flat_map(|status| &status.items);
-    let drifted = items().any(|item| is_drifted(item, plan));
-    // The impact may have changed since: then the plan is made again when it is approved.
-    let is_current = items().count() == plan.items.len() && items().all(|item| is_planned(item, plan));
-    let is_ours = |item: &&Item| is_drifted(item, plan) && is_planned(item, plan);
-    match phase {
-        Phase::Failed | Phase::CompletedWithErrors => Ok(()),
-        // An approval of another plan is reported before a changed target.
-        Phase::ReviewRequired if ["PlanStale", "ApprovalMismatch"].contains(&&*reason("ReviewRequired")) => Ok(()),
-        Phase::ReviewRequired if !plan.has_changes() => Err("there is nothing to review".into()),
-        Phase::ReviewRequired if !is_current => Err("the plan is not the current one".into()),
-        Phase::ReviewRequired if spec["action"] == "Apply" => {
-            let waits = !reason("InputDependencyDrift").is_empty();
-            waits.then_some(()).ok_or_else(|| "it was approved".into())
-        }
-        Phase::ReviewRequired => Ok(()),
-        Phase::Completed if drifted => Err("it has drifted".into()),
-        Phase::Completed if plan.has_changes() && !cluster.was_stale => Err("something is left to do".into()),
-        Phase::Completed => Ok(()),
-        Phase::Drifted if !drifted => Err("nothing has drifted".into()),
-        Phase::Drifted => {
-            // If a plan that is made now would differ, a person has to decide.
-            let nothing = items().find(is_ours).is_none();
-            let gives_up = reason("Drifted") == "RemediationStalled" || !is_aggressive(spec, status) || nothing;
-            gives_up.then_some(()).ok_or_else(|| "it should have been reverted".into())
-        }
-        // Known limit: a config that is changed or removed during its rollout never reaches the nodes.
-        Phase::InProgress if drifted => Ok(()),
-        Phase::InProgress if items().any(|item| went_unnoticed(cluster, item)) => Ok(()),
-        Phase::InProgress => {
-            let pool = plan
-                .facts
-                .list(&advisor::kind::MACHINE_CONFIG_POOL)
-                .iter()
-                .any(|pool| pool["metadata"]["name"] == "worker");
-            (!pool).then_some(()).ok_or_else(|| "nothing keeps it from ending".into())
-        }
-        other => Err(format!("{other:?} is no phase to rest in")),
-    }
-}
-
-fn is_drifted(item: &Item, plan: &Plan) -> bool {
-    let live = plan.facts.target(&item.target_ref).flatten();
-    item.applied_fingerprint.as_ref().is_some_and(|baseline| *baseline != drift::fingerprint(item, live))
-}
-
-/// Known limit: the operator waits until the pool renders another config than before the write. A pool that did not notice an
-/// edit of somebody else has nothing to render when the operator reverts it.
-fn went_unnoticed(cluster: &ModelCluster, item: &Item) -> bool {
-    let pools = item.impact_detail.iter().flat_map(|detail| &detail.pools);
-    let mut noted = pools.filter(|pool| pool.name == "worker").filter_map(|pool| pool.rendered.as_ref());
-    let (configs, pools) = ("machineconfigs", "machineconfigpools");
-    let since = cluster.store.history.iter().rev();
-    let since = since.take_while(|change| change.key.plural != configs || change.key.name != item.target_ref.name);
-    let target = |pool: &Value| pool["spec"]["configuration"]["name"].as_str().map(str::to_owned);
-    let mut targets = since.filter(|change| change.key.plural == pools && change.key.name == "worker").map(|change| {
-        let after = change.after.as_ref().ok();
-        (change.before.as_deref().and_then(target), after.and_then(|pool| target(pool)))
-    });
-    let now = cluster.store.get(&Key::new(named(pools), "", "worker")).and_then(|pool| target(pool));
-    item.state == ItemState::InProgress
-        && noted.any(|noted| now.as_ref() == Some(noted))
-        && targets.all(|(before, after)| before == after)
-}
-
-/// Whether a plan that is made now has the same item.
-fn is_planned(item: &Item, plan: &Plan) -> bool {
-    plan.items.iter().any(|planned| {
-        let new = &planned.item;
-        (&new.name, &new.target_ref, new.operation, &new.desired_state, &new.removes)
-            == (&item.name, &item.target_ref, item.operation, &item.desired_state, &item.removes)
-    })
-}
-
-/// Whether the operator reverts drift by itself.
-fn is_aggressive(spec: &Value, status: &Value) -> bool {
-    let approved = spec["approval"]["planDigest"].as_str().is_none_or(|digest| status["planDigest"] == digest);
-    spec["action"] == "Apply" && spec["bypassOptimisticLock"] == true && approved
-}
-
 /// The conditions that are True, with their reasons.
 fn holding(status: &Value) -> Value {
     let conditions = status["conditions"].as_array().into_iter().flatten();
     let holding = conditions.filter(|condition| condition["status"] == "True");
     let named = |condition: &Value| Some((condition["type"].as_str()?.to_owned(), condition["reason"].clone()));
     Value::Object(holding.filter_map(named).collect())
-}
-
-/// The end of a run: phases, reasons, items and targets. Rendered configs are left out.
-pub(crate) fn end(cluster: &ModelCluster) -> Value {
-    let configs = cluster.store.list(CONFIGS).map(|(key, object)| {
-        let status = &object["status"];
-        let item = |item: &Value| {
-            let target = &item["targetRef"]["name"];
-            json!({"name": item["name"], "state": item["state"], "operation": item["operation"], "target": target})
-        };
-        let items = || status["items"].as_array().into_iter().flatten();
-        let ran_out = |item: &Value| item["message"].as_str().is_some_and(|text| text.starts_with("Timeout waiting"));
-        let shown = json!({
-            "spec": object["spec"], "generation": object["metadata"]["generation"], "ranOutOfTime": items().any(ran_out),
-            "course": {
-                "phase": status["phase"], "conditions": holding(status), "observed": status["observedGeneration"],
-                "items": items().map(item).collect::<Vec<_>>(),
-            },
-        });
-        (key.name.clone(), shown)
-    });
-    let kinds = ["kubedeschedulers", "machineconfigs", "hyperconvergeds", "configmaps"];
-    let all = kinds.iter().flat_map(|kind| cluster.store.list(kind));
-    let targets = all.filter(|(key, _)| !key.name.starts_with("rendered-")).map(|(key, object)| {
-        (
-            key.to_string(),
-            json!({"labels": object["metadata"]["labels"], "spec": object["spec"], "data": object["data"]}),
-        )
-    });
-    json!({"configs": configs.collect::<BTreeMap<_, _>>(), "targets": targets.collect::<BTreeMap<_, _>>()})
-}
-
-/// Two ends without what depends on seconds: whether a rollout ended before its time limit, and whether it ended before an
-/// edit of its config.
-pub(crate) fn comparable(mut one: Value, mut other: Value) -> (Value, Value) {
-    let names: Vec<String> =
-        one["configs"].as_object().into_iter().flat_map(|configs| configs.keys().cloned()).collect();
-    for name in names {
-        let ends = [&one["configs"][&name], &other["configs"][&name]];
-        let [timeouts, overtaken] = [ran_out_of_time, is_overtaken].map(|test| ends.map(test));
-        if timeouts[0] == timeouts[1] && overtaken[0] == overtaken[1] {
-            continue;
-        }
-        let targets: Vec<String> = ends.iter().flat_map(|end| targets(end)).collect();
-        for end in [&mut one, &mut other] {
-            end["configs"][&name]["course"] = Value::Null;
-            end["configs"][&name]["ranOutOfTime"] = Value::Null;
-            if overtaken.contains(&true)
-                && let Some(found) = end["targets"].as_object_mut()
-            {
-                found.retain(|key, _| !targets.iter().any(|target| key.ends_with(&format!("/{target}"))));
-            }
-        }
-    }
-    (one, other)
-}
-
-fn ran_out_of_time(end: &Value) -> bool {
-    end["ranOutOfTime"] == true
-}
-
-fn is_overtaken(end: &Value) -> bool {
-    end["course"]["phase"] == "InProgress" && end["course"]["conditions"]["Drifted"].is_string()
-}
-
-fn targets(end: &Value) -> Vec<String> {
-    let items = end["course"]["items"].as_array().into_iter().flatten();
-    items.filter_map(|item| item["target"].as_str().map(str::to_owned)).collect()
 }

@@ -7,7 +7,7 @@ use std::{
 
 use http::Method;
 use serde_json::{Value, json};
-use testkit::rollout::{NODES, SAMPLE_CONFIGS, SAMPLE_RENDERED, configuration, pool_status};
+use testkit::rollout::{NODES, SAMPLE_CONFIGS, SAMPLE_RENDERED, configuration, merged, pool_status};
 use tokio::time::sleep;
 
 use crate::{
@@ -94,8 +94,7 @@ fn name(parts: &[&Arc<Value>], pool: &Value) -> String {
 }
 
 fn render(server: &Server, name: &str, parts: &[&Arc<Value>]) {
-    let arguments = parts.iter().flat_map(|part| part["spec"]["kernelArguments"].as_array().into_iter().flatten());
-    let spec = json!({"kernelArguments": arguments.collect::<Vec<_>>()});
+    let spec = merged(parts.iter().map(|part| &part["spec"]));
     let kind = json!({
         "apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig",
         "metadata": {"name": name}, "spec": spec,

@@ -17,6 +17,7 @@ mod recorder;
 mod run;
 mod samples;
 mod schedule;
+mod slow_way;
 mod sweep;
 mod watches;
 

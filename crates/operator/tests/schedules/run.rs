@@ -76,6 +76,9 @@ async fn run_async(schedule: &Schedule) -> Outcome {
     }
     administrators::reinstall(&server, schedule.seed);
     sleep(SETTLING).await;
+    while final_checks::is_time_near(&server, REST) {
+        sleep(SETTLING).await;
+    }
     let asked = server.cluster().requests;
     let written = final_checks::written(&server.cluster().store);
     server.log("run", "nothing may be written from now on");
@@ -92,6 +95,7 @@ async fn run_async(schedule: &Schedule) -> Outcome {
     machine_config_operator.abort();
     final_checks::consistent(&server).await;
     let mut cluster = server.cluster();
+    final_checks::recorded(&mut cluster);
     final_checks::bounded(&mut cluster, schedule);
     Outcome {
         log: std::mem::take(&mut cluster.log),
@@ -114,7 +118,8 @@ async fn supervise(server: Server, replica: &'static str, seed: u64, elects: boo
         });
         let clock: Box<dyn Fn() -> Timestamp + Send + Sync> = Box::new(server.clock());
         let clock = Clock::new(clock, random.next());
-        let settings = OperatorSettings { version: "v1.0.0".into(), lease, clock, ..OperatorSettings::default() };
+        let (version, records_kept) = ("v1.0.0".into(), invariants::RECORDS_KEPT);
+        let settings = OperatorSettings { version, records_kept, lease, clock, ..OperatorSettings::default() };
         server.log(&process.to_string(), "starts");
         let kubernetes = ApiServer::over(client::client(&server, process));
         tokio::select! {

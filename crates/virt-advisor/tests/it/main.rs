@@ -5,3 +5,6 @@
 mod guide;
 mod lease;
 mod preview;
+mod replica;
+mod stopped;
+mod support;

@@ -157,6 +157,24 @@ async fn errors_say_what_to_do_and_end_with_1() {
             "loadAware: {}",
             "error: options.loadAware can only be used with profile 'load-aware-rebalancing'",
         ),
+        (
+            &["load-aware-rebalancing", "--restore", "virt-higher-density-1"],
+            "",
+            "error: --restore virt-higher-density-1: must be original or the name of a VirtPlatformPlanRecord of this profile, for \
+             example load-aware-rebalancing-7",
+        ),
+        // What was applied before there were records.
+        (
+            &["load-aware-rebalancing", "--restore", "original"],
+            "",
+            "error: Missing required dependencies:\n  - No record tells what was there before load-aware-rebalancing managed anything",
+        ),
+        (
+            &["load-aware-rebalancing", "--restore", "load-aware-rebalancing-3"],
+            "",
+            "error: Missing required dependencies:\n  - VirtPlatformPlanRecord load-aware-rebalancing-3 does not exist. There is no \
+             record of load-aware-rebalancing to restore instead: set the objects back by hand",
+        ),
         (&["load-aware-rebalancing", "--context", "nowhere"], "", "error: reading the kubeconfig: "),
     ];
     for (args, input, expected) in cases {

@@ -1,17 +1,24 @@
 //! The demo shows what it promises and ends cleanly. (It runs `virt-advisor`, which `cargo test --workspace` builds.)
 
-use std::{
-    io::{BufRead, BufReader},
-    process::{Command, Stdio},
-};
+use std::{env, fs, path::Path, process::Command, time::Duration};
 
-#[test]
-fn the_demo_walks_from_a_plan_over_a_rollout_to_drift_and_ends_on_ctrl_c() {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_xtask"));
-    let mut process = command.arg("demo").env("DEMO_YES", "1").stdout(Stdio::piped()).spawn().unwrap();
-    let lines = BufReader::new(process.stdout.take().unwrap()).lines().map(Result::unwrap);
-    let shown: Vec<String> = lines.take_while(|line| !line.starts_with("Ctrl-C")).collect();
-    let mut left = shown.iter();
+use devcluster::RunningProgram;
+use testkit::{eventually, within};
+
+/// Generous: the demo waits for a rollout, and other tests run beside it.
+const LIMIT: Duration = Duration::from_secs(300);
+
+#[tokio::test]
+async fn the_demo_walks_from_a_plan_over_a_rollout_to_drift_and_ends_on_ctrl_c() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = format!("HOME={}", env::var("HOME").unwrap_or_default());
+    let args = [&home, "DEMO_YES=1", env!("CARGO_BIN_EXE_xtask"), "demo"].map(str::to_owned).to_vec();
+    let log = folder.path().join("log");
+    let demo = RunningProgram::spawn("demo", Path::new("/usr/bin/env"), args, folder.path(), &log).unwrap();
+    let is_over = |shown: &str| shown.lines().any(|line| line.starts_with("Ctrl-C"));
+    let shown = async || fs::read_to_string(&log).ok().filter(|shown| is_over(shown) || demo.exit_status().is_some());
+    let shown = within(LIMIT, "the demo has shown everything", shown).await;
+    let mut left = shown.lines();
     // In this order.
     for part in [
         "load-aware-rebalancing   Ignore   High     Ignored",
@@ -24,14 +31,15 @@ fn the_demo_walks_from_a_plan_over_a_rollout_to_drift_and_ends_on_ctrl_c() {
         "load-aware-rebalancing   Apply    High     Completed",
         "enable-psi-metrics: MachineConfigPool 'worker' is ready (all 6 nodes updated)",
         "load-aware-rebalancing   Apply    High     Drifted",
-        "enable-load-aware-descheduling: changed by jane",
+        "enable-load-aware-descheduling: Configuration has drifted from desired state (changed by jane)",
         "-  deschedulingIntervalSeconds: 3600",
         "ItemDrifted",
         "kubeconfig: ",
     ] {
-        assert!(left.any(|line| line.contains(part)), "{part:?} is not where it should be in:\n{}", shown.join("\n"));
+        assert!(left.any(|line| line.contains(part)), "{part:?} is not where it should be in:\n{shown}");
     }
-    let status = Command::new("kill").args(["-INT", &process.id().to_string()]).status();
+    let status = Command::new("kill").args(["-INT", &demo.pid().to_string()]).status();
     assert!(status.unwrap().success());
-    assert!(process.wait().unwrap().success());
+    let status = eventually("the demo has ended", async || demo.exit_status()).await;
+    assert!(status.success(), "{status}");
 }

@@ -90,8 +90,6 @@ fn a_config_that_overrules_ours_later_takes_completed_back() {
     overruling["metadata"]["uid"] = "z".into();
     fixture.cluster.put(overruling);
     fixture.roll_out(&[PSI, "99-worker-zzz"]);
-    let name = format!("rendered-worker{PSI}99-worker-zzz");
-    fixture.cluster.put(crate::test_cluster::rendered(&name, &["psi=1", "psi=0"]));
     fixture.settle();
     assert_eq!(fixture.phase(), Phase::InProgress);
     let message = fixture.item("enable-psi-metrics").message.clone().unwrap();

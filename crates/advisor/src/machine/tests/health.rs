@@ -4,7 +4,7 @@ use api::virt_platform_config::{Approval, Rejection};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::{rules::everywhere, *};
-use crate::{kstatus::kstatus, machine::health::*};
+use crate::{kstatus::kstatus, machine::health::*, test_cluster::definition};
 use Phase::*;
 
 /// A configuration in a phase, and what follows for whoever reads its conditions.
@@ -66,6 +66,8 @@ fn special() -> Vec<(Row, Fixture)> {
     for _ in 0..4 {
         lost.pass(120).interval(180).settle();
     }
+    let mut still = Fixture::new(LOAD_AWARE, Action::Apply);
+    still.settle().pass(46 * 60);
     let ready = |name| (name, "True/PlanReady", None, "Current", "Healthy", "Current");
     vec![
         (asked("approval-mismatch", "False/ApprovalMismatch"), mismatch.settle().clone()),
@@ -81,6 +83,10 @@ fn special() -> Vec<(Row, Fixture)> {
         (
             ("drifted-reverting", "False/DriftDetected", Some(RECONCILING), "InProgress", "Progressing", "InProgress"),
             fights.settle().clone(),
+        ),
+        (
+            ("in-progress-stalled", "False/NoProgress", Some(STALLED), "Failed", "Degraded", "Failed"),
+            still.settle().clone(),
         ),
         (("drifted-stalled", "False/RemediationStalled", Some(STALLED), "Failed", "Degraded", "Failed"), lost),
     ]
@@ -185,6 +191,33 @@ fn messages_name_what_is_waited_for_and_what_went_wrong() {
         let message = message(name);
         assert!(message.starts_with(expected), "{name}: {message}");
     }
+}
+
+/// Nobody has reviewed what would be applied, so a person has to look, although the spec asks to revert drift.
+#[test]
+fn drift_whose_every_item_would_come_out_differently_is_stalled_with_words() {
+    let mut fixture = Fixture::completed(LOAD_AWARE);
+    fixture.edit(|spec| spec.bypass_optimistic_lock = true).settle();
+    let written = fixture.written.len();
+    fixture.cluster.put(definition("kubedescheduler-4.17"));
+    fixture.interval(77).settle();
+    for seconds in [300, 3600] {
+        let stalled = fixture.condition(STALLED).unwrap();
+        assert_eq!((fixture.phase(), stalled.reason.as_str()), (Drifted, "PlanDiffers"));
+        for part in [
+            "KubeDescheduler 'cluster' was changed",
+            "item 'enable-load-aware-descheduling' would come out differently on what is installed now",
+            "Edit the spec for a new plan, and review it",
+        ] {
+            assert!(stalled.message.contains(part), "{}", stalled.message);
+        }
+        assert_eq!((kstatus(&fixture.object()), fixture.written.len()), ("Failed", written));
+        let records = fixture.records;
+        assert_eq!(fixture.pass(seconds).settle().records, records, "it says so once");
+    }
+    fixture.cluster.put(definition("kubedescheduler-5.1"));
+    fixture.settle();
+    assert_eq!((fixture.phase(), fixture.written.len()), (Completed, written + 1), "the approved plan is back");
 }
 
 #[test]

@@ -28,15 +28,16 @@ impl Reviewed {
             "status": {"machineCount": 3},
         });
         let intent = Intent {
-            name: "set-arguments",
+            name: "set-arguments".into(),
             target: ObjectRef::cluster(&kind::MACHINE_CONFIG, "a"),
             version: "v1",
             change: Change::Apply { fields: fields.clone(), remove: Vec::new() },
-            managed: vec!["spec.kernelArguments"],
+            managed: vec!["spec.kernelArguments".into()],
             message: "set".into(),
             why: "why",
             inputs: vec![Input { source: "Thing/a".into(), path: "spec.a".into(), value: Some("1".into()) }],
             weight: Weight::Nodes,
+            restores: None,
         };
         let preview =
             Preview { live: Some(ours(live)), outcome: PreviewOutcome::Object(ours(fields)), takes_over: Vec::new() };
@@ -85,7 +86,7 @@ static OTHER: About = About {
 
 static TELLING: [(&str, Edit); 18] = [
     ("the profile", |it| it.about = &OTHER),
-    ("the name of an item", |it| it.intent.name = "other"),
+    ("the name of an item", |it| it.intent.name = "other".into()),
     ("the target", |it| it.intent.target.name = "b".into()),
     ("the target's version", |it| it.intent.version = "v2"),
     ("a desired value", |it| it.fields()["spec"]["kernelArguments"] = json!(["a", "c"])),

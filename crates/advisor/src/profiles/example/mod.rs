@@ -61,7 +61,7 @@ impl Planner for NoOptions {
 
     fn plan(&self, _: &Facts) -> Draft {
         let intent = Intent {
-            name: "configure-example-component",
+            name: "configure-example-component".into(),
             target: target(),
             version: "v1",
             change: Change::Apply {
@@ -73,11 +73,12 @@ impl Planner for NoOptions {
                 }),
                 remove: Vec::new(),
             },
-            managed: vec!["data"],
+            managed: vec!["data".into()],
             message: "ConfigMap 'example-config' will be configured".into(),
             why: "to show how a plan is reviewed, approved and applied",
             inputs: Vec::new(),
             weight: Weight::Negligible,
+            restores: None,
         };
         Draft { intents: vec![intent], ..Draft::default() }
     }

@@ -43,15 +43,16 @@ pub(super) fn plan(options: &Options, facts: &Facts) -> Intent {
         }
     }
     Intent {
-        name: "configure-higher-density",
+        name: "configure-higher-density".into(),
         target,
         version,
         change: Change::Apply { fields, remove },
-        managed,
+        managed: managed.into_iter().map(Into::into).collect(),
         message,
         why: "overcommitted memory and merged pages let more virtual machines share a node",
         inputs: inputs(options, facts),
         weight: Weight::Platform,
+        restores: None,
     }
 }
 

@@ -6,7 +6,11 @@ use api::{
 };
 
 use super::{Options, density, swap};
-use crate::{About, Access, Draft, Facts, InvalidOptions, Planner, Profile, Query, Requirement, hyper_converged, kind};
+use crate::{
+    About, Access, Draft, Facts, InvalidOptions, Planner, Profile, Query, Requirement,
+    autopilot::{self, Asset},
+    hyper_converged, kind,
+};
 
 #[derive(Debug)]
 pub struct HigherDensity;
@@ -70,8 +74,12 @@ impl Planner for Options {
     }
 
     fn plan(&self, facts: &Facts) -> Draft {
-        let mut draft = swap::plan(self.swap, facts);
-        draft.intents.push(density::plan(self, facts));
-        draft
+        let mut swap = swap::plan(self.swap, facts);
+        if self.swap {
+            swap = autopilot::beside(swap, &Asset::swap(), facts);
+        }
+        let density = Draft { intents: vec![density::plan(self, facts)], ..Draft::default() };
+        let density = autopilot::beside(density, &Asset::hyper_converged(facts), facts);
+        autopilot::concluded(swap.and(density), facts)
     }
 }

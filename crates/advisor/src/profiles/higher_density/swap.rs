@@ -6,7 +6,9 @@ use serde_json::{Value, json};
 
 use super::profile::ABOUT;
 use crate::{
-    Access, Change, Draft, Facts, Intent, ObjectRef, Query, Requirement, field_manager,
+    Access, Change, Draft, Facts, Intent, ObjectRef, Query, Requirement,
+    autopilot::Asset,
+    field_manager,
     intent::{Weight, risk},
     kind,
     kubelet::{self, DROP_INS, SwapSupport, swap_support},
@@ -50,7 +52,9 @@ pub(super) fn wants(enabled: bool, facts: &Facts) -> Vec<Query> {
         queries.push(pools::all());
     }
     if enabled {
-        queries.extend(kubelet::wants(&pools::reached(facts, &labels()), facts));
+        let reached = pools::reached(facts, &labels());
+        queries.extend(kubelet::wants(&reached, facts));
+        queries.extend(Asset::swap().wants(facts, &reached));
     }
     if enabled || facts.object(&target()).is_some() {
         queries.push(Query::Object(machine_config::policy()));
@@ -94,15 +98,16 @@ fn risks(facts: &Facts) -> Vec<Risk> {
 
 pub(super) fn plan(enabled: bool, facts: &Facts) -> Draft {
     let intent = |change, message| Intent {
-        name: "enable-kubelet-swap",
+        name: "enable-kubelet-swap".into(),
         target: target(),
         version: facts.version(&kind::MACHINE_CONFIG).unwrap_or("v1"),
         change,
-        managed: vec![MANAGED],
+        managed: vec![MANAGED.into()],
         message,
         why: if enabled { WHY } else { WHY_NOT },
         inputs: Vec::new(),
         weight: Weight::Nodes,
+        restores: None,
     };
     if enabled {
         let message = format!("MachineConfig '{NAME}' will be configured to enable kubelet swap");

@@ -1,5 +1,6 @@
 //! The rules of the profile, one table each.
 
+mod autopilot;
 mod density;
 mod swap;
 
@@ -50,7 +51,7 @@ fn fields(intent: &Intent) -> &Value {
 fn the_plan_has_two_items_and_swap_comes_first() {
     let draft = installed().draft(NAME, Value::Null);
     assert_eq!(draft.notes, [""; 0]);
-    let names: Vec<_> = draft.intents.iter().map(|intent| intent.name).collect();
+    let names: Vec<_> = draft.intents.iter().map(|intent| intent.name.to_string()).collect();
     assert_eq!(names, ["enable-kubelet-swap", "configure-higher-density"]);
     let targets: Vec<_> = draft.intents.iter().map(|intent| intent.target.to_string()).collect();
     let hco = "HyperConverged openshift-cnv/kubevirt-hyperconverged";

@@ -22,7 +22,8 @@ pub(super) fn target() -> ObjectRef {
 }
 
 pub(super) fn access() -> Vec<Access> {
-    let own = [Access::Create(target()), Access::Read(ObjectRef::definition(&KUBE_DESCHEDULER))];
+    let own =
+        [Access::Create(target()), Access::Delete(target()), Access::Read(ObjectRef::definition(&KUBE_DESCHEDULER))];
     own.into_iter().chain(operator::access()).collect()
 }
 
@@ -66,13 +67,14 @@ pub(super) fn plan(options: &Options, facts: &Facts) -> Draft {
         spec["profileCustomizations"] = customizations;
         spec["evictionLimits"] = limits;
         managed.extend(["spec.profileCustomizations", "spec.evictionLimits"]);
+        notes.extend(limit_notes(&derived_from));
         inputs = derived_from;
     }
     if let Some(state) = management_state(live, &managed) {
         spec["managementState"] = state;
     }
     let intent = Intent {
-        name: ITEM,
+        name: ITEM.into(),
         target: target(),
         version,
         change: Change::Apply {
@@ -84,7 +86,7 @@ pub(super) fn plan(options: &Options, facts: &Facts) -> Draft {
             }),
             remove,
         },
-        managed,
+        managed: managed.into_iter().map(Into::into).collect(),
         message: format!("KubeDescheduler 'cluster' will be configured with profile '{profile}'"),
         why: match release {
             Release::V4_17 => WHY_REQUESTS,
@@ -93,6 +95,7 @@ pub(super) fn plan(options: &Options, facts: &Facts) -> Draft {
         },
         inputs,
         weight: Weight::Component,
+        restores: None,
     };
     Draft { intents: vec![intent], notes, ..Draft::default() }
 }
@@ -161,6 +164,20 @@ impl Limit {
     fn derive(&self, value: Option<&Value>) -> i64 {
         scaled(value.and_then(Value::as_i64).filter(|value| *value > 0).unwrap_or(self.default))
     }
+
+    /// The note about a setting from which nothing can be derived.
+    fn note(&self, input: &Input) -> Option<String> {
+        let value = input.value.as_deref()?;
+        let is_usable = value.parse::<i64>().is_ok_and(|number| number > 0);
+        let (path, default) = (&input.path, self.default);
+        (!is_usable).then(|| {
+            format!(
+                "{path} of {} is {value}, which limits nothing that evictions could follow: the plan assumes its default {default}. Set \
+                 it to a number from 1 on, or fix the limit in spec.options",
+                input.source
+            )
+        })
+    }
 }
 
 /// Each limit is either fixed by the user, or derived from the limit of parallel migrations.
@@ -181,9 +198,18 @@ fn limits(options: &Options, facts: &Facts, has_node_limit: bool) -> (Value, Vec
     (limits, inputs)
 }
 
+/// The notes about settings from which no limit can be derived.
+fn limit_notes(inputs: &[Input]) -> impl Iterator<Item = String> + '_ {
+    inputs.iter().filter_map(|input| limit_of(input).note(input))
+}
+
+fn limit_of(input: &Input) -> &'static Limit {
+    if input.path.ends_with(TOTAL.setting) { &TOTAL } else { &PER_NODE }
+}
+
 /// The text about changed limits. It names the limits, not the settings of HyperConverged.
 pub(super) fn limit_changed(before: &Input, after: &Input) -> String {
-    let limit = if before.path.ends_with(TOTAL.setting) { &TOTAL } else { &PER_NODE };
+    let limit = limit_of(before);
     let derived = |input: &Input| {
         let value = input.value.as_deref().and_then(|value| serde_json::from_str::<Value>(value).ok());
         limit.derive(value.as_ref())

@@ -7,7 +7,9 @@ use api::{
 
 use super::{Options, descheduler, operator, psi};
 use crate::{
-    About, Access, Draft, Effect, Facts, InvalidOptions, Planner, Profile, Query, Requirement, hyper_converged, kind,
+    About, Access, Draft, Effect, Facts, InvalidOptions, Planner, Profile, Query, Requirement,
+    autopilot::{self, Asset},
+    hyper_converged, kind,
 };
 
 #[derive(Debug)]
@@ -56,9 +58,7 @@ impl Planner for Options {
 
     fn wants(&self, facts: &Facts) -> Vec<Query> {
         let mut queries = descheduler::wants(facts);
-        if self.limit_total.is_none() || self.limit_node.is_none() {
-            queries.push(hyper_converged::wants(facts));
-        }
+        queries.push(hyper_converged::wants(facts));
         queries.extend(psi::wants(self.psi, facts));
         queries
     }
@@ -76,6 +76,12 @@ impl Planner for Options {
     }
 
     fn plan(&self, facts: &Facts) -> Draft {
-        psi::plan(self.psi, facts).and(descheduler::plan(self, facts))
+        let mut psi = psi::plan(self.psi, facts);
+        if self.psi {
+            psi = autopilot::beside(psi, &Asset::psi(), facts);
+        }
+        let descheduler = descheduler::plan(self, facts);
+        let descheduler = autopilot::beside(descheduler, &Asset::descheduler(), facts);
+        autopilot::concluded(psi.and(descheduler), facts)
     }
 }

@@ -5,7 +5,9 @@ use serde_json::{Value, json};
 
 use super::profile::ABOUT;
 use crate::{
-    Access, Change, Draft, Effect, Facts, Intent, ObjectRef, Query, field_manager, fields,
+    Access, Change, Draft, Effect, Facts, Intent, ObjectRef, Query,
+    autopilot::Asset,
+    field_manager, fields,
     intent::{Weight, risk},
     kernel_arguments, kind,
     ownership::{Ownership, names, ownership},
@@ -50,11 +52,19 @@ pub(super) fn wants(enabled: bool, facts: &Facts) -> Vec<Query> {
     }
     if enabled {
         let reached = pools::reached(facts, &labels());
-        queries.extend(pools::rendered_configs(&reached).map(Query::Object));
+        let configs: Vec<Query> =
+            pools::rendered_configs(&reached).chain(pools::target_configs(&reached, NAME)).map(Query::Object).collect();
+        for query in configs {
+            if !queries.contains(&query) {
+                queries.push(query);
+            }
+        }
         for pool in reached.iter().filter(|pool| rendered(pool, facts).is_some_and(|config| !is_on(config))) {
             let more = later_sources(*pool).filter(|query| !queries.contains(query)).collect::<Vec<_>>();
             queries.extend(more);
         }
+        let theirs = Asset::psi().wants(facts, &reached);
+        queries.extend(theirs.filter(|query| !queries.contains(query)).into_iter().collect::<Vec<_>>());
     }
     queries
 }
@@ -178,15 +188,16 @@ fn left_alone(owners: &[String]) -> Draft {
 
 fn intent(change: Change, message: String, why: &'static str, facts: &Facts) -> Intent {
     Intent {
-        name: ITEM,
+        name: ITEM.into(),
         target: target(),
         version: facts.version(&kind::MACHINE_CONFIG).unwrap_or("v1"),
         change,
-        managed: vec![MANAGED],
+        managed: vec![MANAGED.into()],
         message,
         why,
         inputs: Vec::new(),
         weight: Weight::Nodes,
+        restores: None,
     }
 }
 

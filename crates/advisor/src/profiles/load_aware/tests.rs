@@ -1,5 +1,6 @@
 //! The rules of the profile, one table each.
 
+mod autopilot;
 mod descheduler;
 mod effect;
 mod psi;
@@ -243,10 +244,10 @@ fn no_more_is_asked_than_the_plan_depends_on_and_nothing_twice() {
             vec![vec![DESCHEDULER, DEFINITION, OPERATOR, HCO, CONFIG], vec![POOLS]],
         ),
         (
-            "with both limits fixed, HyperConverged does not matter",
+            "with both limits fixed, HyperConverged still tells whether the autopilot is on",
             TestCluster::with_descheduler("5.1").with(hco()),
             off(json!({"evictionLimitTotal": 7, "evictionLimitNode": 3})),
-            vec![vec![DESCHEDULER, DEFINITION, OPERATOR, CONFIG], vec![POOLS]],
+            vec![vec![DESCHEDULER, DEFINITION, OPERATOR, HCO, CONFIG], vec![POOLS]],
         ),
         (
             "an operator that is there tells what it has deployed",
@@ -272,10 +273,13 @@ fn no_more_is_asked_than_the_plan_depends_on_and_nothing_twice() {
             ],
         ),
         (
-            "with one limit fixed, it does for the other",
-            TestCluster::with_descheduler("5.1").with(hco()),
-            off(json!({"evictionLimitTotal": 7})),
-            vec![vec![DESCHEDULER, DEFINITION, OPERATOR, HCO, CONFIG], vec![POOLS]],
+            "where the autopilot is on, its MachineConfig tells whether people have opted out",
+            autopilot::switched(TestCluster::with_descheduler("5.1"), "descheduler-loadaware"),
+            json!({}),
+            vec![
+                vec![DESCHEDULER, DEFINITION, OPERATOR, HCO, CONFIG, POOLS],
+                vec!["MachineConfig rendered-worker", "MachineConfig 99-openshift-machineconfig-worker-psi-karg"],
+            ],
         ),
     ];
     for (case, cluster, options, expected) in cases {

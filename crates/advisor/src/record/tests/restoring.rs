@@ -5,7 +5,7 @@ use super::*;
 /// The object after the change, and the recorded item.
 fn applied(live: Option<Value>, change: Change) -> (Option<Value>, RecordedItem) {
     let plan = plan(live, change);
-    let record = plan_record(&config(), &plan, &start()).unwrap();
+    let record = recorded(&plan).unwrap();
     (plan.items[0].after.clone(), record.spec.items[0].clone())
 }
 
@@ -13,9 +13,11 @@ fn kubectls(data: Value) -> Value {
     set_by("kubectl", "Update", object("ConfigMap", data))
 }
 
+/// What is set and stays, and what is removed.
 fn change_of(restored: &Restored) -> (Value, Vec<String>) {
     match restored.change.clone() {
-        Some(Change::Apply { fields, remove }) => {
+        Some(Change::Apply { mut fields, remove }) => {
+            remove.iter().for_each(|path| path.remove(&mut fields));
             (fields["data"].clone(), remove.iter().map(Path::to_string).collect())
         }
         other => panic!("{other:?}"),
@@ -56,6 +58,9 @@ fn what_somebody_changed_since_is_named() {
     now["data"]["a"] = json!("3");
     now["data"]["b"] = json!("1");
     now["data"]["d"] = json!("3");
+    let by_ourselves = restored(Some(&now), &[&item]);
+    assert_eq!(paths(&by_ourselves.changed_since), [""; 0], "a record in between is not kept any longer");
+    ["/data/a", "/data/b", "/data/d"].iter().for_each(|path| server_side_apply::disown(&mut now, path));
     let restored = restored(Some(&now), &[&item]);
     assert_eq!(paths(&restored.changed_since), ["data.a", "data.d"], "b is as it was before");
     assert_eq!(change_of(&restored), (json!({"a": "1", "b": "1", "c": "1"}), vec!["data.d".to_owned()]));
@@ -71,7 +76,7 @@ fn an_object_that_we_created_is_deleted_unless_others_use_it() {
     now = server_side_apply::apply(Some(&now), &theirs, None, "argocd").0;
     let restored = restored(Some(&now), &[&item]);
     assert_eq!(paths(&restored.shared), ["data.b"]);
-    assert_eq!(change_of(&restored), (Value::Null, vec!["data.a".to_owned()]));
+    assert_eq!(change_of(&restored), (json!({}), vec!["data.a".to_owned()]));
 }
 
 #[test]

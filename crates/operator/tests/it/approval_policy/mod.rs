@@ -6,6 +6,7 @@ mod life;
 mod page;
 mod race;
 mod requests;
+mod timing;
 
 use advisor::admission;
 use devcluster::Identity;

@@ -141,7 +141,10 @@ async fn a_change_without_consequences_does_nothing_and_is_remembered() {
     let remembered = |config: &Value| config.pointer("/status/inputs/0/value") == Some(&json!("11"));
     let config = platform.until(LOAD_AWARE, "remembered", remembered).await;
     assert_eq!((phase(&config), condition(&config, DRIFT)), ("Completed", &Value::Null));
-    let statuses = platform.requests_since(mark).await.into_iter().filter(|request| request.is_write()).count();
+    // The record of the plan may be closed meanwhile.
+    let of_records = |resource: &str| resource.starts_with("virtplatformplanrecords");
+    let writes = platform.requests_since(mark).await.into_iter().filter(|request| request.is_write());
+    let statuses = writes.filter(|request| !of_records(&request.resource)).count();
     assert_eq!(statuses, 1, "one status, and nothing else");
 
     platform.patch("admin", &limits(12, 2)).await;

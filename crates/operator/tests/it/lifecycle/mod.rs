@@ -14,6 +14,7 @@ mod offers;
 mod options;
 mod remediation;
 mod restart;
+mod rollouts;
 mod steady;
 mod upgrade;
 mod user_agent;

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
+use advisor::profiles::PROFILES;
 use devcluster::Request;
 use serde_json::{Value, json};
 
@@ -58,12 +59,15 @@ async fn two_plans_in_force_cost_one_read_per_named_object_and_recheck_and_no_wr
     let reads = reads(&requests);
     // The log may begin or end in the middle of a recheck.
     let (load_aware, density) = (count(&reads, of_load_aware) + 1, count(&reads, of_density) + 1);
+    // It is named after its content.
+    let rendered =
+        reads.keys().find(|read| read.starts_with("get machineconfigs rendered-")).cloned().unwrap_or_default();
     let allowed = BTreeMap::from([
         (of_load_aware.to_owned(), load_aware),
         ("get customresourcedefinitions kubedeschedulers.operator.openshift.io".to_owned(), load_aware),
         (format!("get machineconfigs {PSI}"), load_aware),
         ("get deployments descheduler-operator".to_owned(), load_aware),
-        (format!("get machineconfigs rendered-worker-{PSI}-{SWAP}"), load_aware + density),
+        (rendered, load_aware + density),
         (of_density.to_owned(), density),
         ("get machineconfigurations cluster".to_owned(), density),
         ("get hyperconvergeds kubevirt-hyperconverged".to_owned(), load_aware + density),
@@ -124,6 +128,12 @@ async fn one_life_of_a_plan_costs_at_most_thirty_requests() {
     let of_other = |request: &Request| request.name == DENSITY;
     let requests: Vec<_> = platform.requests_since(mark).await.into_iter().filter(|it| !of_other(it)).collect();
     let lines: Vec<_> = requests.iter().map(ToString::to_string).collect();
+    // A profile without a configuration may have left a record open: one look each, when the operator starts.
+    let is_look =
+        |request: &&Request| request.verb == "list" && request.resource.starts_with("virtplatformplanrecords");
+    let looks = requests.iter().filter(is_look).count();
+    assert!(looks <= PROFILES.len(), "{looks}: {lines:#?}");
+    let requests: Vec<_> = requests.iter().filter(|request| !is_look(request)).collect();
     // The other profile is offered too.
     assert!(requests.len() <= 31, "{}: {lines:#?}", requests.len());
     operator.stop().await;

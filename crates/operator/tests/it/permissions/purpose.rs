@@ -33,6 +33,14 @@ pub(super) enum Task {
     Follow,
     /// Takes the lease, when there is none or one that was given up.
     Lead { given_up: bool },
+    /// Applies a plan with its record; `taken` if there is another record of its name.
+    Record { taken: bool },
+    /// Closes the record of a plan.
+    Close,
+    /// Deletes records that are no longer kept.
+    Expire,
+    /// Plans to take everything back.
+    Restore,
     /// Writes events.
     Tell,
 }
@@ -95,6 +103,13 @@ pub(super) fn purpose(permission: &Permission) -> Option<(Task, Report)> {
         ("virtplatformconfigs", None, "patch") => (Task::Describe, Report::Event(LOAD_AWARE)),
         ("virtplatformconfigs/status", None, "update") => (Task::Offer, Report::Event(LOAD_AWARE)),
         ("virtplatformconfigs/status", None, "patch") => (Task::Report, Report::Log),
+        ("virtplatformplanrecords", None, "create") => (Task::Record { taken: false }, Report::Event(LOAD_AWARE)),
+        ("virtplatformplanrecords", None, "get") => (Task::Record { taken: true }, Report::Event(LOAD_AWARE)),
+        ("virtplatformplanrecords", None, "delete") => (Task::Expire, Report::Log),
+        ("virtplatformplanrecords/status", None, "patch") => (Task::Close, Report::Log),
+        ("virtplatformplanrecords", None, "list") | ("kubedeschedulers", Some("cluster"), "delete") => {
+            (Task::Restore, Report::Condition(LOAD_AWARE))
+        }
         ("customresourcedefinitions", None, "list" | "watch") => {
             (Task::Notice(LOAD_AWARE, some_descheduler()), Report::Event(LOAD_AWARE))
         }

@@ -21,7 +21,7 @@ use super::{
     EVENTS,
     purpose::{Task, deployment, some_descheduler},
 };
-use crate::webhook::Gate;
+use crate::{lifecycle::no_psi, webhook::Gate};
 
 const MAGIC: &str = "memory-magic";
 
@@ -44,7 +44,7 @@ pub(super) async fn prepare(platform: &Platform, task: &Task) -> OperatorSetting
             let gate = Gate::closed().await;
             gate.webhook.protect(platform, &some_descheduler()).await;
             let mut operator = RunningOperator::start_with(platform, settings.clone()).await;
-            platform.configure(LOAD_AWARE, json!({"action": "Apply", "options": crate::lifecycle::no_psi()})).await;
+            platform.configure(LOAD_AWARE, json!({"action": "Apply", "options": no_psi()})).await;
             gate.reached().await;
             operator.end().await;
             gate.webhook.lift(platform, &some_descheduler()).await;
@@ -57,6 +57,17 @@ pub(super) async fn prepare(platform: &Platform, task: &Task) -> OperatorSetting
             let unknown = json!({"name": "rendered-worker-unknown", "source": []});
             platform.set_pool(json!({"configuration": unknown}), json!({"configuration": unknown})).await;
         }
+        Task::Record { taken: true } => {
+            let spec = json!({
+                "profile": LOAD_AWARE, "configUid": "another", "generation": 1, "planDigest": "d", "operatorVersion": "v0",
+                "startedAt": "2026-01-01T00:00:00Z", "impactSeverity": "Low",
+            });
+            let mut other = record(1);
+            other["metadata"]["labels"] = json!({"advisor.kubevirt.io/profile": LOAD_AWARE});
+            other["spec"] = spec;
+            platform.apply("somebody", &other, "").await;
+        }
+        Task::Expire => settings.records_kept = 1,
         Task::Report => {
             let mut object = config(MAGIC, json!({"action": "Apply"}));
             object["metadata"]["uid"] = "00000000-0000-0000-0000-000000000009".into();
@@ -88,6 +99,19 @@ pub(super) async fn prepare(platform: &Platform, task: &Task) -> OperatorSetting
     settings
 }
 
+fn record(number: u32) -> Value {
+    json!({
+        "apiVersion": "advisor.kubevirt.io/v1alpha1", "kind": "VirtPlatformPlanRecord",
+        "metadata": {"name": format!("{LOAD_AWARE}-{number}")},
+    })
+}
+
+async fn apply_with(platform: &Platform, seconds: i32) {
+    let mut options = no_psi();
+    options["loadAware"]["deschedulingIntervalSeconds"] = seconds.into();
+    platform.complete(LOAD_AWARE, json!({"options": options}), &[]).await;
+}
+
 /// Gives the operator its task.
 pub(super) async fn begin(platform: &Platform, task: &Task) {
     match task {
@@ -97,9 +121,25 @@ pub(super) async fn begin(platform: &Platform, task: &Task) {
         Task::Follow => {
             platform.configure(LOAD_AWARE, json!({"action": "Apply"})).await;
         }
+        Task::Record { .. } => {
+            platform.configure(LOAD_AWARE, json!({"action": "Apply", "options": no_psi()})).await;
+        }
+        Task::Close => {
+            platform.configure(LOAD_AWARE, json!({"action": "Apply", "options": no_psi()})).await;
+            platform.until_phase(LOAD_AWARE, "Completed").await;
+        }
+        Task::Expire => {
+            for seconds in [70, 80, 90] {
+                apply_with(platform, seconds).await;
+            }
+        }
+        Task::Restore => {
+            platform.complete(LOAD_AWARE, json!({"options": no_psi()}), &[]).await;
+            platform.configure(LOAD_AWARE, json!({"restore": {"record": "original"}})).await;
+        }
         Task::Undo(profile, config) => {
             platform.complete(profile, json!({}), &[config]).await;
-            let options = if *profile == DENSITY { crate::lifecycle::no_swap() } else { crate::lifecycle::no_psi() };
+            let options = if *profile == DENSITY { crate::lifecycle::no_swap() } else { no_psi() };
             platform.configure(profile, json!({"action": "DryRun", "options": options})).await;
         }
         _ => {}
@@ -138,6 +178,23 @@ pub(super) async fn finish(platform: &Platform, permission: &Permission, task: &
                 seen.iter().any(|request| request.verb == "get" && request.name == name).then_some(())
             })
             .await;
+        }
+        Task::Record { .. } => {
+            platform.until_phase(LOAD_AWARE, "Completed").await;
+        }
+        Task::Restore => {
+            platform.until_phase(LOAD_AWARE, "ReviewRequired").await;
+        }
+        Task::Close => {
+            platform.configure(LOAD_AWARE, json!({"waitTimeout": "2h"})).await;
+            eventually("the record is closed", async || {
+                platform.find(&record(1)).await?.pointer("/status/finishedAt").map(drop)
+            })
+            .await;
+        }
+        Task::Expire => {
+            apply_with(platform, 100).await;
+            eventually("the record is deleted", async || platform.find(&record(2)).await.is_none().then_some(())).await;
         }
         Task::Follow => {
             platform.until(LOAD_AWARE, "waiting for nodes", is_waiting_for_nodes).await;

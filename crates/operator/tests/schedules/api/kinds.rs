@@ -82,12 +82,14 @@ pub(crate) fn resources() -> &'static [Resource] {
         let third_parties = third_parties.iter().flat_map(|file| documents(&folder.join(file)));
         all.extend(third_parties.map(Resource::custom));
         let ours = api::crd::crds().into_iter().map(|definition| json!(definition));
-        all.extend(ours.filter(|definition| definition["spec"]["names"]["plural"] == CONFIGS).map(Resource::custom));
+        let is_known = |plural: &Value| [CONFIGS, RECORDS].iter().any(|known| plural == known);
+        all.extend(ours.filter(|definition| is_known(&definition["spec"]["names"]["plural"])).map(Resource::custom));
         all
     })
 }
 
 pub(crate) const CONFIGS: &str = "virtplatformconfigs";
+pub(crate) const RECORDS: &str = "virtplatformplanrecords";
 
 pub(crate) fn named(plural: &str) -> &'static Resource {
     resources().iter().find(|resource| resource.plural == plural).unwrap()

@@ -1,9 +1,10 @@
-//! A model of the API server: the verbs that the operator uses and their answers. It knows no defaults and no validation;
-//! `fidelity.rs` compares it with the real one.
+//! A model of the API server: the verbs that the operator uses and their answers. It knows no defaults, and no validation
+//! except of records; `fidelity.rs` compares it with the real one.
 
 pub(crate) mod fields;
 pub(crate) mod kinds;
 pub(crate) mod ownership;
+mod rules;
 pub(crate) mod shape;
 pub(crate) mod store;
 mod verbs;
@@ -15,6 +16,7 @@ use serde_json::{Value, json};
 
 use kinds::{Resource, resources};
 use store::{Key, Store};
+pub(crate) use verbs::merge_patch;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Request {
@@ -63,6 +65,12 @@ impl Request {
     /// The name in the field selector, if there is one.
     pub(crate) fn selected(&self) -> Option<&str> {
         self.query("fieldSelector")?.strip_prefix("metadata.name=")
+    }
+
+    /// Whether an object has the label of the label selector, if there is one.
+    fn selects(&self, object: &Value) -> bool {
+        let wanted = self.query("labelSelector").map(|selector| selector.split_once('=').unwrap_or((selector, "")));
+        wanted.is_none_or(|(name, value)| object["metadata"]["labels"][name] == value)
     }
 }
 
@@ -158,9 +166,8 @@ impl Target {
         Answer::failure(409, "Conflict", message, self.details())
     }
 
-    fn other(&self) -> Answer {
-        let message = format!("{} is invalid: metadata.uid: field is immutable", self.text());
-        Answer::failure(422, "Invalid", message, self.details())
+    fn invalid(&self, why: &str) -> Answer {
+        Answer::failure(422, "Invalid", format!("{} is invalid: {why}", self.text()), self.details())
     }
 }
 
@@ -204,8 +211,8 @@ impl Store {
         };
         let objects = self.list_at(&resource.plural, version);
         let shown = |object: &Value| if request.metadata_only { metadata_of(object) } else { object.clone() };
-        let items: Vec<Value> =
-            objects.iter().filter(|(key, _)| wanted(key)).map(|(_, object)| shown(object)).collect();
+        let wanted = objects.iter().filter(|(key, object)| wanted(key) && request.selects(object));
+        let items: Vec<Value> = wanted.map(|(_, object)| shown(object)).collect();
         let (kind, api_version) = match request.metadata_only {
             true => ("PartialObjectMetadataList".to_owned(), "meta.k8s.io/v1".to_owned()),
             false => (format!("{}List", resource.kind), resource.api_version()),

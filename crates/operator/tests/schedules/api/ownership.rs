@@ -1,5 +1,5 @@
 //! Field ownership: what an ordinary write and a server-side apply do to an object and its `managedFields`.
-//! The managed fields of a status are not kept.
+//! Who wrote a status is kept, but not which of its fields.
 
 use serde_json::{Value, json};
 
@@ -29,6 +29,7 @@ struct Entry {
     operation: String,
     version: String,
     time: String,
+    subresource: String,
     fields: Fields,
 }
 
@@ -39,14 +40,18 @@ impl Entry {
             operation: operation.to_owned(),
             version: writer.version.to_owned(),
             time: writer.time.to_owned(),
+            subresource: String::new(),
             fields: Fields::new(),
         }
     }
 
     fn is_of(&self, writer: Writer<'_>, operation: &str) -> bool {
-        (self.manager.as_str(), self.operation.as_str()) == (writer.manager, operation)
+        (self.manager.as_str(), self.operation.as_str(), self.subresource.as_str()) == (writer.manager, operation, "")
     }
 }
+
+/// The owner of everything that an object has, if it is applied for the first time and nobody is known to own anything.
+const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 
 const UNMANAGED: [&str; 9] = [
     "f:name",
@@ -77,6 +82,7 @@ fn entries(object: Option<&Value>) -> Vec<Entry> {
         operation: text(entry, "operation"),
         version: text(entry, "apiVersion"),
         time: text(entry, "time"),
+        subresource: text(entry, "subresource"),
         fields: from_tree(&entry["fieldsV1"]),
     };
     entries.into_iter().flatten().map(entry).collect()
@@ -86,12 +92,31 @@ fn store(object: &mut Value, mut entries: Vec<Entry>) {
     entries.retain(|entry| !entry.fields.is_empty());
     entries.sort_by(|a, b| (&a.operation, &a.time, &a.manager).cmp(&(&b.operation, &b.time, &b.manager)));
     let written = |entry: &Entry| {
-        json!({
+        let mut written = json!({
             "manager": entry.manager, "operation": entry.operation, "apiVersion": entry.version, "time": entry.time,
             "fieldsType": "FieldsV1", "fieldsV1": tree(&entry.fields),
-        })
+        });
+        if !entry.subresource.is_empty() {
+            written["subresource"] = entry.subresource.as_str().into();
+        }
+        written
     };
-    object["metadata"]["managedFields"] = entries.iter().map(written).collect();
+    match entries.is_empty() {
+        true => drop(object["metadata"].as_object_mut().and_then(|members| members.remove("managedFields"))),
+        false => object["metadata"]["managedFields"] = entries.iter().map(written).collect(),
+    }
+}
+
+/// After a write of the status, its manager owns it. Nothing is noted on an object of which nobody owns anything.
+pub(crate) fn own_status(object: &mut Value, writer: Writer<'_>) {
+    let mut entries = entries(Some(object));
+    let is_it = |entry: &Entry| entry.manager == writer.manager && entry.subresource == "status";
+    if entries.is_empty() || entries.iter().any(is_it) {
+        return;
+    }
+    let (subresource, fields) = ("status".to_owned(), from_tree(&json!({"f:status": {}})));
+    entries.push(Entry { subresource, fields, ..Entry::new(writer, "Update") });
+    store(object, entries);
 }
 
 /// After an ordinary write, its manager is the only owner of what it changed.
@@ -100,7 +125,15 @@ pub(crate) fn update(before: Option<&Value>, after: &mut Value, shape: &Shape, w
     let mut changes = changes(before.unwrap_or(&nothing), after, shape);
     changes.set.retain(|place| is_managed(place));
     changes.removed.retain(|place| is_managed(place));
-    let mut entries = entries(before);
+    // A request may take entries out, but a request without any keeps them all.
+    let mut entries = match after.pointer("/metadata/managedFields").and_then(Value::as_array) {
+        Some(sent) if !sent.is_empty() => entries(Some(after)),
+        _ => entries(before),
+    };
+    entries.retain(|entry| !entry.fields.is_empty());
+    if before.is_some() && entries.is_empty() {
+        return store(after, entries);
+    }
     for entry in &mut entries {
         entry.fields.retain(|place| !changes.set.contains(place) && !changes.removed.contains(place));
     }
@@ -124,6 +157,12 @@ pub(crate) fn apply(
     force: bool,
 ) -> Result<Value, Vec<Conflict>> {
     let mut entries = entries(live);
+    if let Some(live) = live.filter(|_| entries.is_empty()) {
+        let mut fields = set_by(live, shape);
+        fields.retain(|place| is_managed(place));
+        let writer = Writer { manager: BEFORE_FIRST_APPLY, ..writer };
+        entries.push(Entry { fields, ..Entry::new(writer, "Update") });
+    }
     let mut wanted = set_by(config, shape);
     wanted.retain(|place| is_managed(place));
     let mut merged = merge(live, config, shape);

@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use super::{
     Answer, Request, Target,
     kinds::named,
-    ownership::{Writer, apply, merge, update},
+    ownership::{Writer, apply, merge, own_status, update},
+    rules,
     store::{Key, Store},
 };
 
@@ -95,6 +96,9 @@ impl Store {
             let message = format!("namespaces {:?} not found", target.namespace);
             return Answer::failure(404, "NotFound", message, json!({"name": target.namespace, "kind": "namespaces"}));
         }
+        if let Some(why) = rules::broken(target.resource, None, &new) {
+            return target.invalid(why);
+        }
         let uid = self.new_uid();
         let metadata = &mut new["metadata"];
         metadata["uid"] = uid.into();
@@ -124,6 +128,9 @@ impl Store {
                 Some(status) => whole["status"] = status.take(),
                 None => drop(whole.as_object_mut().map(|members| members.remove("status"))),
             }
+            if whole.get("status") != live.get("status") {
+                own_status(&mut whole, writer);
+            }
             return self.finish(request, target, live, whole);
         }
         for field in ["uid", "creationTimestamp", "generation"] {
@@ -145,6 +152,9 @@ impl Store {
         new["metadata"]["resourceVersion"] = live["metadata"]["resourceVersion"].clone();
         if is_same(&new, live, &["metadata"]) && timeless(&new) == timeless(live) {
             return Answer::ok(live.clone());
+        }
+        if let Some(why) = rules::broken(target.resource, Some(live), &new) {
+            return target.invalid(why);
         }
         let insubstantial: &[&str] = if target.resource.has_status { &["metadata", "status"] } else { &["metadata"] };
         if target.resource.counts_generations && !is_same(&new, live, insubstantial) {
@@ -202,7 +212,7 @@ fn moved(request: &Request, target: &Target, live: Option<&Value>) -> Option<Ans
                     Some(refusal)
                 }
                 false if differs("resourceVersion", version) => Some(target.moved(ELSEWHERE)),
-                false if other => Some(target.other()),
+                false if other => Some(target.invalid("metadata.uid: field is immutable")),
                 _ => None,
             }
         }
@@ -242,7 +252,7 @@ pub(crate) fn merge_patch(into: &mut Value, patch: &Value) {
     }
 }
 
-/// Applies a JSON patch of tests and removals. None if a test fails or a path is missing.
+/// Applies a JSON patch of tests, removals and replacements. None if a test fails or a path is missing.
 fn patched(live: &Value, patch: &Value) -> Option<Value> {
     let mut new = live.clone();
     for step in patch.as_array()? {
@@ -251,8 +261,16 @@ fn patched(live: &Value, patch: &Value) -> Option<Value> {
             "test" if new.pointer(path)? == &step["value"] => {}
             "remove" => {
                 let (parent, name) = path.rsplit_once('/')?;
-                new.pointer_mut(parent)?.as_object_mut()?.remove(name)?;
+                match new.pointer_mut(parent)? {
+                    Value::Object(members) => drop(members.remove(&name.replace("~1", "/").replace("~0", "~"))?),
+                    Value::Array(entries) => {
+                        let position = name.parse().ok().filter(|position| *position < entries.len())?;
+                        entries.remove(position);
+                    }
+                    _ => return None,
+                }
             }
+            "replace" => *new.pointer_mut(path)? = step["value"].clone(),
             _ => return None,
         }
     }

@@ -1,10 +1,10 @@
 //! Requests that the API server refuses, or that change nothing.
 
-use ::api::names::field_manager;
+use ::api::names::{PROFILE_LABEL, field_manager};
 use http::Method;
 use serde_json::{Value, json};
 
-use super::{CONFIGS, DENSITY, DESCHEDULERS, HCO, LOAD_AWARE, MACHINE_CONFIGS};
+use super::{CONFIGS, DENSITY, DESCHEDULERS, HCO, LOAD_AWARE, MACHINE_CONFIGS, RECORDS};
 use crate::{
     client::{APPLY, JSON, MERGE},
     recorder::Recorder,
@@ -122,4 +122,39 @@ pub(super) async fn refusals(recorder: &Recorder) {
     let version = &created["metadata"]["resourceVersion"];
     send(Method::PUT, &format!("{LEASES}/it"), JSON, lease("b", Some(version))).await;
     send(Method::PUT, &format!("{LEASES}/it"), JSON, lease("c", Some(version))).await;
+}
+
+/// Nobody changes what a record says, nor a record that is finished.
+pub(super) async fn records(recorder: &Recorder) {
+    let send =
+        async |method: Method, uri: &str, content: &str, body: Value| recorder.send(method, uri, content, &body).await;
+    for profile in [LOAD_AWARE, DENSITY, "none"] {
+        send(Method::GET, &format!("{RECORDS}?labelSelector={PROFILE_LABEL}%3D{profile}"), "", Value::Null).await;
+    }
+    let first = format!("{RECORDS}/{LOAD_AWARE}-1");
+    let (_, record) = send(Method::GET, &first, "", Value::Null).await;
+    let edits = [json!({"spec": {"operatorVersion": "x"}}), json!({"metadata": {"labels": {"team": "a"}}})];
+    for edit in edits {
+        send(Method::PATCH, &format!("{first}?fieldManager=kubectl-edit"), MERGE, edit).await;
+    }
+    let status = format!("{first}/status?fieldManager=kubectl-edit");
+    for outcome in [record["status"]["outcome"].clone(), json!("Failed")] {
+        send(Method::PATCH, &status, MERGE, json!({"status": {"outcome": outcome}})).await;
+    }
+    let mut new = json!({"apiVersion": record["apiVersion"], "kind": record["kind"], "spec": record["spec"]});
+    for name in [format!("{LOAD_AWARE}-1"), format!("{LOAD_AWARE}-x"), format!("{LOAD_AWARE}-99")] {
+        new["metadata"] = json!({"name": name, "labels": {PROFILE_LABEL: LOAD_AWARE}});
+        send(Method::POST, &format!("{RECORDS}?fieldManager=kubectl-create"), JSON, new.clone()).await;
+    }
+    let last = format!("{RECORDS}/{LOAD_AWARE}-99");
+    for finished in [false, true, true] {
+        let time = finished.then_some("2026-01-01T00:00:00Z");
+        let status = json!({"status": {"outcome": "Superseded", "message": "it was stopped", "finishedAt": time}});
+        send(Method::PATCH, &format!("{last}/status?fieldManager=kubectl-edit"), MERGE, status).await;
+    }
+    let options = json!({"apiVersion": "v1", "kind": "DeleteOptions"});
+    for _ in 0..2 {
+        send(Method::DELETE, &last, JSON, options.clone()).await;
+    }
+    send(Method::PATCH, &format!("{last}/status"), MERGE, json!({"status": {"outcome": "Failed"}})).await;
 }

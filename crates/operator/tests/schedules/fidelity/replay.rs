@@ -18,7 +18,8 @@ const TIME: &str = "2026-01-01T00:00:00Z";
 pub(super) struct Replay {
     store: Store,
     /// The uids and versions of the real server, and those of the model.
-    names: BTreeMap<String, String>,
+    uids: BTreeMap<String, String>,
+    versions: BTreeMap<String, String>,
     pub(super) failed: Vec<String>,
     number: usize,
 }
@@ -35,32 +36,42 @@ impl Replay {
         }
         let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}).to_string();
         store.handle(&Request::new(Method::POST, "/api/v1/namespaces", JSON, "", namespace.as_bytes()), TIME);
-        Replay { store, names: BTreeMap::new(), failed: Vec::new(), number: 0 }
+        Replay { store, uids: BTreeMap::new(), versions: BTreeMap::new(), failed: Vec::new(), number: 0 }
     }
 
     pub(super) fn compare(&mut self, exchange: &Exchange) {
         self.number += 1;
         let mut body = exchange.body.clone();
-        self.translate(&mut body);
+        self.translate(&mut body, "");
         let text = if body.is_null() { String::new() } else { body.to_string() };
         let request =
             Request::new(exchange.method.clone(), &exchange.uri, &exchange.content, &exchange.accept, text.as_bytes());
         let answer = self.store.handle(&request, TIME);
         self.learn(&exchange.answer, &answer.body);
-        let complaints = differences(&request, exchange, &answer);
+        let mut real = exchange.clone();
+        // Records name the uids of other objects.
+        self.translate(&mut real.answer, "");
+        let complaints = differences(&request, &real, &answer);
         if !complaints.is_empty() {
             let (number, method, uri) = (self.number, &exchange.method, &exchange.uri);
             self.failed.push(format!("{number}. {method} {uri}\n     {}", complaints.join("\n     ")));
         }
     }
 
-    /// Replaces uids and versions by those of the model.
-    fn translate(&self, value: &mut Value) {
+    /// Replaces uids and versions by those of the model. A text is a version only under the name of versions.
+    fn translate(&self, value: &mut Value, name: &str) {
         match value {
-            Value::Object(members) => members.values_mut().for_each(|below| self.translate(below)),
-            Value::Array(entries) => entries.iter_mut().for_each(|below| self.translate(below)),
+            Value::Object(members) => {
+                let tests_version = members.get("path").is_some_and(|path| path == "/metadata/resourceVersion");
+                for (name, below) in members {
+                    let is_version = name == "value" && tests_version;
+                    self.translate(below, if is_version { "resourceVersion" } else { name });
+                }
+            }
+            Value::Array(entries) => entries.iter_mut().for_each(|below| self.translate(below, name)),
             Value::String(text) => {
-                if let Some(ours) = self.names.get(text) {
+                let version = self.versions.get(text).filter(|_| name == "resourceVersion");
+                if let Some(ours) = version.or_else(|| self.uids.get(text)) {
                     *text = ours.clone();
                 }
             }
@@ -69,9 +80,9 @@ impl Replay {
     }
 
     fn learn(&mut self, real: &Value, ours: &Value) {
-        for name in ["uid", "resourceVersion"] {
+        for (name, known) in [("uid", &mut self.uids), ("resourceVersion", &mut self.versions)] {
             if let (Some(real), Some(ours)) = (real["metadata"][name].as_str(), ours["metadata"][name].as_str()) {
-                self.names.insert(real.to_owned(), ours.to_owned());
+                known.insert(real.to_owned(), ours.to_owned());
             }
         }
     }
@@ -91,7 +102,7 @@ impl Replay {
         };
         let real: Vec<String> =
             events.map(|event| told(event["type"].as_str().unwrap_or_default(), &event["object"])).collect();
-        let from: u64 = self.names[version].parse().unwrap();
+        let from: u64 = self.versions[version].parse().unwrap();
         let plural = Target::of(uri).unwrap().resource.plural.as_str();
         let changes = self.store.history.iter().filter(|change| change.version > from && change.key.plural == plural);
         let model: Vec<String> = changes

@@ -89,13 +89,15 @@ async fn check(recording: &Recording, pool: &TestPool, nodes: usize, at_a_time: 
 }
 
 /// The advisor's view of each state of the pool, without repetitions.
-fn advisor_views(recording: &Recording, pool: &TestPool, expected: Expected) -> Vec<Rollout> {
-    let (config, labels) = (format!("99-{}", pool.name), json!({names::ROLE: pool.name}));
+fn advisor_views(recording: &Recording, pool: &TestPool, is_present: bool) -> Vec<Rollout> {
+    let config = json!({"spec": {"kernelArguments": [KARG]}});
+    let (name, labels) = (format!("99-{}", pool.name), json!({names::ROLE: pool.name}));
     let of_state = |seen: &MachineConfigPool| {
         let items = vec![serde_json::to_value(seen).unwrap()];
         let answer = Answer::List { version: "v1", items };
         let facts = Facts::of([(Query::List(&MACHINE_CONFIG_POOL), answer)]);
-        rollout(&config, &advisor::pools::reached(&facts, &labels), expected, |_| None)
+        let expected = Expected { name: &name, config: is_present.then_some(&config) };
+        rollout(expected, &advisor::pools::reached(&facts, &labels), &facts, |_| None)
     };
     let mut views: Vec<Rollout> = recording.pools.iter().map(of_state).collect();
     views.dedup();
@@ -103,20 +105,28 @@ fn advisor_views(recording: &Recording, pool: &TestPool, expected: Expected) -> 
 }
 
 /// For the advisor the rollout is done only at its end, although the pool is Updated at its beginning, too.
-fn check_advisor_views(recording: &Recording, pool: &TestPool, expected: Expected, nodes: usize) {
+fn check_advisor_views(recording: &Recording, pool: &TestPool, is_present: bool, nodes: usize) {
     let name = &pool.name;
-    let views = advisor_views(recording, pool, expected);
+    let views = advisor_views(recording, pool, is_present);
     let done = Rollout::Done(format!("MachineConfigPool '{name}' is ready (all {nodes} nodes updated)"));
     let (last, before) = views.split_last().unwrap();
     assert_eq!(*last, done);
     assert!(before.iter().all(|rollout| matches!(rollout, Rollout::Waiting(_))), "{before:#?}");
     let first =
         format!("MachineConfigPool '{name}' is processing changes (Updated: {nodes}/{nodes}, Ready: {nodes}/{nodes})");
-    assert_eq!(before[0], Rollout::Waiting(first), "updated, but not with this change");
+    assert_eq!(message_of(&before[0]), Some(first.as_str()), "updated, but not with this change");
     for updated in 0..nodes {
         let part = format!("is updating (Updated: {updated}/{nodes}, Ready: ");
-        let told = |rollout: &Rollout| matches!(rollout, Rollout::Waiting(message) if message.contains(&part));
+        let told = |rollout: &Rollout| message_of(rollout).is_some_and(|message| message.contains(&part));
         assert!(before.iter().any(told), "{part}: {before:#?}");
+    }
+}
+
+/// What is said about the pool that is waited for.
+fn message_of(rollout: &Rollout) -> Option<&str> {
+    match rollout {
+        Rollout::Waiting(pools) => pools.first().map(|pool| pool.message.as_str()),
+        _ => None,
     }
 }
 
@@ -133,7 +143,7 @@ async fn three_nodes_are_updated_one_by_one_and_back_when_the_config_is_removed(
 
     let recording = roll_out(&pool, 3).await;
     check(&recording, &pool, 3, 1).await;
-    check_advisor_views(&recording, &pool, Expected::Present, 3);
+    check_advisor_views(&recording, &pool, true, 3);
     let after = pool.get().await;
     assert_eq!(arguments(&pool, &after).await, json!(["quiet", KARG]));
     let rendered = configs(&client).get(&after.spec.configuration.name).await.unwrap();
@@ -149,7 +159,7 @@ async fn three_nodes_are_updated_one_by_one_and_back_when_the_config_is_removed(
     let back = pool.settle("99-three", false, 3).await;
     let recording = recorder.stop(&pool).await;
     check(&recording, &pool, 3, 1).await;
-    check_advisor_views(&recording, &pool, Expected::Absent, 3);
+    check_advisor_views(&recording, &pool, false, 3);
     assert_eq!(back.spec.configuration, before.spec.configuration, "the same content has the same name");
     assert_eq!(arguments(&pool, &back).await, json!(["quiet"]));
 }

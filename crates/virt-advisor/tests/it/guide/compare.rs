@@ -39,8 +39,8 @@ pub(crate) enum What {
 #[derive(Debug, Clone)]
 pub(crate) enum Shape {
     Exactly(Value),
-    /// This impact, and each of its pools tells what it has rendered.
-    RolledOut(Value),
+    /// These pools, each with the times of its state and of its last progress.
+    Rollout(Value),
     /// SHA-256 in hexadecimal digits.
     Digest,
     Time,
@@ -50,6 +50,8 @@ pub(crate) enum Shape {
     Condition(&'static str, &'static str),
     /// An approval by the action alone: of which plan, of which generation, and when.
     Approval,
+    /// A record of the profile, which exists.
+    Record,
     /// The guide left it out for brevity.
     Whatever,
 }
@@ -126,7 +128,7 @@ impl Shape {
     fn fits(&self, value: &Value, generation: &Value) -> bool {
         match self {
             Shape::Exactly(expected) => value == expected,
-            Shape::RolledOut(impact) => is_rolled_out(value, impact),
+            Shape::Rollout(pools) => is_rollout(value, pools),
             Shape::Digest => is_digest(value),
             Shape::Time => is_time(value),
             Shape::Generation => value == generation,
@@ -139,6 +141,10 @@ impl Shape {
             Shape::Approval => {
                 let is_known = value["mode"] == "Immediate" && value["generation"].is_u64();
                 is_known && is_digest(&value["planDigest"]) && is_time(&value["time"])
+            }
+            Shape::Record => {
+                let is_its = value["name"].as_str().is_some_and(|name| name.starts_with("load-aware-rebalancing-"));
+                is_its && value["created"] == true && is_digest(&value["planDigest"])
             }
             Shape::Whatever => true,
         }
@@ -157,11 +163,15 @@ fn matches(pattern: &str, path: &str) -> bool {
     }
 }
 
-pub(crate) fn is_rolled_out(value: &Value, impact: &Value) -> bool {
+fn is_rollout(value: &Value, pools: &Value) -> bool {
     let mut value = value.clone();
-    let Some(pools) = value["pools"].as_array_mut() else { return false };
-    let told = pools.iter_mut().all(|pool| pool.as_object_mut().is_some_and(|pool| pool.remove("rendered").is_some()));
-    told && value == *impact
+    let is_timed = |pool: &mut Value| {
+        let pool = pool.as_object_mut();
+        pool.is_some_and(|pool| {
+            ["since", "lastProgress"].iter().all(|time| pool.remove(*time).is_some_and(|it| is_time(&it)))
+        })
+    };
+    value.as_array_mut().is_some_and(|value| value.iter_mut().all(is_timed)) && value == *pools
 }
 
 fn is_digest(value: &Value) -> bool {

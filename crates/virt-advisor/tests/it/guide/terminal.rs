@@ -1,4 +1,4 @@
-//! A terminal in which the guides' commands work as printed: `oc` and `kubectl` are there, and whoever sits at it is the
+//! A terminal in which the guides' commands work as printed: `oc`, `kubectl` and `virt-advisor` are there, and whoever sits at it is the
 //! administrator.
 
 use std::{
@@ -33,6 +33,7 @@ impl Terminal {
         for name in ["oc", "kubectl"] {
             symlink(&kubectl, folder.join(name)).unwrap();
         }
+        symlink(env!("CARGO_BIN_EXE_virt-advisor"), folder.join("virt-advisor")).unwrap();
         std::fs::copy(kubeconfig, folder.join("kubeconfig")).unwrap();
         let terminal = Terminal { folder };
         terminal.run("kubectl config set-context --current --namespace=openshift-kube-descheduler-operator").await;

@@ -78,6 +78,13 @@ impl TestCluster {
         self.object_until(&kind, None, profile, what, holds).await
     }
 
+    /// Waits until a record is closed.
+    pub(crate) async fn record_until_finished(&self, name: &str) -> Value {
+        let kind = GroupVersionKind::gvk("advisor.kubevirt.io", "v1alpha1", "VirtPlatformPlanRecord");
+        let is_finished = |record: &Value| record["status"]["finishedAt"].is_string();
+        self.object_until(&kind, None, name, "finished", is_finished).await
+    }
+
     /// Waits until a condition holds for an object. An absent object is null.
     pub(crate) async fn object_until(
         &self,

@@ -68,7 +68,7 @@ fn nothing_is_added_where_pressure_metrics_are_on_already() {
     ];
     for (case, cluster, expected) in cases {
         let draft = cluster.draft(NAME, json!({}));
-        let names: Vec<_> = draft.intents.iter().map(|intent| intent.name).collect();
+        let names: Vec<_> = draft.intents.iter().map(|intent| intent.name.to_string()).collect();
         match expected {
             Some(note) => {
                 assert_eq!(notes(&draft), [note], "{case}");
@@ -177,8 +177,8 @@ fn turned_off_what_is_ours_is_taken_back_and_nothing_else() {
         assert_eq!(descheduler[0].name, "enable-load-aware-descheduling", "{case}");
         let found = psi.first().map(|intent| {
             assert_eq!(
-                (intent.name, &intent.managed[..]),
-                ("enable-psi-metrics", &["spec.kernelArguments"][..]),
+                (intent.name.as_ref(), intent.managed.concat().as_str()),
+                ("enable-psi-metrics", "spec.kernelArguments"),
                 "{case}"
             );
             let arguments = match &intent.change {

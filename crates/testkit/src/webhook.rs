@@ -10,11 +10,6 @@ use futures::{FutureExt, future::BoxFuture};
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 use rustls::pki_types::PrivateKeyDer;
 use serde_json::{Value, json};
-use testkit::{
-    eventually,
-    platform::{Platform, path},
-    running_operator::OPERATOR,
-};
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
     net::TcpListener,
@@ -22,10 +17,16 @@ use tokio::{
 };
 use tokio_rustls::TlsAcceptor;
 
+use crate::{
+    eventually,
+    platform::{Platform, path},
+    running_operator::OPERATOR,
+};
+
 /// Returns the reason why an AdmissionRequest is refused, or none.
 type Handler = Arc<dyn Fn(Value) -> BoxFuture<'static, Option<String>> + Send + Sync>;
 
-pub(crate) struct Webhook {
+pub struct Webhook {
     port: u16,
     certificate: String,
     asked: Arc<AtomicUsize>,
@@ -33,12 +34,12 @@ pub(crate) struct Webhook {
 
 impl Webhook {
     /// Refuses everything.
-    pub(crate) async fn start(reason: &'static str) -> Webhook {
+    pub async fn start(reason: &'static str) -> Webhook {
         Webhook::handled_by(move |_| async move { Some(reason.to_owned()) }.boxed()).await
     }
 
     /// Refuses the writes of the operator. Dry runs pass.
-    pub(crate) async fn against_writes(reason: &'static str) -> Webhook {
+    pub async fn against_writes(reason: &'static str) -> Webhook {
         Webhook::handled_by(move |request| {
             let refused = is_write_of_operator(&request);
             async move { refused.then(|| reason.to_owned()) }.boxed()
@@ -47,7 +48,7 @@ impl Webhook {
     }
 
     /// Serves until the runtime of the test ends.
-    pub(crate) async fn handled_by(
+    pub async fn handled_by(
         handler: impl Fn(Value) -> BoxFuture<'static, Option<String>> + Send + Sync + 'static,
     ) -> Webhook {
         let CertifiedKey { cert, signing_key } = generate_simple_self_signed(vec!["127.0.0.1".into()]).unwrap();
@@ -78,7 +79,7 @@ impl Webhook {
     }
 
     /// Installs the webhook for the kind of an object, and waits until the API server calls it.
-    pub(crate) async fn protect(&self, platform: &Platform, object: &Value) {
+    pub async fn protect(&self, platform: &Platform, object: &Value) {
         let group = object["apiVersion"].as_str().unwrap().split('/').next().unwrap();
         let plural = format!("{}s", object["kind"].as_str().unwrap().to_lowercase());
         platform.apply("admin", &self.configuration(&plural, group), "").await;
@@ -86,7 +87,7 @@ impl Webhook {
     }
 
     /// Removes the webhook, and waits until the API server no longer calls it.
-    pub(crate) async fn lift(&self, platform: &Platform, object: &Value) {
+    pub async fn lift(&self, platform: &Platform, object: &Value) {
         platform.delete(&self.configuration("", "")).await;
         let probe = async || (!self.is_asked(platform, object).await).then_some(());
         eventually("the webhook is no longer asked", probe).await;
@@ -101,7 +102,7 @@ impl Webhook {
         self.asked.load(Ordering::SeqCst) > before
     }
 
-    pub(crate) fn configuration(&self, plural: &str, group: &str) -> Value {
+    pub fn configuration(&self, plural: &str, group: &str) -> Value {
         json!({
             "apiVersion": "admissionregistration.k8s.io/v1",
             "kind": "ValidatingWebhookConfiguration",
@@ -132,14 +133,14 @@ impl Webhook {
 }
 
 /// Lets dry runs pass, and holds the writes of the operator until it is opened.
-pub(crate) struct Gate {
-    pub(crate) webhook: Webhook,
+pub struct Gate {
+    pub webhook: Webhook,
     held: Arc<AtomicUsize>,
     open: Arc<Semaphore>,
 }
 
 impl Gate {
-    pub(crate) async fn closed() -> Gate {
+    pub async fn closed() -> Gate {
         let (held, open) = (Arc::<AtomicUsize>::default(), Arc::new(Semaphore::new(0)));
         let (count, entrance) = (held.clone(), open.clone());
         let webhook = Webhook::handled_by(move |request| {
@@ -158,12 +159,12 @@ impl Gate {
     }
 
     /// Waits until a write of the operator is held.
-    pub(crate) async fn reached(&self) {
+    pub async fn reached(&self) {
         let probe = async || (self.held.load(Ordering::SeqCst) > 0).then_some(());
         eventually("the operator writes", probe).await;
     }
 
-    pub(crate) fn open(&self) {
+    pub fn open(&self) {
         self.open.add_permits(1);
     }
 }

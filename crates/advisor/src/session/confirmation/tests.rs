@@ -1,0 +1,139 @@
+//! A process that is stopped before a write, and an API server that is slow.
+
+use api::virt_platform_config::{Action, ApprovalMode};
+use k8s_openapi::jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::{
+    machine::Intervals,
+    profiles,
+    session::{Context, Input},
+    test_cluster::TestCluster,
+};
+
+/// What happens until the first write to the target, as one letter per request: `s`tatus update, `p`lan, `r`ecord, `c`onfirmation,
+/// `w`rite, `x` for others. The life ends with the write, or with `.` when the session is done without one.
+///
+/// `takes` says how long the answer to a request takes, by its letter and by how many requests were sent before.
+fn life(takes: impl Fn(char, usize) -> f64, withdrawn: bool) -> String {
+    let profile = profiles::find("example-profile").unwrap();
+    let context = Context {
+        profile,
+        version: "1",
+        epoch: None,
+        intervals: Intervals::default(),
+        approval_mode: ApprovalMode::Immediate,
+    };
+    let cluster = TestCluster::empty();
+    let mut stored: api::VirtPlatformConfig = serde_json::from_value(json!({
+        "apiVersion": "advisor.kubevirt.io/v1alpha1", "kind": "VirtPlatformConfig",
+        "metadata": {"name": "example-profile", "uid": "u", "resourceVersion": "1", "generation": 1},
+        "spec": {"profile": "example-profile", "action": "Apply"},
+    }))
+    .unwrap();
+    let mut version = 1;
+    let mut session = Session::new(stored.clone(), None);
+    let (mut uptime, now) = (Duration::from_secs(1000), Timestamp::UNIX_EPOCH);
+    let mut letters = String::new();
+    let mut step = session.start(&context, now);
+    while letters.len() < 60 {
+        let request = match session.before_sending(step, uptime) {
+            Step::Send(request) => request,
+            Step::Done(_) => return letters + ".",
+        };
+        let letter = match &request {
+            Request::UpdateStatus(_) => 's',
+            Request::MakePlan { .. } => 'p',
+            Request::CreateRecord(_) => 'r',
+            Request::ReadConfig => 'c',
+            Request::WriteTarget { .. } => 'w',
+            _ => 'x',
+        };
+        let took = takes(letter, letters.len());
+        letters.push(letter);
+        if letter == 'w' {
+            return letters;
+        }
+        uptime += Duration::from_secs_f64(took);
+        let input = match request {
+            Request::UpdateStatus(new) if new.metadata.resource_version != stored.metadata.resource_version => {
+                Input::StatusNotUpdated
+            }
+            Request::UpdateStatus(new) => {
+                version += 1;
+                stored = *new;
+                stored.metadata.resource_version = Some(version.to_string());
+                Input::StatusUpdated(Box::new(stored.clone()))
+            }
+            Request::MakePlan { .. } => Input::Plan(Box::new(Ok(cluster.plan("example-profile", Value::Null)))),
+            Request::ReadConfig => Input::Config(Some(Box::new(stored.clone()))),
+            Request::CloseRecord { .. } => Input::RecordClosed,
+            Request::CreateRecord(_) => Input::RecordCreated,
+            other => panic!("{other:?} after {letters}"),
+        };
+        // Long enough for a stop: the administrator withdraws the consent.
+        if withdrawn && took > 1.0 && letter != 'c' && stored.spec.action == Action::Apply {
+            version += 1;
+            stored.spec.action = Action::DryRun;
+            stored.metadata.generation = Some(2);
+            stored.metadata.resource_version = Some(version.to_string());
+        }
+        step = session.next(&context, now, input);
+    }
+    panic!("no end: {letters}");
+}
+
+const UNDISTURBED: &str = "sspsrw";
+
+#[test]
+fn a_write_needs_no_further_request_if_the_process_was_not_stopped() {
+    assert_eq!(life(|_, _| 0.005, false), UNDISTURBED);
+    assert_eq!(life(|_, _| 0.3, false), UNDISTURBED, "0.6 s from the last status update to the write");
+}
+
+/// After a stop the configuration is read again, and a withdrawn consent is respected.
+#[test]
+fn after_a_stop_of_more_than_a_second_the_configuration_is_confirmed_before_anything_is_written() {
+    let last_update = UNDISTURBED.rfind('s').unwrap();
+    for stop in [1.1, 5.0, 21.0, 86_400.0] {
+        for (at, with_consent) in [(last_update, "sspscrw"), (last_update + 1, "sspsrcw")] {
+            let takes = |_, sent: usize| if sent == at { stop } else { 0.005 };
+            assert_eq!(life(takes, false), with_consent, "{stop} s at {at}");
+            let letters = life(takes, true);
+            assert!(letters.starts_with(with_consent.trim_end_matches(['r', 'w'])), "{letters}");
+            assert!(letters.ends_with('.'), "{stop} s at {at}: written without consent: {letters}");
+        }
+    }
+}
+
+/// A stop during the confirmation itself is noticed too: the answer is old.
+#[test]
+fn a_confirmation_that_took_long_is_asked_for_again() {
+    let takes = |letter, sent| match (letter, sent) {
+        ('s', 3) => 5.0,
+        ('c', 4) => 21.0,
+        _ => 0.005,
+    };
+    assert_eq!(life(takes, false), "sspsccrw");
+}
+
+/// On a slow way every answer takes long, and a confirmation that takes as long as the one before it has to do.
+#[test]
+fn on_a_slow_way_a_write_takes_few_more_requests_and_is_made() {
+    for seconds in [1.5, 6.0, 20.0] {
+        let letters = life(|_, _| seconds, false);
+        assert!(letters.ends_with('w') && letters.len() <= UNDISTURBED.len() + 2, "{seconds} s: {letters}");
+    }
+}
+
+#[test]
+fn a_session_that_cannot_confirm_ends_without_a_write() {
+    let takes = |letter, sent| match letter {
+        'r' => 5.0,
+        'c' => 3_f64.powi(sent as i32),
+        _ => 0.005,
+    };
+    let letters = life(takes, false);
+    assert!(letters.ends_with("rccccc."), "{letters}");
+}

@@ -1,0 +1,210 @@
+//! The way back, on the real API server: a plan like any other, after which everything is as it was.
+
+use advisor::{Plan, Verb, profiles, render, test_cluster::records};
+use operator::make_plan_by;
+use serde_json::{Value, json};
+use testkit::{
+    configs::{condition, item, phase, reason},
+    platform::{DENSITY, LOAD_AWARE, Platform, descheduler, hyper_converged, machine_config},
+    running_operator::RunningOperator,
+};
+
+const DESCHEDULER: &str = "enable-load-aware-descheduling";
+
+fn interval(seconds: i32) -> Value {
+    json!({"loadAware": {"enablePSIMetrics": false, "deschedulingIntervalSeconds": seconds}})
+}
+
+/// An object as people see it, without what the API server maintains.
+async fn seen(platform: &Platform, object: &Value) -> Option<Value> {
+    platform.find(object).await.map(|found| {
+        let mut found = render::sanitized(&found);
+        found.as_object_mut().unwrap().remove("status");
+        found
+    })
+}
+
+async fn restore_plan(platform: &Platform, profile: &str, record: &str) -> Plan {
+    let about = profiles::find(profile).unwrap().about();
+    let planner = records::restoring(profile, record);
+    make_plan_by(&platform.kubernetes().await, about, planner.as_ref()).await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restore_is_reviewed_applied_and_then_manages_nothing() {
+    let platform = Platform::shared().await;
+    let original = descheduler(json!({"deschedulingIntervalSeconds": 3600, "profiles": ["AffinityAndTaints"]}));
+    platform.apply("kubectl", &original, "").await;
+    let before = seen(&platform, &original).await;
+    let operator = RunningOperator::start(&platform).await;
+    for seconds in [120, 180] {
+        platform.complete(LOAD_AWARE, json!({"options": interval(seconds)}), &[]).await;
+    }
+    let mark = platform.mark().await;
+    platform.configure(LOAD_AWARE, json!({"restore": {"record": "original"}})).await;
+    let review = platform.until_phase(LOAD_AWARE, "ReviewRequired").await;
+    assert_eq!(reason(&review, "InputDependencyDrift"), "RestoreChanged", "it is not applied unread");
+    assert_eq!(platform.changes_since(mark).await, [""; 0]);
+    let diff = item(&review, DESCHEDULER)["diff"].as_str().unwrap();
+    assert!(diff.contains("-  deschedulingIntervalSeconds: 180\n"), "{diff}");
+    assert!(diff.contains("+  deschedulingIntervalSeconds: 3600\n"), "{diff}");
+
+    platform.configure(LOAD_AWARE, json!({"approval": {"planDigest": review["status"]["planDigest"]}})).await;
+    let restored = platform.until_phase(LOAD_AWARE, "Completed").await;
+    let message = condition(&restored, "Completed")["message"].as_str().unwrap();
+    assert!(message.contains("The configuration manages nothing"), "{message}");
+    assert_eq!(seen(&platform, &original).await, before, "field by field");
+    let managers = platform.get(&original).await["metadata"]["managedFields"].to_string();
+    assert!(!managers.contains("virt-advisor-operator"), "{managers}");
+
+    // What others do now is not drift.
+    platform.patch("admin", &descheduler(json!({"deschedulingIntervalSeconds": 999}))).await;
+    platform.configure(DENSITY, json!({"action": "DryRun"})).await;
+    platform.until_phase(DENSITY, "ReviewRequired").await;
+    assert_eq!(phase(&platform.config(LOAD_AWARE).await), "Completed");
+
+    // Without it, the profile is planned again and waits for a review.
+    platform.configure(LOAD_AWARE, json!({"restore": null, "approval": null})).await;
+    let again = platform.until_phase(LOAD_AWARE, "ReviewRequired").await;
+    let diff = item(&again, DESCHEDULER)["diff"].as_str().unwrap();
+    assert!(diff.contains("+  deschedulingIntervalSeconds: 180\n"), "{diff}");
+    platform.configure(LOAD_AWARE, json!({"approval": {"planDigest": again["status"]["planDigest"]}})).await;
+    let applied = platform.until_phase(LOAD_AWARE, "Completed").await;
+    let name = applied["status"]["record"]["name"].as_str().unwrap();
+    let record = platform
+        .get(&json!({
+            "apiVersion": "advisor.kubevirt.io/v1alpha1", "kind": "VirtPlatformPlanRecord", "metadata": {"name": name},
+        }))
+        .await;
+    assert_eq!((name, &record["spec"]["first"]), ("load-aware-rebalancing-4", &json!(true)));
+    operator.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_somebody_changed_since_is_only_overwritten_if_an_approver_accepts_it() {
+    let platform = Platform::shared().await;
+    platform.apply("kubectl", &descheduler(json!({"deschedulingIntervalSeconds": 3600})), "").await;
+    let operator = RunningOperator::start(&platform).await;
+    platform.complete(LOAD_AWARE, json!({"options": interval(120)}), &[]).await;
+    platform.configure(LOAD_AWARE, json!({"action": "DryRun"})).await;
+    platform.until_phase(LOAD_AWARE, "Completed").await;
+    platform.patch("admin", &descheduler(json!({"deschedulingIntervalSeconds": 999}))).await;
+    platform.configure(LOAD_AWARE, json!({"restore": {"record": "load-aware-rebalancing-1"}})).await;
+    let review = platform.until_phase(LOAD_AWARE, "ReviewRequired").await;
+    assert_eq!(item(&review, DESCHEDULER)["changedSince"], json!(["spec.deschedulingIntervalSeconds"]));
+    let digest = review["status"]["planDigest"].clone();
+    let mark = platform.mark().await;
+    platform.configure(LOAD_AWARE, json!({"action": "Apply", "approval": {"planDigest": digest}})).await;
+    let refused =
+        platform.until(LOAD_AWARE, "refused", |config| reason(config, "ReviewRequired") == "NotAccepted").await;
+    let message = condition(&refused, "ReviewRequired")["message"].as_str().unwrap();
+    assert!(message.contains(DESCHEDULER) && message.contains("acceptedItems"), "{message}");
+    assert_eq!(platform.changes_since(mark).await, [""; 0]);
+    platform.configure(LOAD_AWARE, json!({"approval": {"acceptedItems": [DESCHEDULER]}})).await;
+    platform.until_phase(LOAD_AWARE, "Completed").await;
+    let found = platform.get(&descheduler(json!({}))).await;
+    assert_eq!(found["spec"]["deschedulingIntervalSeconds"], 3600);
+    operator.stop().await;
+}
+
+/// Nodes are waited for as after any plan.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_machine_config_that_did_not_exist_is_deleted_and_its_rollout_followed() {
+    let platform = Platform::shared().await;
+    let operator = RunningOperator::start(&platform).await;
+    let psi = machine_config(testkit::rollout::PSI, json!({}));
+    platform.complete(LOAD_AWARE, json!({}), &[testkit::rollout::PSI]).await;
+    platform.configure(LOAD_AWARE, json!({"restore": {"record": "original"}})).await;
+    let review = platform.until_phase(LOAD_AWARE, "ReviewRequired").await;
+    assert_eq!(review["status"]["impactSeverity"], "High", "nodes reboot");
+    platform.configure(LOAD_AWARE, json!({"approval": {"planDigest": review["status"]["planDigest"]}})).await;
+    platform.until(LOAD_AWARE, "waiting for nodes", testkit::configs::is_waiting_for_nodes).await;
+    assert_eq!(platform.find(&psi).await, None);
+    platform.roll(&[], 3).await;
+    platform.until_phase(LOAD_AWARE, "Completed").await;
+    assert_eq!(platform.find(&descheduler(json!({}))).await, None, "it did not exist either");
+    operator.stop().await;
+}
+
+/// Every release of the descheduler's operator × new or existing objects × one, two or three plans of both profiles.
+#[tokio::test(flavor = "multi_thread")]
+async fn after_any_plans_everything_can_be_set_back() {
+    let platform = Platform::at_rest().await;
+    platform.install().await;
+    let load_aware = [
+        json!({"loadAware": {"deschedulingIntervalSeconds": 120}}),
+        json!({"loadAware": {"enablePSIMetrics": false, "mode": "Predictive"}}),
+        json!({"loadAware": {"evictionLimitTotal": 7, "deviationThresholds": "High"}}),
+    ];
+    let selector = json!({"matchLabels": {"ksm": "true"}});
+    let density = [
+        json!({"virtHigherDensity": {}}),
+        json!({"virtHigherDensity": {"enableSwap": false, "ksmConfiguration": {"nodeLabelSelector": selector}}}),
+        json!({"virtHigherDensity": {"memoryToRequestRatio": 180}}),
+    ];
+    let mut number = 0;
+    for release in ["4.17", "4.18", "4.19", "4.20", "4.21", "5.1"] {
+        for is_existing in [false, true] {
+            for plans in 1..=3 {
+                let case = format!("{release}, existing {is_existing}, {plans} plans");
+                let objects = start(&platform, release, is_existing, plans).await;
+                let mut before = Vec::new();
+                for object in &objects {
+                    before.push(seen(&platform, object).await);
+                }
+                for (profile, options) in [(LOAD_AWARE, &load_aware), (DENSITY, &density)] {
+                    let first = number + 1;
+                    for options in &options[..plans] {
+                        let plan = platform.plan_with(profile, options.clone()).await;
+                        assert_eq!(plan.refusals().next(), None, "{case}");
+                        number += 1;
+                        platform.apply("operator", &json!(records::recorded(&plan, number)), "").await;
+                        platform.carry_out(&plan).await;
+                    }
+                    let plan = restore_plan(&platform, profile, &format!("{profile}-{first}")).await;
+                    assert_eq!(plan.refusals().next(), None, "{case}");
+                    platform.carry_out(&plan).await;
+                    let again = restore_plan(&platform, profile, &format!("{profile}-{first}")).await;
+                    assert!(again.items.iter().all(|planned| planned.verb == Verb::Unchanged), "{case}: {again:#?}");
+                }
+                for (object, before) in objects.iter().zip(before) {
+                    assert_eq!(seen(&platform, object).await, before, "{case}");
+                    let managers = platform.find(object).await.map(|it| it["metadata"]["managedFields"].to_string());
+                    assert!(managers.is_none_or(|it| !it.contains("virt-advisor-operator/")), "{case}");
+                }
+            }
+        }
+    }
+}
+
+/// Deletes all targets, and creates some of them. Returns all of them.
+async fn start(platform: &Platform, release: &str, is_existing: bool, plans: usize) -> [Value; 4] {
+    let (psi, swap) = ("99-worker-psi-karg", "90-worker-kubelet-swap");
+    let objects = [
+        descheduler(json!({})),
+        machine_config(psi, json!({})),
+        machine_config(swap, json!({})),
+        hyper_converged(json!({})),
+    ];
+    for object in &objects {
+        platform.delete(object).await;
+    }
+    platform.define(&format!("kubedescheduler-{release}.yaml")).await;
+    platform.apply("installer", &hyper_converged(json!({})), "").await;
+    if is_existing {
+        let profiles = ["AffinityAndTaints", "LifecycleAndUtilization"];
+        let spec = json!({"deschedulingIntervalSeconds": 3600, "profiles": profiles, "managementState": "Managed"});
+        platform.apply("admin", &descheduler(spec), "").await;
+        platform.apply("admin", &machine_config(psi, json!({"kernelArguments": ["quiet", "psi=0"]})), "").await;
+        let config = json!({"config": {"ignition": {"version": "3.2.0"}, "storage": {"files": []}}});
+        platform.apply("admin", &machine_config(swap, config), "").await;
+        // Page merging is off by an empty map, or on.
+        let ksm = match plans {
+            2 => json!({}),
+            _ => json!({"nodeLabelSelector": {"matchLabels": {"theirs": "yes"}}}),
+        };
+        let density = json!({"higherWorkloadDensity": {"memoryOvercommitPercentage": 130}, "ksmConfiguration": ksm});
+        platform.patch("admin", &hyper_converged(density)).await;
+    }
+    objects
+}

@@ -1,0 +1,141 @@
+//! Asks the API server what the checks need to know, and hands it to them.
+
+use advisor::{access, profile, profiles};
+use api::{names::ADVISOR_GROUP, virt_platform_config::Item};
+use futures::future::join_all;
+use jiff::{SignedDuration, Timestamp};
+use operator::{Class, RequestError, fetch_facts};
+use serde_json::Value;
+
+use super::{
+    configurations, definitions, finding::Finding, managers, prerequisites, rights as rights_check, running, server,
+    webhooks,
+};
+use crate::{
+    gather::{collect::CONFIG, running::LABELS},
+    reader::Reader,
+    rights,
+};
+
+/// The findings, from the API server to the configurations. Without an API server there is just the first.
+pub(super) async fn look(reader: &Reader, namespace: &str) -> Vec<Finding> {
+    let version = reader.get("/version").await;
+    let mut findings = vec![server::api_server(&reader.url, &version)];
+    if version.is_err_and(|error| error.class != Class::Forbidden) {
+        return findings;
+    }
+    let offset = reader.clock_offset().await;
+    let now = Timestamp::now() + offset.map_or(SignedDuration::ZERO, |(offset, _)| offset);
+    let configs = reader.list(&format!("/apis/{ADVISOR_GROUP}/{}/{}", CONFIG.versions[0], CONFIG.plural)).await;
+    let operators = operators(configs.as_deref().unwrap_or_default());
+
+    findings.push(definitions::definitions(&definitions(reader).await, &operators));
+    findings.push(running::version(&operators));
+    findings.extend(operator(reader, namespace, now).await);
+    findings.extend(rights(reader, namespace).await);
+    findings.push(server::clock(offset));
+    findings.push(webhooks::webhooks(&webhooks(reader).await));
+    findings.extend(prerequisites::prerequisites(&prerequisites(reader, configs.as_deref().unwrap_or_default()).await));
+    findings.extend(managers::managers(&targets(reader, configs.as_deref().unwrap_or_default()).await));
+    findings.extend(configurations::configurations(&configs));
+    findings
+}
+
+/// The versions of operators that made the plans.
+fn operators(configs: &[Value]) -> Vec<String> {
+    let named = configs.iter().filter_map(|config| config["status"]["operatorVersion"].as_str());
+    let mut named: Vec<String> = named.map(str::to_owned).collect();
+    named.sort();
+    named.dedup();
+    named
+}
+
+async fn definitions(reader: &Reader) -> Vec<definitions::Seen> {
+    let discovery = reader.get(&format!("/apis/{ADVISOR_GROUP}/{}", CONFIG.versions[0])).await;
+    let served = |plural: &str| match &discovery {
+        Ok(list) => Some(list["resources"].as_array().into_iter().flatten().any(|known| known["name"] == plural)),
+        Err(error) if error.class.is_absent() => Some(false),
+        Err(_) => None,
+    };
+    let ours = [api::crd::virt_platform_config(), api::crd::virt_platform_plan_record()];
+    join_all(ours.into_iter().map(|expected| {
+        let served = served(&expected.spec.names.plural);
+        async move {
+            let name = expected.metadata.name.clone().unwrap_or_default();
+            let live = reader.get(&format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}")).await;
+            definitions::Seen { expected, live, served }
+        }
+    }))
+    .await
+}
+
+async fn operator(reader: &Reader, namespace: &str, now: Timestamp) -> [Finding; 2] {
+    let listed =
+        |root: &str, resource: &str| format!("{root}/namespaces/{namespace}/{resource}?labelSelector={LABELS}");
+    let deployments = reader.list(&listed("/apis/apps/v1", "deployments")).await;
+    let pods = reader.list(&listed("/api/v1", "pods")).await;
+    let lease =
+        reader.get(&format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{}", access::LEASE)).await;
+    let leader = lease.as_ref().ok().map(|lease| running::leader(lease, now));
+    [
+        running::operator(namespace, &deployments, &pods, leader.as_ref()),
+        running::leading(namespace, &lease, leader.as_ref()),
+    ]
+}
+
+async fn rights(reader: &Reader, namespace: &str) -> [Finding; 3] {
+    let asked = rights_check::about_caller(namespace);
+    let answers = rights::of_caller(reader, &asked).await;
+    let caller = rights_check::caller(namespace, &(asked, answers));
+    let asked = rights::questions(&access::operator(), namespace);
+    let answers = rights::of_operator(reader, namespace, &asked).await;
+    let of_operator = (asked, answers);
+    [caller, rights_check::operator(&of_operator), rights_check::watches(&of_operator)]
+}
+
+async fn webhooks(reader: &Reader) -> Result<Vec<Value>, RequestError> {
+    let path = |kind: &str| format!("/apis/admissionregistration.k8s.io/v1/{kind}webhookconfigurations");
+    let mut all = reader.list(&path("validating")).await?;
+    all.extend(reader.list(&path("mutating")).await?);
+    Ok(all)
+}
+
+/// A profile is looked at with the options of its configuration, or with the defaults.
+async fn prerequisites(reader: &Reader, configs: &[Value]) -> Vec<prerequisites::Seen> {
+    // The example has nothing to do with a platform; it is looked at only if somebody uses it.
+    let shown = profiles::PROFILES.iter().map(|known| {
+        let config = configs.iter().find(|config| config["metadata"]["name"] == known.about().name);
+        (*known, config)
+    });
+    let shown = shown.filter(|(known, config)| known.about().advertised || config.is_some());
+    join_all(shown.map(|(known, config)| async move {
+        let action = config.and_then(|config| config["spec"]["action"].as_str());
+        let options = config.and_then(|config| serde_json::from_value(config["spec"]["options"].clone()).ok());
+        let missing = match known.resolve(options.as_ref()) {
+            Ok(planner) => fetch_facts(reader.api_server(), planner.as_ref())
+                .await
+                .map(|facts| profile::missing(&planner.requirements(&facts), &facts)),
+            Err(error) => Ok(Some(error.to_string())),
+        };
+        let in_use = action.is_some_and(|action| action != "Ignore");
+        prerequisites::Seen { profile: known.about().name, in_use, missing }
+    }))
+    .await
+}
+
+/// The targets of applied items, as they are.
+async fn targets(reader: &Reader, configs: &[Value]) -> Vec<managers::Seen> {
+    let items = configs.iter().flat_map(|config| config["status"]["items"].as_array().into_iter().flatten());
+    let items = items.filter_map(|item| serde_json::from_value::<Item>(item.clone()).ok()).filter(managers::is_applied);
+    let kinds: Vec<_> =
+        profiles::PROFILES.iter().flat_map(|known| known.access()).map(|access| access.kind()).collect();
+    let located = items.filter_map(|item| {
+        let kind = kinds.iter().find(|kind| kind.kind == item.target_ref.kind)?;
+        let target = &item.target_ref;
+        let root = if kind.group.is_empty() { "/api".to_owned() } else { "/apis".to_owned() };
+        let namespace = target.namespace.as_ref().map_or_else(String::new, |name| format!("/namespaces/{name}"));
+        let path = format!("{root}/{}{namespace}/{}/{}", target.api_version, kind.plural, target.name);
+        Some((item, path))
+    });
+    join_all(located.map(|(item, path)| async move { managers::Seen { item, live: reader.get(&path).await } })).await
+}

@@ -1,0 +1,142 @@
+//! What `gather` and `doctor` ask the API server. Every request is a read, or a question about rights, which stores nothing.
+
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp, fmt::rfc2822::DateTimeParser};
+use kube::client::Body;
+use operator::{ApiServer, Class, RequestError};
+use process::cluster;
+use serde_json::Value;
+
+const DEADLINE: Duration = Duration::from_secs(10);
+
+/// A client for the person who runs the program.
+#[derive(Debug)]
+pub(crate) struct Reader {
+    api_server: ApiServer,
+    deadline: Duration,
+    /// Where the API server is, for messages.
+    pub(crate) url: String,
+}
+
+impl Reader {
+    /// `component` is the name of the sender in the API server's audit log.
+    pub(crate) async fn connect(context: Option<&str>, component: &str, seconds: Option<u64>) -> anyhow::Result<Self> {
+        let config = cluster::config(context).await?;
+        let url = config.cluster_url.to_string();
+        let deadline = seconds.map_or(DEADLINE, Duration::from_secs);
+        Ok(Reader { api_server: ApiServer::new(config, component)?.with_deadline(deadline), deadline, url })
+    }
+
+    pub(crate) fn api_server(&self) -> &ApiServer {
+        &self.api_server
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Result<Value, RequestError> {
+        self.api_server.get(path.to_owned(), doing(path)).await
+    }
+
+    /// The objects of a list, each with its kind and version, which a list names only once.
+    pub(crate) async fn list(&self, path: &str) -> Result<Vec<Value>, RequestError> {
+        Ok(items(self.get(path).await?))
+    }
+
+    /// A text, for example a log.
+    pub(crate) async fn text(&self, path: &str) -> Result<String, RequestError> {
+        let request = http::Request::get(path).body(Vec::new());
+        let request = request.map_err(|error| RequestError::other(doing(path), error.to_string(), Class::Other))?;
+        match tokio::time::timeout(self.deadline, self.api_server.client().request_text(request)).await {
+            Ok(answer) => answer.map_err(|error| RequestError::new(doing(path), &error)),
+            Err(_) => Err(RequestError::timed_out(doing(path), self.deadline.as_secs())),
+        }
+    }
+
+    /// Asks for a review of rights.
+    pub(crate) async fn review(&self, resource: &str, spec: &Value) -> Result<bool, RequestError> {
+        let path = format!("/apis/authorization.k8s.io/v1/{resource}");
+        let body =
+            serde_json::json!({"apiVersion": "authorization.k8s.io/v1", "kind": kind_of(resource), "spec": spec});
+        let sent =
+            self.api_server.send_body(http::Method::POST, path, "application/json", &body, "asking for rights".into());
+        Ok(sent.await?.pointer("/status/allowed").and_then(Value::as_bool).unwrap_or(false))
+    }
+
+    /// How far the clock of the API server is ahead of the one here, and how inexact that is.
+    pub(crate) async fn clock_offset(&self) -> Option<(SignedDuration, SignedDuration)> {
+        let request = http::Request::get("/version").body(Body::empty()).ok()?;
+        let sent = Timestamp::now();
+        let answer = tokio::time::timeout(self.deadline, self.api_server.client().send(request)).await.ok()?.ok()?;
+        let answered = Timestamp::now();
+        let header = answer.headers().get(http::header::DATE)?.to_str().ok()?;
+        let date = DateTimeParser::new().parse_timestamp(header).ok()?;
+        Some(offset(sent, answered, date))
+    }
+}
+
+fn doing(path: &str) -> String {
+    format!("reading {}", path.split('?').next().unwrap_or(path))
+}
+
+fn kind_of(resource: &str) -> &'static str {
+    if resource == "selfsubjectaccessreviews" { "SelfSubjectAccessReview" } else { "SubjectAccessReview" }
+}
+
+fn items(list: Value) -> Vec<Value> {
+    let kind = list["kind"].as_str().and_then(|kind| kind.strip_suffix("List")).map(str::to_owned);
+    let version = list["apiVersion"].clone();
+    let complete = |mut item: Value| {
+        if let (Some(map), Some(kind)) = (item.as_object_mut(), &kind) {
+            map.insert("apiVersion".into(), version.clone());
+            map.insert("kind".into(), kind.clone().into());
+        }
+        item
+    };
+    list["items"].as_array().cloned().unwrap_or_default().into_iter().map(complete).collect()
+}
+
+/// A date has full seconds, and was taken at some time between request and answer.
+fn offset(sent: Timestamp, answered: Timestamp, date: Timestamp) -> (SignedDuration, SignedDuration) {
+    let way = answered.duration_since(sent) / 2;
+    let half = SignedDuration::from_millis(500);
+    (date.duration_since(sent) + half - way, way + half)
+}
+
+/// One word or two for why something could not be read.
+pub(crate) fn why(class: &Class) -> &'static str {
+    match class {
+        Class::Forbidden => "forbidden (403)",
+        Class::Unauthenticated => "not authenticated (401)",
+        Class::NotFound | Class::NamespaceMissing(_) => "not found (404)",
+        Class::KindMissing => "not served (404)",
+        Class::Busy | Class::Initializing => "the server is busy",
+        Class::Unknown => "no answer",
+        _ => "failed",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn objects_of_a_list_say_what_they_are() {
+        let list = json!({"kind": "PodList", "apiVersion": "v1", "items": [{"metadata": {"name": "a"}}]});
+        assert_eq!(items(list), [json!({"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "a"}})]);
+        assert_eq!(items(json!({"kind": "PodList"})), [] as [Value; 0]);
+    }
+
+    #[test]
+    fn the_offset_of_a_clock_is_known_up_to_the_way_and_the_full_second() {
+        let at = |millis| Timestamp::from_millisecond(millis).unwrap();
+        let seconds = |millis| SignedDuration::from_millis(millis);
+        for (sent, answered, date, expected) in [
+            (10_400, 10_600, 10_000, (seconds(0), seconds(600))),
+            (10_400, 10_600, 40_000, (seconds(30_000), seconds(600))),
+            (10_000, 14_000, 12_000, (seconds(500), seconds(2_500))),
+        ] {
+            assert_eq!(offset(at(sent), at(answered), at(date)), expected, "{sent} {answered} {date}");
+        }
+    }
+}

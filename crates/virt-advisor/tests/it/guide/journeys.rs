@@ -1,0 +1,105 @@
+//! The journeys of `docs/approvals.md` and `docs/undo.md`, with the operator as its own process: every command as printed, and what it
+//! prints.
+
+use super::{
+    document::Document,
+    test_cluster::{DESCHEDULER, TestCluster, define},
+    workflow::condition,
+};
+
+const PROFILE: &str = "load-aware-rebalancing";
+const PLAN: &str = r#"kubectl patch vpcfg load-aware-rebalancing --type=merge \
+    -p '{"spec":{"action":"DryRun","approval":{"mode":"Reviewed"},"options":{"loadAware":{"enablePSIMetrics":false}}}}'"#;
+const DIFF: &str = "kubectl get vpcfg load-aware-rebalancing -o jsonpath='{.status.items[0].diff}'";
+const DIGEST: &str = r#"kubectl get vpcfg load-aware-rebalancing -o jsonpath='{.status.planDigest}{"\n"}'"#;
+const RECORDS: &str = "kubectl get virtplatformplanrecords";
+const PREVIEW: &str = "virt-advisor preview load-aware-rebalancing --restore original";
+const RESTORE: &str =
+    r#"kubectl patch vpcfg load-aware-rebalancing --type=merge -p '{"spec":{"restore":{"record":"original"}}}'"#;
+const END: &str = r#"kubectl get vpcfg load-aware-rebalancing \
+    -o jsonpath='{.status.conditions[?(@.type=="Completed")].message}{"\n"}'"#;
+const AGREED: &str = r#"kubectl get virtplatformplanrecord load-aware-rebalancing-1 \
+    -o jsonpath='{.spec.approval.approvedBy}, {.spec.approval.reason}, at {.spec.approval.time}: plan {.spec.planDigest}{"\n"}'"#;
+const VALUES: &str = r#"kubectl get virtplatformplanrecord load-aware-rebalancing-1 \
+    -o jsonpath='{range .spec.items[0].leaves[*]}{.path[-1:]}: {.before} -> {.after}{"\n"}{end}'"#;
+const SPEC: &str = "kubectl get kubedescheduler cluster -o jsonpath='{.spec}'";
+
+fn approve(digest: &str) -> String {
+    format!(
+        r#"kubectl patch vpcfg load-aware-rebalancing --type=merge \
+    -p '{{"spec":{{"action":"Apply","approval":{{"planDigest":"{digest}","approvedBy":"jane","reason":"CHG-4711"}}}}}}'"#
+    )
+}
+
+/// A cluster whose descheduler has the profiles of an administrator's choice.
+async fn cluster() -> TestCluster {
+    let cluster = TestCluster::with_platform().await;
+    define(&cluster.control_plane, &format!("config/crd/third-party/{DESCHEDULER}")).await;
+    cluster.terminal.run("kubectl create -f config/samples/third-party/kubedescheduler.yaml").await;
+    cluster
+}
+
+async fn digest(cluster: &TestCluster) -> String {
+    cluster.terminal.run(DIGEST).await.trim().to_owned()
+}
+
+#[tokio::test]
+async fn approve_exactly_what_the_board_saw_and_show_later_who_agreed() {
+    let cluster = cluster().await;
+    let terminal = &cluster.terminal;
+    let mut page = Document::default();
+    page.show(terminal, &[PLAN]).await;
+    cluster.reach(PROFILE, "ReviewRequired").await;
+    page.also(terminal, &[DIFF, DIGEST]).await;
+    let seen = digest(&cluster).await;
+
+    // Somebody changes the options behind the board's back. The approval of the plan that was seen applies nothing.
+    let interval = |seconds: &str| {
+        format!(
+            r#"kubectl patch vpcfg load-aware-rebalancing --type=merge -p '{{"spec":{{"options":{{"loadAware":{{"deschedulingIntervalSeconds":{seconds}}}}}}}}}'"#
+        )
+    };
+    terminal.run(&interval("77")).await;
+    cluster.until(PROFILE, "planned anew", |config| config["status"]["planDigest"] != seen.as_str()).await;
+    terminal.run(&approve(&seen)).await;
+    let refused = cluster.reach(PROFILE, "ReviewRequired").await;
+    assert_eq!(condition(&refused, "ReviewRequired").1, "ApprovalMismatch");
+    terminal.run(&interval("null")).await;
+    let applied = cluster.reach(PROFILE, "Completed").await;
+    assert_eq!(applied["status"]["approval"]["planDigest"], seen.as_str(), "exactly what was seen");
+    cluster.record_until_finished("load-aware-rebalancing-1").await;
+    page.show(terminal, &[&approve(&seen), RECORDS]).await;
+
+    // The configuration is deleted, and what was agreed to stays.
+    terminal.run("kubectl delete vpcfg load-aware-rebalancing").await;
+    page.show(terminal, &[AGREED, VALUES]).await;
+    page.check("docs/approvals.md");
+}
+
+#[tokio::test]
+async fn put_it_back_on_monday() {
+    let cluster = cluster().await;
+    let terminal = &cluster.terminal;
+    let before = terminal.run(SPEC).await;
+    terminal.run(PLAN).await;
+    cluster.reach(PROFILE, "ReviewRequired").await;
+    terminal.run(&approve(&digest(&cluster).await)).await;
+    cluster.reach(PROFILE, "Completed").await;
+    assert_ne!(terminal.run(SPEC).await, before);
+
+    let mut page = Document::default();
+    page.show(terminal, &[PREVIEW]).await;
+    let previewed = terminal.run(PREVIEW).await;
+    page.show(terminal, &[RESTORE]).await;
+    cluster.until(PROFILE, "planned", |config| config["status"]["restore"].is_object()).await;
+    cluster.reach(PROFILE, "ReviewRequired").await;
+    page.also(terminal, &[DIFF, DIGEST]).await;
+    let digest = digest(&cluster).await;
+    assert!(previewed.contains(&format!("Plan digest {digest}\n")), "the preview showed the same plan: {previewed}");
+    page.show(terminal, &[&approve(&digest)]).await;
+    cluster.reach(PROFILE, "Completed").await;
+    cluster.record_until_finished("load-aware-rebalancing-2").await;
+    page.also(terminal, &[END, RECORDS]).await;
+    assert_eq!(terminal.run(SPEC).await, before, "everything is as it was");
+    page.check("docs/undo.md");
+}
