@@ -27,6 +27,7 @@ pub mod kube_descheduler;
 pub mod kubelet;
 pub mod machine;
 pub mod machine_config;
+pub mod monitoring;
 pub mod ownership;
 pub mod plan;
 pub mod pools;
