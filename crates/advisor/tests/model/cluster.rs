@@ -22,6 +22,7 @@ use crate::{
     hashed::{Hashed, digest},
     profile::{self, Part, ROLE, ToyProfile},
     records::ModelRecord,
+    target::Target,
 };
 
 #[derive(Debug, Clone, Hash, PartialEq)]
@@ -38,26 +39,6 @@ pub(crate) struct ModelCluster {
     /// Whether plans may be restored, so that all records matter with everything that they say.
     pub(crate) keeps_records: bool,
 }
-
-#[derive(Debug, Clone, Hash, PartialEq)]
-pub(crate) struct Target {
-    part: Part,
-    now: Version,
-    /// The target before its last change. A stale read returns it.
-    before: Option<Version>,
-}
-
-/// A target at some time. Versions only count up; their values do not matter.
-#[derive(Debug, Clone, Hash, PartialEq)]
-struct Version {
-    object: Option<Hashed<Value>>,
-    uid: u32,
-    version: u32,
-}
-
-/// The versions and uids of targets when no session remembers others. No object has version 1.
-const PAST: u32 = 2;
-const PRESENT: u32 = 3;
 
 /// What a stale read is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -91,8 +72,7 @@ impl ModelCluster {
                     object
                 }
             });
-            let now = Version { object: object.map(Hashed::new), uid: PRESENT, version: PRESENT };
-            Target { part: *part, now, before: None }
+            Target::new(*part, object)
         };
         let targets = profile.parts.iter().map(target).collect();
         ModelCluster {
@@ -144,7 +124,7 @@ impl ModelCluster {
     pub(crate) fn with_stale_read(&self, read: StaleRead) -> Option<ModelCluster> {
         let mut cluster = self.clone();
         match read {
-            StaleRead::Target(at) => cluster.targets[at].now = self.targets[at].before.clone()?,
+            StaleRead::Target(at) => cluster.targets[at] = self.targets[at].stale()?,
             StaleRead::Input => cluster.input = self.previous_input?,
         }
         Some(cluster)
@@ -153,18 +133,12 @@ impl ModelCluster {
     /// There will be no more stale reads.
     pub(crate) fn forget_previous(&mut self) {
         self.previous_input = None;
-        self.targets.iter_mut().for_each(|target| target.before = None);
+        self.targets.iter_mut().for_each(Target::forget_previous);
     }
 
     /// No session remembers versions, so they can be numbered anew. That makes states equal.
     pub(crate) fn renumber_versions(&mut self) {
-        for Target { now, before, .. } in &mut self.targets {
-            if let Some(before) = before {
-                before.uid = if before.uid == now.uid { PRESENT } else { PAST };
-                before.version = PAST;
-            }
-            (now.uid, now.version) = (PRESENT, PRESENT);
-        }
+        self.targets.iter_mut().for_each(Target::renumber_versions);
     }
 
     pub(crate) fn change_input(&mut self, level: u8) {
@@ -198,7 +172,7 @@ impl ModelCluster {
     /// What the pool would render now.
     fn to_roll_out(&self) -> Option<Hashed<String>> {
         let nodes = self.targets.iter().find(|target| target.part == Part::Nodes)?;
-        nodes.now.object.as_ref().map(|object| Hashed::new(Part::Nodes.managed(Some(object))))
+        nodes.object().map(|object| Hashed::new(Part::Nodes.managed(Some(object))))
     }
 
     pub(crate) fn is_rolling(&self) -> bool {
@@ -333,50 +307,6 @@ impl ModelCluster {
             (ForeignEdit::Delete, Some(_)) => None,
         };
         target.put(object)
-    }
-}
-
-impl Target {
-    pub(crate) fn object(&self) -> Option<&Value> {
-        self.now.object.as_deref()
-    }
-
-    pub(crate) fn hashed(&self) -> Option<&Hashed<Value>> {
-        self.now.object.as_ref()
-    }
-
-    /// The managed fields, as text.
-    pub(crate) fn held(&self) -> String {
-        self.part.managed(self.object())
-    }
-
-    /// The object as the API server returns it.
-    fn answered(&self) -> Option<Value> {
-        let mut object = self.object()?.clone();
-        object["metadata"]["uid"] = json!(self.now.uid.to_string());
-        object["metadata"]["resourceVersion"] = json!(self.now.version.to_string());
-        Some(object)
-    }
-
-    /// Stores an object, with a new version if it differs. Whether it differs.
-    fn put(&mut self, object: Option<Value>) -> bool {
-        let object = object.map(|mut object| {
-            let metadata = object["metadata"].as_object_mut();
-            metadata
-                .into_iter()
-                .for_each(|it| it.retain(|name, _| !["uid", "resourceVersion"].contains(&name.as_str())));
-            Hashed::new(object)
-        });
-        if object == self.now.object {
-            return false;
-        }
-        let is_new = self.now.object.is_none();
-        let before = self.now.clone();
-        self.now.version += 1;
-        self.now.uid = if is_new { self.now.version } else { self.now.uid };
-        self.now.object = object;
-        self.before = Some(before);
-        true
     }
 }
 

@@ -14,7 +14,7 @@ use api::{VirtPlatformConfig, virt_platform_config::ApprovalMode};
 use serde_json::json;
 
 use crate::{
-    cluster::{ModelCluster, StaleRead, Target, contents},
+    cluster::{ModelCluster, StaleRead, contents},
     hashed::{Hashed, digest},
     mutation::Mutation,
     profile::{Part, ToyProfile},
@@ -22,6 +22,7 @@ use crate::{
     requests::{Scope, is_effect, is_read, is_write},
     scenario::day,
     system::{KeptPlan, PlanBasis, RunningSession, System},
+    target::Target,
 };
 
 /// What becomes of a request.

@@ -10,7 +10,7 @@ use api::{
 };
 use serde_json::{Value, json};
 
-use crate::{cluster::Target, hashed::digest, memo::Memo, profile::Part, scenario::is_open, system::System};
+use crate::{hashed::digest, memo::Memo, profile::Part, scenario::is_open, system::System, target::Target};
 
 /// More steps than this are an endless loop.
 const MAX_STEPS: usize = 300;

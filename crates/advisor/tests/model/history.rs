@@ -13,12 +13,13 @@ use serde_json::Value;
 use advisor::writing::Request;
 
 use crate::{
-    cluster::{ModelCluster, Target},
+    cluster::ModelCluster,
     driver::{ClusterChange, Driver},
     hashed::Hashed,
     profile::Part,
     scenario::is_open,
     system::{RunningSession, System},
+    target::Target,
 };
 
 /// The rule that a step has violated.

@@ -19,3 +19,4 @@ mod requests;
 mod rules;
 mod scenario;
 mod system;
+mod target;

@@ -13,9 +13,10 @@ use api::VirtPlatformConfig;
 use serde_json::Value;
 
 use crate::{
-    cluster::{ModelCluster, Target, contents},
+    cluster::{ModelCluster, contents},
     hashed::{Hashed, digest},
     profile::ToyProfile,
+    target::Target,
 };
 
 /// The cluster and the operator, without what the checker remembers about them.

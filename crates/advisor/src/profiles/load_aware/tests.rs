@@ -3,6 +3,7 @@
 mod autopilot;
 mod descheduler;
 mod effect;
+mod limits;
 mod psi;
 
 use api::virt_platform_config::{Input, Severity};
