@@ -23,7 +23,7 @@ use tokio::{
 use tracing::{debug, info, warn};
 
 use super::{
-    Facts, LauncherPod, Request, State, Step, Vm, VmControllerSettings, Wait,
+    Input, LauncherPod, Outcome, Request, State, Step, Vm, VmControllerSettings,
     cache::Cache,
     copies::Copies,
     decide,
@@ -35,11 +35,11 @@ const BACKLOG: usize = 1024;
 /// How many requests may be in flight.
 const REQUESTS: usize = 16;
 const DEADLINE: Duration = Duration::from_secs(10);
-/// How long the loop sleeps when nothing is due. Every input wakes it.
+/// How long the loop sleeps when nothing is due. Every change wakes it.
 const IDLE: Duration = Duration::from_secs(24 * 60 * 60);
 
 #[derive(Debug)]
-enum Input {
+enum WatchedChange {
     Vm(Change<DynamicObject>),
     Pod(Change<Pod>),
     Node(Change<PartialObjectMeta<Node>>),
@@ -50,7 +50,7 @@ type InFlight = BoxFuture<'static, (ObjectKey, Request, Result<Response, SendErr
 pub(super) struct Controller {
     client: Client,
     settings: VmControllerSettings,
-    inputs: mpsc::Receiver<Input>,
+    changes: mpsc::Receiver<WatchedChange>,
     _watches: JoinSet<()>,
     cache: Cache,
     copies: Copies,
@@ -75,19 +75,19 @@ pub(super) struct Controller {
 
 impl Controller {
     pub(super) fn new(client: Client, settings: VmControllerSettings, state: Sender<State>) -> Controller {
-        let (send, inputs) = mpsc::channel(BACKLOG);
+        let (send, changes) = mpsc::channel(BACKLOG);
         let mut watches = JoinSet::new();
         let vms = Api::all_with(client.clone(), &ApiResource::erase::<VirtualMachine>(&()));
-        watches.spawn(forward(ResilientWatch::local(vms, Config::default()), Input::Vm, send.clone()));
+        watches.spawn(forward(ResilientWatch::local(vms, Config::default()), WatchedChange::Vm, send.clone()));
         let pods = Config::default().labels(&format!("{}={}", launcher::APP.0, launcher::APP.1));
         let pods = ResilientWatch::local(Api::all(client.clone()), pods);
-        watches.spawn(forward(pods, Input::Pod, send.clone()));
+        watches.spawn(forward(pods, WatchedChange::Pod, send.clone()));
         let nodes = ResilientWatch::local(Api::all(client.clone()), Config::default());
-        watches.spawn(forward(nodes, Input::Node, send));
+        watches.spawn(forward(nodes, WatchedChange::Node, send));
         Controller {
             client,
             settings,
-            inputs,
+            changes,
             _watches: watches,
             cache: Cache::default(),
             copies: Copies::new(Timestamp::now()),
@@ -109,15 +109,15 @@ impl Controller {
         let mut pause = IDLE;
         loop {
             tokio::select! {
-                input = self.inputs.recv() => match input {
-                    Some(input) => self.take(input),
+                change = self.changes.recv() => match change {
+                    Some(change) => self.take(change),
                     None => break,
                 },
                 Some((key, request, result)) = self.in_flight.next() => self.finish(key, &request, result),
                 () = sleep(pause) => {}
             }
-            while let Ok(input) = self.inputs.try_recv() {
-                self.take(input);
+            while let Ok(change) = self.changes.try_recv() {
+                self.take(change);
             }
             if self.is_synced() {
                 pause = self.round();
@@ -135,17 +135,17 @@ impl Controller {
         self.synced == [true; 3]
     }
 
-    fn take(&mut self, input: Input) {
+    fn take(&mut self, change: WatchedChange) {
         let was_synced = self.is_synced();
         let mut affected = Vec::new();
-        match input {
-            Input::Vm(Change::Applied(vm)) => affected.push(self.cache.put_vm(Vm::of(&vm))),
-            Input::Vm(Change::Deleted(key)) => {
+        match change {
+            WatchedChange::Vm(Change::Applied(vm)) => affected.push(self.cache.put_vm(Vm::of(&vm))),
+            WatchedChange::Vm(Change::Deleted(key)) => {
                 self.cache.remove_vm(&key);
                 affected.push(key);
             }
-            Input::Vm(Change::Synced) => self.synced[0] = true,
-            Input::Pod(Change::Applied(pod)) => {
+            WatchedChange::Vm(Change::Synced) => self.synced[0] = true,
+            WatchedChange::Pod(Change::Applied(pod)) => {
                 let namespace = pod.namespace().unwrap_or_default();
                 match pod.labels().get(launcher::DOMAIN).cloned() {
                     Some(name) => {
@@ -154,16 +154,16 @@ impl Controller {
                     None => affected.extend(self.cache.remove_pod(&ObjectKey::of(&*pod))),
                 }
             }
-            Input::Pod(Change::Deleted(key)) => {
+            WatchedChange::Pod(Change::Deleted(key)) => {
                 affected.extend(self.cache.remove_pod(&key));
                 if !self.busy.is_empty() {
                     self.cache.note_deleted_pod(key);
                 }
             }
-            Input::Pod(Change::Synced) => self.synced[1] = true,
-            Input::Node(Change::Applied(node)) => self.cache.put_node(node.name_any()),
-            Input::Node(Change::Deleted(key)) => affected.extend(self.cache.remove_node(&key.name)),
-            Input::Node(Change::Synced) => self.synced[2] = true,
+            WatchedChange::Pod(Change::Synced) => self.synced[1] = true,
+            WatchedChange::Node(Change::Applied(node)) => self.cache.put_node(node.name_any()),
+            WatchedChange::Node(Change::Deleted(key)) => affected.extend(self.cache.remove_node(&key.name)),
+            WatchedChange::Node(Change::Synced) => self.synced[2] = true,
         }
         affected.into_iter().for_each(|key| self.touch(key));
         if !was_synced && self.is_synced() {
@@ -237,7 +237,7 @@ impl Controller {
         self.touch(key);
     }
 
-    /// Decides about every VM that may have changed. Returns how long to sleep if no input comes.
+    /// Decides about every VM that may have changed. Returns how long to sleep if nothing changes.
     fn round(&mut self) -> Duration {
         let now = Timestamp::now();
         let ended = self.copies.advance(now, &self.settings);
@@ -289,7 +289,7 @@ impl Controller {
             self.queued.remove(&key);
             return;
         }
-        let step = decide(&Facts {
+        let step = decide(&Input {
             vm,
             pods: self.cache.pods(&key).collect(),
             progress: self.copies.progress(&key),
@@ -301,7 +301,7 @@ impl Controller {
         self.queued.remove(&key);
         self.wakes.remove(&key);
         match step {
-            Step::Wait(Wait { until, for_migration_slot }) => {
+            Step::Done(Outcome { until, for_migration_slot }) => {
                 if vm.is_some_and(|vm| vm.status.phase == Some(Phase::Running)) {
                     self.failures.reset(&key);
                     self.creations.reset(&key);

@@ -15,7 +15,7 @@ use crate::launcher;
 
 /// What is known about one VM.
 #[allow(missing_debug_implementations, reason = "it holds a function")]
-pub struct Facts<'a> {
+pub struct Input<'a> {
     /// None if the VM does not exist.
     pub vm: Option<&'a Vm>,
     /// The pods whose label names the VM.
@@ -38,7 +38,7 @@ pub enum Step {
         to: String,
     },
     /// Nothing to do now.
-    Wait(Wait),
+    Done(Outcome),
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -71,7 +71,7 @@ pub struct MigrationSource {
 
 /// When to decide again. Without a condition: when something about the VM changes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Wait {
+pub struct Outcome {
     pub until: Option<Timestamp>,
     /// Decide again when another migration has ended.
     pub for_migration_slot: bool,
@@ -79,7 +79,7 @@ pub struct Wait {
 
 impl From<Option<Request>> for Step {
     fn from(request: Option<Request>) -> Step {
-        request.map_or(Step::Wait(Wait::default()), Step::Send)
+        request.map_or(Step::Done(Outcome::default()), Step::Send)
     }
 }
 
@@ -89,17 +89,17 @@ impl From<Request> for Step {
     }
 }
 
-pub fn decide(facts: &Facts<'_>) -> Step {
-    let Some(vm) = facts.vm.filter(|vm| !vm.is_deleted) else {
-        return remove_first(facts.pods.iter().copied()).into();
+pub fn decide(input: &Input<'_>) -> Step {
+    let Some(vm) = input.vm.filter(|vm| !vm.is_deleted) else {
+        return remove_first(input.pods.iter().copied()).into();
     };
     let is_own = |pod: &&LauncherPod| pod.owner.as_ref().is_none_or(|owner| *owner == vm.uid);
-    let (own, foreign): (Vec<&LauncherPod>, Vec<&LauncherPod>) = facts.pods.iter().copied().partition(is_own);
+    let (own, foreign): (Vec<&LauncherPod>, Vec<&LauncherPod>) = input.pods.iter().copied().partition(is_own);
     if let Some(request) = remove_first(foreign) {
         return request.into();
     }
     let is_alive = |pod: &LauncherPod| {
-        !pod.is_deleted && !pod.is_finished && !pod.node.as_deref().is_some_and(|node| (facts.is_gone)(node))
+        !pod.is_deleted && !pod.is_finished && !pod.node.as_deref().is_some_and(|node| (input.is_gone)(node))
     };
     let current = match vm.status.pod_name.as_deref() {
         Some(named) => own.iter().copied().find(|pod| pod.name == named && is_alive(pod)),
@@ -110,17 +110,17 @@ pub fn decide(facts: &Facts<'_>) -> Step {
     let Ok(spec) = &vm.spec else {
         let outcome = evacuated.map(|_| MigrationOutcome::Failed(MigrationFailure::InvalidSpec));
         let kept = current.or_else(|| own.iter().copied().find(|pod| is_alive(pod)));
-        return write_status(facts, vm, kept, outcome).into();
+        return write_status(input, vm, kept, outcome).into();
     };
     if !spec.running {
         let outcome = evacuated.map(|_| MigrationOutcome::NotNeeded);
-        return remove_first(own).or_else(|| write_status(facts, vm, None, outcome)).or_else(|| label(vm, None)).into();
+        return remove_first(own).or_else(|| write_status(input, vm, None, outcome)).or_else(|| label(vm, None)).into();
     }
 
     if let (Some(source), Some(node)) = (current, evacuated)
         && source.node.as_deref() == Some(node)
     {
-        return migrate(facts, vm, &own, source, node, &is_alive);
+        return migrate(input, vm, &own, source, node, &is_alive);
     }
     if evacuated.is_some() {
         // The source is lost, or the VM was never on that node.
@@ -129,14 +129,14 @@ pub fn decide(facts: &Facts<'_>) -> Step {
             Some(_) => MigrationOutcome::NotNeeded,
             None => MigrationOutcome::Failed(MigrationFailure::SourceLost),
         };
-        return write_status(facts, vm, next, Some(outcome)).into();
+        return write_status(input, vm, next, Some(outcome)).into();
     }
     let Some(current) = current.or_else(|| successor(&own, &is_alive)) else {
-        let request = remove_first(own).or_else(|| write_status(facts, vm, None, None));
+        let request = remove_first(own).or_else(|| write_status(input, vm, None, None));
         return request.unwrap_or(Request::CreatePod { source: None }).into();
     };
     // The status first: it names the pod that counts. The other pods are removed only after that.
-    write_status(facts, vm, Some(current), None)
+    write_status(input, vm, Some(current), None)
         .or_else(|| remove_first(own.iter().copied().filter(|pod| pod.name != current.name)))
         .or_else(|| annotate(vm, current, false))
         .or_else(|| label(vm, current.node.as_deref()))
@@ -144,7 +144,7 @@ pub fn decide(facts: &Facts<'_>) -> Step {
 }
 
 fn migrate(
-    facts: &Facts<'_>,
+    input: &Input<'_>,
     vm: &Vm,
     own: &[&LauncherPod],
     source: &LauncherPod,
@@ -157,42 +157,42 @@ fn migrate(
     let surplus = others().filter(|pod| target.is_none_or(|target| target.name != pod.name));
     let first = remove_first(surplus)
         .or_else(|| annotate(vm, source, true))
-        .or_else(|| write_status(facts, vm, Some(source), None))
+        .or_else(|| write_status(input, vm, Some(source), None))
         .or_else(|| label(vm, source.node.as_deref()));
     if let Some(request) = first {
         return request.into();
     }
-    let fail = |failure| write_status(facts, vm, Some(source), Some(MigrationOutcome::Failed(failure))).into();
+    let fail = |failure| write_status(input, vm, Some(source), Some(MigrationOutcome::Failed(failure))).into();
     let Some(target) = target else {
-        return match facts.may_migrate {
-            _ if facts.progress == CopyProgress::TargetLost => fail(MigrationFailure::TargetLost),
+        return match input.may_migrate {
+            _ if input.progress == CopyProgress::TargetLost => fail(MigrationFailure::TargetLost),
             true => {
                 let source = MigrationSource { node: from.to_owned(), pod: source.name.clone() };
                 Request::CreatePod { source: Some(source) }.into()
             }
-            false => Step::Wait(Wait { for_migration_slot: true, ..Wait::default() }),
+            false => Step::Done(Outcome { for_migration_slot: true, ..Outcome::default() }),
         };
     };
     if !is_alive(target) || target.node.as_deref() == Some(from) {
         return fail(MigrationFailure::TargetLost);
     }
     let Some(to) = target.node.as_deref().filter(|_| target.is_running) else {
-        let limit = SignedDuration::try_from(facts.settings.start_timeout()).unwrap_or(SignedDuration::MAX);
-        let deadline = target.created.unwrap_or(facts.now).saturating_add(limit).unwrap_or(Timestamp::MAX);
-        if deadline > facts.now {
-            return Step::Wait(Wait { until: Some(deadline), ..Wait::default() });
+        let limit = SignedDuration::try_from(input.settings.start_timeout()).unwrap_or(SignedDuration::MAX);
+        let deadline = target.created.unwrap_or(input.now).saturating_add(limit).unwrap_or(Timestamp::MAX);
+        if deadline > input.now {
+            return Step::Done(Outcome { until: Some(deadline), ..Outcome::default() });
         }
         return fail(match target.node {
             Some(_) => MigrationFailure::TargetNotStarted,
             None => MigrationFailure::TargetUnschedulable,
         });
     };
-    match facts.progress {
+    match input.progress {
         CopyProgress::NotStarted => Step::StartCopy { from: from.to_owned(), to: to.to_owned() },
         CopyProgress::Copying => annotate(vm, target, false).into(),
         CopyProgress::Copied => {
             let outcome = MigrationOutcome::Succeeded { from: from.to_owned(), to: to.to_owned() };
-            write_status(facts, vm, Some(target), Some(outcome)).into()
+            write_status(input, vm, Some(target), Some(outcome)).into()
         }
         CopyProgress::NotConverging => fail(MigrationFailure::NotConverging),
         CopyProgress::TargetLost => fail(MigrationFailure::TargetLost),
@@ -211,12 +211,12 @@ fn remove_first<'a>(pods: impl IntoIterator<Item = &'a LauncherPod>) -> Option<R
 }
 
 fn write_status(
-    facts: &Facts<'_>,
+    input: &Input<'_>,
     vm: &Vm,
     current: Option<&LauncherPod>,
     outcome: Option<MigrationOutcome>,
 ) -> Option<Request> {
-    let status = status(vm, current, outcome.as_ref(), facts.now);
+    let status = status(vm, current, outcome.as_ref(), input.now);
     (status != vm.status || vm.unreadable_status.is_some()).then(|| Request::WriteStatus(Box::new(status)))
 }
 

@@ -19,7 +19,7 @@ mod status;
 mod tests;
 
 pub use copies::CopyProgress;
-pub use decide::{Facts, MigrationSource, Request, Step, Wait, decide};
+pub use decide::{Input, MigrationSource, Outcome, Request, Step, decide};
 pub use handle::{State, VmController, run};
 pub use observed::{LauncherPod, Vm, VmSpec};
 pub use settings::VmControllerSettings;

@@ -19,7 +19,7 @@ pub(super) const CODE: u16 = 429;
 
 /// What is known about an admission request. An error says why something could not be read.
 #[derive(Debug, Clone)]
-pub struct Facts<'a> {
+pub struct Input<'a> {
     pub request: &'a AdmissionRequest,
     pub pod: Result<Option<&'a Pod>, &'a str>,
     /// The VM that the pod runs.
@@ -142,14 +142,14 @@ fn deny(denial: Denial) -> Step {
     Step::Done(Outcome::Denied(denial))
 }
 
-pub fn decide(facts: &Facts<'_>) -> Step {
-    let request = facts.request;
+pub fn decide(input: &Input<'_>) -> Step {
+    let request = input.request;
     match request.operation {
         Operation::Other => return allow(AllowReason::NotConcerned),
-        Operation::Deletion if facts.exempt_users.contains(&request.user) => return allow(AllowReason::ExemptUser),
+        Operation::Deletion if input.exempt_users.contains(&request.user) => return allow(AllowReason::ExemptUser),
         Operation::Deletion | Operation::Eviction => {}
     }
-    let pod = match facts.pod {
+    let pod = match input.pod {
         Err(problem) => return deny(Denial::PodUnknown(problem.to_owned())),
         Ok(None) => return allow(AllowReason::NoSuchPod),
         Ok(Some(pod)) => pod,
@@ -166,18 +166,18 @@ pub fn decide(facts: &Facts<'_>) -> Step {
     if let Some((_, reason)) = reasons.into_iter().find(|(is, _)| *is) {
         return allow(reason);
     }
-    match (facts.is_namespace_ending, facts.vm) {
+    match (input.is_namespace_ending, input.vm) {
         (Ok(true), _) => allow(AllowReason::NamespaceEnding),
         (_, Err(problem)) => deny(Denial::VmUnknown(problem.to_owned())),
         (Err(problem), _) => deny(Denial::NamespaceUnknown(problem.to_owned())),
         (_, Ok(Some(vm))) if !vm.is_deleted && pod.owner.as_ref().is_none_or(|owner| *owner == vm.uid) => {
-            decide_about_vm(facts, &pod, vm)
+            decide_about_vm(input, &pod, vm)
         }
         (_, Ok(_)) => allow(AllowReason::VmGone),
     }
 }
 
-fn decide_about_vm(facts: &Facts<'_>, pod: &LauncherPod, vm: &Vm) -> Step {
+fn decide_about_vm(input: &Input<'_>, pod: &LauncherPod, vm: &Vm) -> Step {
     let (namespace, name) = (vm.namespace.clone(), vm.name.clone());
     match &vm.spec {
         Ok(spec) if !spec.running => return allow(AllowReason::VmStopped),
@@ -200,8 +200,8 @@ fn decide_about_vm(facts: &Facts<'_>, pod: &LauncherPod, vm: &Vm) -> Step {
     if vm.status.evacuation_node_name.as_ref() == Some(node) {
         return deny(Denial::InProgress { namespace, vm: name });
     }
-    match facts.request.is_dry_run {
+    match input.request.is_dry_run {
         true => deny(Denial::Triggered { namespace, vm: name }),
-        false => Step::Send(EvictionRequest::new(facts.request, vm, facts.source, node, facts.now)),
+        false => Step::Send(EvictionRequest::new(input.request, vm, input.source, node, input.now)),
     }
 }

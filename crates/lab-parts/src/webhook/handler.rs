@@ -14,7 +14,7 @@ use tokio::{sync::Semaphore, time::timeout};
 use tracing::{debug, info, warn};
 
 use super::{
-    AdmissionRequest, Denial, EVICTION_SOURCE, Facts, Operation, Outcome, Step, configuration, decide, decide::vm_of,
+    AdmissionRequest, Denial, EVICTION_SOURCE, Input, Operation, Outcome, Step, configuration, decide, decide::vm_of,
     eviction_request::WriteError,
 };
 use crate::vm::Vm;
@@ -99,7 +99,7 @@ impl Handler {
         let source =
             vm.as_ref().ok().and_then(Option::as_ref).and_then(|vm| vm.annotations().get(EVICTION_SOURCE).cloned());
         let vm = vm.map(|vm| vm.as_ref().map(Vm::of));
-        decide(&Facts {
+        decide(&Input {
             request,
             pod: pod.as_ref().map(Option::as_ref).map_err(String::as_str),
             vm: vm.as_ref().map(Option::as_ref).map_err(String::as_str),

@@ -18,7 +18,7 @@ mod settings;
 mod tests;
 
 pub use configuration::{NAME, configuration};
-pub use decide::{AllowReason, Denial, Facts, Outcome, Step, decide};
+pub use decide::{AllowReason, Denial, Input, Outcome, Step, decide};
 pub use error::Error;
 pub use eviction_request::{EVICTION_REQUESTED, EVICTION_SOURCE, EvictionRequest};
 pub use review::{AdmissionRequest, InvalidReview, Operation};

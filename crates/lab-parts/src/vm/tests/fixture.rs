@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 
 use crate::{
     launcher,
-    vm::{CopyProgress, Facts, LauncherPod, Request, Step, Vm, VmControllerSettings, Wait, decide, pod},
+    vm::{CopyProgress, Input, LauncherPod, Outcome, Request, Step, Vm, VmControllerSettings, decide, pod},
 };
 
 /// The step if there is nothing to do.
-pub(super) const NOTHING: Step = Step::Wait(Wait { until: None, for_migration_slot: false });
+pub(super) const NOTHING: Step = Step::Done(Outcome { until: None, for_migration_slot: false });
 
 pub(super) fn at(second: i64) -> Timestamp {
     Timestamp::from_second(second).unwrap()
@@ -88,7 +88,7 @@ impl Fixture {
     }
 
     pub(super) fn decide(&self) -> Step {
-        decide(&Facts {
+        decide(&Input {
             vm: self.vm.as_ref(),
             pods: self.pods.iter().collect(),
             progress: self.progress,
@@ -105,7 +105,7 @@ impl Fixture {
         loop {
             assert!(done.len() < 20, "no end: {done:?}");
             match self.decide() {
-                Step::Wait(_) => return done,
+                Step::Done(_) => return done,
                 step => done.push(self.perform(step)),
             }
         }
@@ -118,7 +118,7 @@ impl Fixture {
                 self.progress = CopyProgress::Copying;
                 format!("copy {from} {to}")
             }
-            Step::Wait(_) => "wait".to_owned(),
+            Step::Done(_) => "wait".to_owned(),
         }
     }
 

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::fixture::{Fixture, at, launcher_pod};
 use crate::{
     launcher,
-    vm::{CopyProgress, Request, Step, Wait},
+    vm::{CopyProgress, Outcome, Request, Step},
 };
 
 #[test]
@@ -86,8 +86,8 @@ fn a_migration_waits_until_the_limits_leave_room() {
     fixture.may_migrate = false;
     fixture.status_mut().evacuation_node_name = Some("n1".into());
     fixture.play();
-    let wait = Wait { for_migration_slot: true, ..Wait::default() };
-    assert_eq!(fixture.decide(), Step::Wait(wait));
+    let wait = Outcome { for_migration_slot: true, ..Outcome::default() };
+    assert_eq!(fixture.decide(), Step::Done(wait));
     assert_eq!(fixture.pods.len(), 1);
     fixture.may_migrate = true;
     assert_eq!(fixture.play(), ["create new1 away from n1"]);
@@ -111,7 +111,7 @@ fn a_controller_that_restarts_at_any_step_comes_to_the_same_end() {
         fixture.status_mut().evacuation_node_name = Some("n1".into());
         for _ in 0..steps {
             let step = fixture.decide();
-            if matches!(step, Step::Wait(_)) {
+            if matches!(step, Step::Done(_)) {
                 break;
             }
             fixture.perform(step);

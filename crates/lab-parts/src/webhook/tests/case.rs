@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{
     vm::Vm,
-    webhook::{AdmissionRequest, AllowReason, Facts, InvalidReview, Outcome, Step, decide},
+    webhook::{AdmissionRequest, AllowReason, Input, InvalidReview, Outcome, Step, decide},
 };
 
 /// The descheduler counts denials whose message contains this.
@@ -71,7 +71,7 @@ impl Case {
         let request = parse(self.request).unwrap();
         let pod = self.pod.map(|pod| pod.map(|pod| serde_json::from_value::<Pod>(pod).unwrap()));
         let vm = self.vm.map(|vm| vm.map(|vm| Vm::of(&serde_json::from_value::<DynamicObject>(vm).unwrap())));
-        decide(&Facts {
+        decide(&Input {
             request: &request,
             pod: pod.as_ref().map(Option::as_ref).map_err(|problem| *problem),
             vm: vm.as_ref().map(Option::as_ref).map_err(|problem| *problem),
