@@ -18,7 +18,7 @@ readonly NODE_IMAGE=kindest/node:v1.34.0
 readonly IMAGE=kubevirt.io/rebalance-lab:v0.1.0
 readonly KIND_MINIMUM=0.20.0
 readonly KIND_RECOMMENDED=0.30.0
-readonly PATIENCE=180s
+readonly TIMEOUT=180s
 
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 ROOT=$(cd "$HERE/../.." && pwd)
@@ -99,7 +99,7 @@ make_cluster() {
     kind delete cluster --name "$CLUSTER"
   fi
   say "cluster: $CLUSTER"
-  kind create cluster --name "$CLUSTER" --image "$NODE_IMAGE" --config "$HERE/kind-config.yaml" --wait "$PATIENCE"
+  kind create cluster --name "$CLUSTER" --image "$NODE_IMAGE" --config "$HERE/kind-config.yaml" --wait "$TIMEOUT"
 }
 
 load_image() {
@@ -135,7 +135,7 @@ keep_daemons_off_pretended_nodes() {
 install() {
   say "parts"
   apply virtualmachine-crd.yaml
-  kube wait --for condition=Established --timeout "$PATIENCE" crd/virtualmachines.simulation.node-classifier.io
+  kube wait --for condition=Established --timeout "$TIMEOUT" crd/virtualmachines.simulation.node-classifier.io
   keep_daemons_off_pretended_nodes
   apply kwok-nodes.yaml
   kube label nodes -l type=kwok kubevirt.io/schedulable=true --overwrite
@@ -155,18 +155,18 @@ install() {
 
 await() {
   say "waiting for all of it"
-  kube wait --for condition=Ready --timeout "$PATIENCE" nodes -l type=kwok
-  kube -n kube-system rollout status --timeout "$PATIENCE" deployment/kwok-controller
-  kube -n monitoring rollout status --timeout "$PATIENCE" deployment/prometheus
-  kube -n monitoring rollout status --timeout "$PATIENCE" deployment/metrics-exporter
-  kube -n default rollout status --timeout "$PATIENCE" deployment/vm-controller
-  kube -n default rollout status --timeout "$PATIENCE" deployment/eviction-webhook
+  kube wait --for condition=Ready --timeout "$TIMEOUT" nodes -l type=kwok
+  kube -n kube-system rollout status --timeout "$TIMEOUT" deployment/kwok-controller
+  kube -n monitoring rollout status --timeout "$TIMEOUT" deployment/prometheus
+  kube -n monitoring rollout status --timeout "$TIMEOUT" deployment/metrics-exporter
+  kube -n default rollout status --timeout "$TIMEOUT" deployment/vm-controller
+  kube -n default rollout status --timeout "$TIMEOUT" deployment/eviction-webhook
   if [[ $WITH_OPERATOR == true ]]; then
-    kube -n openshift-kube-descheduler-operator rollout status --timeout "$PATIENCE" deployment/descheduler-operator
-    kube -n openshift-kube-descheduler-operator rollout status --timeout "$PATIENCE" deployment/soft-tainter
+    kube -n openshift-kube-descheduler-operator rollout status --timeout "$TIMEOUT" deployment/descheduler-operator
+    kube -n openshift-kube-descheduler-operator rollout status --timeout "$TIMEOUT" deployment/soft-tainter
   else
-    kube -n kube-descheduler rollout status --timeout "$PATIENCE" deployment/descheduler
-    kube -n kube-descheduler rollout status --timeout "$PATIENCE" deployment/soft-tainter
+    kube -n kube-descheduler rollout status --timeout "$TIMEOUT" deployment/descheduler
+    kube -n kube-descheduler rollout status --timeout "$TIMEOUT" deployment/soft-tainter
   fi
 }
 
@@ -176,7 +176,7 @@ create_vms() {
   kube cordon kwok-node-3 kwok-node-4 kwok-node-5
   trap 'kube uncordon kwok-node-3 kwok-node-4 kwok-node-5' ERR
   apply example-vms.yaml
-  kube -n default wait --for jsonpath='{.status.phase}'=Running --timeout "$PATIENCE" vm --all
+  kube -n default wait --for jsonpath='{.status.phase}'=Running --timeout "$TIMEOUT" vm --all
   trap - ERR
   kube uncordon kwok-node-3 kwok-node-4 kwok-node-5
 }

@@ -7,13 +7,13 @@
 #   PROMETHEUS_URL, EXPORTER_URL   where they are, if not at http://localhost:9090 and http://localhost:8000
 #   CONTEXT                        of the kubeconfig; kind-node-classifier-sim if there is such a one
 #   PARTS=processes                the parts are no pods: `rebalance-lab up`
-#   PATIENCE                       in seconds, how long to wait for what takes its time (300)
+#   TIMEOUT                       in seconds, how long to wait for what takes its time (300)
 set -euo pipefail
 
 readonly PROMETHEUS_URL=${PROMETHEUS_URL:-http://localhost:9090}
 readonly EXPORTER_URL=${EXPORTER_URL:-http://localhost:8000}
 readonly PARTS=${PARTS:-pods}
-readonly PATIENCE=${PATIENCE:-300}
+readonly TIMEOUT=${TIMEOUT:-300}
 readonly SCORE=descheduler:node:linear_amplified_ideal_point_positive_distance:k3:avg1m
 
 say() { printf '== %s\n' "$*"; }
@@ -27,10 +27,10 @@ kube() { kubectl ${CONTEXT:+--context "$CONTEXT"} "$@"; }
 
 # Tries again until it succeeds: eventually WHAT COMMAND...
 eventually() {
-  local what=$1 deadline=$((SECONDS + PATIENCE))
+  local what=$1 deadline=$((SECONDS + TIMEOUT))
   shift
   until "$@"; do
-    ((SECONDS < deadline)) || fail "did not happen within $PATIENCE s: $what"
+    ((SECONDS < deadline)) || fail "did not happen within $TIMEOUT s: $what"
     sleep 1
   done
   good "$what"

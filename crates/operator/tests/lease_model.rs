@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use operator::election::{Candidate, Input, LeaseTimes, Outcome, Record, Request, Step};
+use operator::election::{Candidate, Input, LeaseRecord, LeaseTimes, Outcome, Request, Step};
 use stateright::{Checker, HasDiscoveries, Model, Property};
 
 /// How many requests or answers may get lost.
@@ -21,7 +21,7 @@ const TIMES: LeaseTimes = LeaseTimes {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct State {
     tick: u64,
-    stored: Option<Record>,
+    stored: Option<LeaseRecord>,
     version: u64,
     losses: u8,
     replicas: Vec<Replica>,
@@ -97,7 +97,7 @@ impl Contest {
     }
 
     fn answer(&self, state: &mut State, request: &Request) -> Input {
-        let fits = |record: &Record| match (&state.stored, request) {
+        let fits = |record: &LeaseRecord| match (&state.stored, request) {
             _ if self.fault == Fault::Unconditional => true,
             (None, Request::Create(_)) => true,
             (Some(stored), Request::Replace(_)) => stored.version == record.version,
@@ -107,7 +107,7 @@ impl Contest {
             Request::Read => state.stored.clone().map_or(Input::Absent, Input::Found),
             Request::Create(record) | Request::Replace(record) if fits(record) => {
                 state.version += 1;
-                let written = Record { version: state.version.to_string(), ..record.clone() };
+                let written = LeaseRecord { version: state.version.to_string(), ..record.clone() };
                 state.stored = Some(written.clone());
                 Input::Written(written)
             }

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 
-use crate::{lab_name::LabName, records::Records};
+use crate::{lab_files::LabFiles, lab_name::LabName};
 
 const LIMIT: Duration = Duration::from_secs(60);
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
@@ -16,9 +16,9 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let (records, name) = (Records::of_this_user(), &args.name.name);
-    records.remove_stale(name)?;
-    let process = records.process(name)?;
+    let (files, name) = (LabFiles::of_this_user(), &args.name.name);
+    files.remove_stale(name)?;
+    let process = files.process(name)?;
     process.terminate().with_context(|| format!("asking process {} to end", process.pid()))?;
     let began = Instant::now();
     while process.is_alive() {

@@ -9,7 +9,7 @@ use lab::play::{Ending, Player, matches, set_utilization};
 use sim::{ClusterModel, units::Span};
 
 use crate::{
-    lab_name::LabName, part::time_scale, record::RunningLab, records::Records, sim::scenario, status::runtime,
+    lab_file::RunningLab, lab_files::LabFiles, lab_name::LabName, part::time_scale, sim::scenario, status::runtime,
     terminal::print,
 };
 
@@ -44,7 +44,7 @@ fn share(text: &str) -> Result<f64, String> {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let lab = Records::of_this_user().find(&args.name.name)?;
+    let lab = LabFiles::of_this_user().find(&args.name.name)?;
     runtime()?.block_on(async {
         let client = lab.client().await?;
         match &args.scenario {

@@ -11,7 +11,7 @@ use anyhow::{Context, bail};
 use lab::up::Part;
 use process::ProcessIdentity;
 
-use crate::{lab_name::LabName, records::Records, terminal::print};
+use crate::{lab_files::LabFiles, lab_name::LabName, terminal::print};
 
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 const CHUNK: u64 = 1 << 16;
@@ -28,7 +28,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let lab = Records::of_this_user().find(&args.name.name)?;
+    let lab = LabFiles::of_this_user().find(&args.name.name)?;
     let part = choose(&lab.info.parts, &args.part)?;
     show(&part.log, args.follow.then_some(lab.process))
 }

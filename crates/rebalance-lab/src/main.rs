@@ -3,12 +3,12 @@
 mod descheduler;
 mod down;
 mod exporter;
+mod lab_file;
+mod lab_files;
 mod lab_name;
 mod load;
 mod logs;
 mod part;
-mod record;
-mod records;
 mod sim;
 mod soft_tainter;
 mod status;

@@ -5,8 +5,8 @@ use clap::ValueEnum;
 use lab::survey;
 
 use crate::{
+    lab_files::LabFiles,
     lab_name::LabName,
-    records::Records,
     terminal::{Terminal, print},
 };
 
@@ -26,7 +26,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let lab = Records::of_this_user().find(&args.name.name)?;
+    let lab = LabFiles::of_this_user().find(&args.name.name)?;
     let survey = runtime()?.block_on(async { anyhow::Ok(survey::take(&lab.sources().await?).await) })?;
     let text = match args.output {
         Output::Table => survey::text(&survey, Terminal::of_this_process().width),

@@ -13,7 +13,7 @@ use process::Shutdown;
 use terminal_size::terminal_size_of;
 use tokio::time::{MissedTickBehavior, interval};
 
-use crate::{lab_name::LabName, record::RunningLab, records::Records, status::runtime, terminal::print};
+use crate::{lab_file::RunningLab, lab_files::LabFiles, lab_name::LabName, status::runtime, terminal::print};
 
 const INTERVAL: Duration = Duration::from_secs(1);
 /// Switches to the alternate screen and hides the cursor; and back.
@@ -27,7 +27,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let lab = Records::of_this_user().find(&args.name.name)?;
+    let lab = LabFiles::of_this_user().find(&args.name.name)?;
     runtime()?.block_on(watch(&lab))
 }
 

@@ -50,7 +50,7 @@ struct Event {
 }
 
 #[derive(Debug, Default)]
-struct Reel {
+struct Recording {
     events: Vec<Event>,
     /// Between these revisions something may have been missed.
     gaps: Vec<Range<u64>>,
@@ -58,19 +58,19 @@ struct Reel {
 
 /// What was seen, and that it was.
 #[derive(Debug, Default)]
-struct Record {
-    reel: Mutex<Reel>,
+struct Recorder {
+    recording: Mutex<Recording>,
     grown: Notify,
 }
 
-impl Record {
+impl Recorder {
     fn note(&self, revision: u64, seen: Seen) {
-        self.reel.lock().unwrap().events.push(Event { revision, at: Instant::now(), seen });
+        self.recording.lock().unwrap().events.push(Event { revision, at: Instant::now(), seen });
         self.grown.notify_one();
     }
 }
 
-type Shared = Arc<Record>;
+type Shared = Arc<Recorder>;
 
 pub struct Observer {
     vms: Api<VirtualMachine>,
@@ -107,7 +107,7 @@ where
         let now = revision(listed.metadata.resource_version.as_deref());
         let names: BTreeSet<String> = listed.iter().map(ResourceExt::name_any).collect();
         known.difference(&names).for_each(|name: &String| record.note(now, gone(name.clone())));
-        record.reel.lock().unwrap().gaps.push(last + 1..now + 1);
+        record.recording.lock().unwrap().gaps.push(last + 1..now + 1);
         for object in listed {
             note(object);
         }
@@ -148,11 +148,11 @@ impl Observer {
     }
 
     /// Waits until the cluster is so, by what is seen.
-    pub async fn until(&self, patience: Duration, what: &str, is_so: impl Fn(&Moment) -> bool) -> Moment {
+    pub async fn until(&self, limit: Duration, what: &str, is_so: impl Fn(&Moment) -> bool) -> Moment {
         let (mut moment, mut known) = (Moment::default(), 0);
         let wait = async {
             loop {
-                let fresh: Vec<_> = self.record.reel.lock().unwrap().events[known..].to_vec();
+                let fresh: Vec<_> = self.record.recording.lock().unwrap().events[known..].to_vec();
                 known += fresh.len();
                 fresh.into_iter().for_each(|event| moment.put(event.seen));
                 if is_so(&moment) {
@@ -161,14 +161,14 @@ impl Observer {
                 self.record.grown.notified().await;
             }
         };
-        let waited = timeout(patience, wait).await;
-        assert!(waited.is_ok(), "did not happen within {} s: {what}", patience.as_secs());
+        let waited = timeout(limit, wait).await;
+        assert!(waited.is_ok(), "did not happen within {} s: {what}", limit.as_secs());
         moment
     }
 
     /// As far as it was seen.
     pub fn so_far(&self) -> History {
-        History::of(&self.record.reel.lock().unwrap())
+        History::of(&self.record.recording.lock().unwrap())
     }
 
     /// Waits until everything that happened so far was seen.
@@ -321,10 +321,10 @@ pub struct History {
 }
 
 impl History {
-    fn of(reel: &Reel) -> History {
-        let mut events = reel.events.clone();
+    fn of(recording: &Recording) -> History {
+        let mut events = recording.events.clone();
         events.sort_by_key(|event| event.revision);
-        History { events, gaps: reel.gaps.clone() }
+        History { events, gaps: recording.gaps.clone() }
     }
 
     pub fn last(&self) -> Moment {

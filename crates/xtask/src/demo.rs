@@ -87,7 +87,7 @@ impl Demo {
     }
 
     async fn refuse_bad_input(&self) -> anyhow::Result<()> {
-        step("Bad input is refused at the door: overcommitting memory by half without swap");
+        step("The API server refuses bad input: overcommitting memory by half without swap");
         let args = ["apply", "-f", "config/samples/rejected/ratio_without_swap.yaml", "--dry-run=server"];
         let refused = show(&self.cluster, &args).await?;
         ensure!(!refused.status.success(), "the API server accepted what it should have refused");

@@ -70,7 +70,7 @@ impl Course {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Record {
+pub(crate) struct Observation {
     pub(crate) course: Course,
     /// The nodes at the beginning and after each cycle.
     pub(crate) frames: Vec<Frame>,
@@ -88,7 +88,12 @@ pub(crate) async fn run(placement: &Placement, mode: Mode) -> Course {
     run_with(placement, &Algorithm::default(), mode, true).await.course
 }
 
-pub(crate) async fn run_with(placement: &Placement, algorithm: &Algorithm, mode: Mode, soft_tainter: bool) -> Record {
+pub(crate) async fn run_with(
+    placement: &Placement,
+    algorithm: &Algorithm,
+    mode: Mode,
+    soft_tainter: bool,
+) -> Observation {
     let options =
         Options { descheduling: Descheduling::Awaited, time_scale: TIME_SCALE, soft_tainter, ..Options::default() };
     let lab = Lab::start(options, |_| {}).await.unwrap_or_else(|error| panic!("{error}"));
@@ -109,7 +114,7 @@ pub(crate) async fn end(lab: Lab) {
 }
 
 /// Records the loop until `QUIET` cycles have passed without an eviction, or evictions go on for too long.
-pub(crate) async fn follow(lab: &Lab, observer: &Observer) -> Record {
+pub(crate) async fn follow(lab: &Lab, observer: &Observer) -> Observation {
     let metrics = Metrics::of(lab);
     // A descheduler that does not run yet has no metrics.
     let start = metrics.read().await.unwrap_or_default();
@@ -151,7 +156,7 @@ pub(crate) async fn follow(lab: &Lab, observer: &Observer) -> Record {
         repeated: of_one.values().filter(|count| **count > 1).count(),
         took: moves.iter().map(|moved| moved.took.as_secs_f64()).sum::<f64>() / moves.len().max(1) as f64 * TIME_SCALE,
     };
-    Record { course, frames, moves }
+    Observation { course, frames, moves }
 }
 
 /// Counts since the start of the descheduler.

@@ -4,7 +4,7 @@
 use balance::{Algorithm, Bucket, Buckets, Classifier, Mode, PressureModel, Scores, Semantics};
 
 use crate::{
-    course::{QUIET, Record},
+    course::{Observation, QUIET},
     observer::{Demand, Move, mean_cpu},
 };
 
@@ -12,7 +12,7 @@ use crate::{
 const BALANCED: f64 = 10.0;
 
 /// Returns None if the loop stops and the spread has fallen by at least the share `enough`.
-pub(crate) fn reason(algorithm: &Algorithm, mode: Mode, record: &Record, enough: f64) -> Option<String> {
+pub(crate) fn reason(algorithm: &Algorithm, mode: Mode, record: &Observation, enough: f64) -> Option<String> {
     let end = Look::at(algorithm, mode, &record.frames.last()?.nodes);
     match record.course.stops() {
         true => (record.course.gain() < enough).then(|| end.standstill()),
@@ -96,7 +96,7 @@ impl Look {
 }
 
 /// Says why evictions go on, from the last cycles.
-fn unrest(algorithm: &Algorithm, mode: Mode, record: &Record) -> String {
+fn unrest(algorithm: &Algorithm, mode: Mode, record: &Observation) -> String {
     let since = record.frames.len().saturating_sub(QUIET as usize);
     let late = &record.frames[since..];
     let first = late.first().map_or(0, |frame| frame.moves);
@@ -148,7 +148,7 @@ mod tests {
     }
 
     /// A run with the same nodes in all cycles, and at most one move per cycle.
-    fn record(nodes: [f64; 5], moves: Vec<Move>, last: u64, after: f64) -> Record {
+    fn record(nodes: [f64; 5], moves: Vec<Move>, last: u64, after: f64) -> Observation {
         let frames = (0..=31).map(|cycle| Frame { nodes: cpu(nodes), moves: moves.len().min(cycle) }).collect();
         let course = Course {
             before: 0.2,
@@ -162,7 +162,7 @@ mod tests {
             repeated: 0,
             took: 2.0,
         };
-        Record { course, frames, moves }
+        Observation { course, frames, moves }
     }
 
     fn going_on(slug: &str, nodes: [f64; 5], moves: Vec<Move>) -> String {

@@ -45,7 +45,7 @@ impl LeaseTimes {
 
 /// What is stored in the lease.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Record {
+pub struct LeaseRecord {
     /// Empty after a release.
     pub holder: String,
     /// How often the holder has changed.
@@ -59,9 +59,9 @@ pub struct Record {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Input {
     Absent,
-    Found(Record),
+    Found(LeaseRecord),
     /// The record with its new version.
-    Written(Record),
+    Written(LeaseRecord),
     /// The record has another version than the one to replace.
     Conflict,
     /// Refused, or no answer: it is not known whether the record was written.
@@ -71,9 +71,9 @@ pub enum Input {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Request {
     Read,
-    Create(Record),
+    Create(LeaseRecord),
     /// Over the version that the record carries.
-    Replace(Record),
+    Replace(LeaseRecord),
 }
 
 /// The attempt is over.
@@ -94,7 +94,7 @@ pub struct Candidate {
     id: String,
     times: LeaseTimes,
     /// The record as last read or written, and since when it is unchanged.
-    seen: Option<(Record, Duration)>,
+    seen: Option<(LeaseRecord, Duration)>,
     /// Whether the record is what this candidate has written, so that it need not be read before it is renewed.
     is_own: bool,
     /// Until when the last successful write lets it lead, and the number of transitions then.
@@ -143,8 +143,12 @@ impl Candidate {
             Input::Conflict if was_own => Step::Send(Request::Read),
             Input::Conflict => self.retry(),
             Input::Absent => {
-                let record =
-                    Record { holder: String::new(), transitions: 0, duration: Duration::ZERO, version: String::new() };
+                let record = LeaseRecord {
+                    holder: String::new(),
+                    transitions: 0,
+                    duration: Duration::ZERO,
+                    version: String::new(),
+                };
                 Step::Send(Request::Create(self.held(now, record)))
             }
             Input::Written(record) => {
@@ -163,13 +167,13 @@ impl Candidate {
 
     /// The record as this candidate writes it now. If it lets others wait for a shorter time than the one before, that counts from now
     /// on: the answer may come late.
-    fn held(&mut self, now: Duration, record: Record) -> Record {
+    fn held(&mut self, now: Duration, record: LeaseRecord) -> LeaseRecord {
         let until = now + self.times.renew_deadline * self.factor;
         self.led = self.led.map(|(led_until, epoch)| (led_until.min(until), epoch));
-        Record { holder: self.id.clone(), duration: self.times.lease_duration * self.factor, ..record }
+        LeaseRecord { holder: self.id.clone(), duration: self.times.lease_duration * self.factor, ..record }
     }
 
-    fn found(&mut self, now: Duration, record: Record) -> Step {
+    fn found(&mut self, now: Duration, record: LeaseRecord) -> Step {
         let since = match &self.seen {
             Some((known, since)) if *known == record => *since,
             _ => now,
@@ -181,16 +185,16 @@ impl Candidate {
         // A record that asks for days is somebody's mistake.
         let wait = record.duration.clamp(self.times.lease_duration, self.times.lease_duration * LONGEST);
         if record.holder.is_empty() || now >= since + wait {
-            let record = Record { transitions: record.transitions + 1, ..record };
+            let record = LeaseRecord { transitions: record.transitions + 1, ..record };
             return Step::Send(Request::Replace(self.held(now, record)));
         }
         self.retry()
     }
 
     /// The record that releases the lease, if this candidate holds it. Then the next leader need not wait.
-    pub fn release(&self) -> Option<Record> {
+    pub fn release(&self) -> Option<LeaseRecord> {
         let (record, _) = self.seen.as_ref().filter(|(record, _)| record.holder == self.id)?;
-        Some(Record { holder: String::new(), ..record.clone() })
+        Some(LeaseRecord { holder: String::new(), ..record.clone() })
     }
 }
 
@@ -204,11 +208,11 @@ mod tests {
         Duration::from_secs(seconds)
     }
 
-    fn record(holder: &str, transitions: i64, version: &str) -> Record {
-        Record { holder: holder.into(), transitions, duration: s(15), version: version.into() }
+    fn record(holder: &str, transitions: i64, version: &str) -> LeaseRecord {
+        LeaseRecord { holder: holder.into(), transitions, duration: s(15), version: version.into() }
     }
 
-    fn replace(record: Record) -> Step {
+    fn replace(record: LeaseRecord) -> Step {
         Step::Send(Request::Replace(record))
     }
 
@@ -294,7 +298,7 @@ mod tests {
         for (round_trip, lasts, leads) in
             [(0, 15, 10), (1, 15, 10), (2, 30, 20), (3, 45, 30), (6, 75, 50), (20, 240, 160), (60, 240, 160)]
         {
-            let slow = |holder: &str, transitions, version: &str| Record {
+            let slow = |holder: &str, transitions, version: &str| LeaseRecord {
                 duration: s(lasts),
                 ..record(holder, transitions, version)
             };
@@ -322,7 +326,7 @@ mod tests {
         assert_eq!(us.leads_until(), Some((s(32), 0)), "others may see the shorter lease before its answer comes");
 
         let mut us = candidate();
-        let days = || Input::Found(Record { duration: s(1_000_000), ..record("them", 3, "7") });
+        let days = || Input::Found(LeaseRecord { duration: s(1_000_000), ..record("them", 3, "7") });
         us.next(s(0), days());
         us.start(s(240));
         assert_eq!(us.next(s(240), days()), replace(record("us", 4, "7")), "no record is waited for for days");

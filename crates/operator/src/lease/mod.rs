@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 use tracing::{debug, info, warn};
 
 use crate::{ApiServer, Class, Clock, RequestError};
-use election::{Candidate, Input, LeaseTimes, Record, Request, Step};
+use election::{Candidate, Input, LeaseRecord, LeaseTimes, Request, Step};
 
 /// Where the lease is and who asks for it.
 #[derive(Debug, Clone)]
@@ -164,7 +164,7 @@ impl Lease {
         }
     }
 
-    async fn write(&self, method: Method, record: &Record) -> Input {
+    async fn write(&self, method: Method, record: &LeaseRecord) -> Input {
         let now = format!("{:.6}", self.clock.now());
         let mut lease = json!({
             "apiVersion": "coordination.k8s.io/v1",
@@ -200,9 +200,9 @@ fn trouble(error: &RequestError) -> Input {
     Input::Unknown
 }
 
-fn parse(lease: &Value) -> Record {
+fn parse(lease: &Value) -> LeaseRecord {
     let spec = &lease["spec"];
-    Record {
+    LeaseRecord {
         holder: spec["holderIdentity"].as_str().unwrap_or_default().to_owned(),
         transitions: spec["leaseTransitions"].as_i64().unwrap_or_default(),
         duration: Duration::from_secs(spec["leaseDurationSeconds"].as_u64().unwrap_or_default()),

@@ -24,8 +24,8 @@ use guide::{Places, guide};
 use part_logs::ByModule;
 
 use crate::{
-    record::LabInfo,
-    records::{Claim, Records},
+    lab_file::LabInfo,
+    lab_files::{Claim, LabFiles},
 };
 
 const DONE: Style = AnsiColor::Green.on_default().bold();
@@ -37,7 +37,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let options = args.options(logs.clone())?;
     let guests = if args.empty { Placement::default() } else { Placement::sample(args.vms, &options)? };
     logging::to_writer(&args.log_level, ByModule(logs))?;
-    let claim = Records::of_this_user().claim(&args.name.name)?;
+    let claim = LabFiles::of_this_user().claim(&args.name.name)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("starting")?;
     let result = runtime.block_on(run_until_shutdown(args, options, &guests, &claim));
     runtime.shutdown_timeout(GRACE);

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::units::{Rate, Span};
 
-/// How load is judged, what is evicted, and how VMs get elsewhere.
+/// How load is classified, what is evicted, and how VMs get elsewhere.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Rebalancing {

@@ -78,7 +78,11 @@ fn one_node_of_six_that_cannot_be_drained_is_named_and_forgotten_when_it_recover
         [EventNote { warning: false, reason: "RolloutUpdating".into(), note: expected.into() }],
         "one event for one change"
     );
-    assert_eq!(events_of(&mut fixture, |fixture| report(fixture, 3, false, json!({}))), [], "a number is no news");
+    assert_eq!(
+        events_of(&mut fixture, |fixture| report(fixture, 3, false, json!({}))),
+        [],
+        "a number alone is not reported"
+    );
 
     let began = fixture.pass(MINUTE).second;
     let events = events_of(&mut fixture, |fixture| report(fixture, 3, false, degraded()));

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 /// The content of the file that a lab is found by.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Record {
+pub(crate) struct LabFile {
     pub(crate) process: ProcessIdentity,
     /// None while the lab starts.
     pub(crate) lab: Option<LabInfo>,

@@ -1,4 +1,4 @@
-//! The records of the labs of one user: a file per lab, by which commands find a lab that another process runs.
+//! The files of the labs of one user: one per lab, by which commands find a lab that another process runs.
 
 use std::{
     fs::{self, DirBuilder, OpenOptions},
@@ -11,33 +11,33 @@ use anyhow::{Context, bail, ensure};
 use process::ProcessIdentity;
 
 use crate::{
+    lab_file::{LabFile, LabInfo, RunningLab},
     lab_name::option,
-    record::{LabInfo, Record, RunningLab},
 };
 
-/// The folder with the records.
+/// The folder with the files.
 #[derive(Debug)]
-pub(crate) struct Records(PathBuf);
+pub(crate) struct LabFiles(PathBuf);
 
-/// A name that belongs to this process. Dropping it removes the record.
+/// A name that belongs to this process. Dropping it removes the file.
 #[derive(Debug)]
 pub(crate) struct Claim {
     path: PathBuf,
     process: ProcessIdentity,
 }
 
-/// What the file of a record holds.
+/// What the file of a lab holds.
 enum Stored {
     Missing,
-    /// A record of a process that has ended, or a file that cannot be read as a record.
+    /// A file of a process that has ended, or one that cannot be read.
     Stale,
-    Alive(Record),
+    Alive(LabFile),
 }
 
-impl Records {
-    pub(crate) fn of_this_user() -> Records {
+impl LabFiles {
+    pub(crate) fn of_this_user() -> LabFiles {
         let given = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|folder| folder.is_absolute());
-        Records(match given {
+        LabFiles(match given {
             Some(folder) => folder.join("rebalance-lab"),
             None => std::env::temp_dir().join(format!("rebalance-lab-{}", rustix::process::getuid().as_raw())),
         })
@@ -54,14 +54,14 @@ impl Records {
         match read(&path)? {
             Stored::Missing => {}
             Stored::Stale => remove(&path)?,
-            Stored::Alive(record) => bail!(
+            Stored::Alive(file) => bail!(
                 "a lab called {name} runs already (process {}): end it with `rebalance-lab down{}`, or choose another name \
                  with --name",
-                record.process.pid(),
+                file.process.pid(),
                 option(name)
             ),
         }
-        let text = serde_json::to_vec(&Record { process, lab: None })?;
+        let text = serde_json::to_vec(&LabFile { process, lab: None })?;
         match new_file(&path) {
             Ok(mut file) => {
                 let claim = Claim { path, process };
@@ -87,19 +87,19 @@ impl Records {
 
     /// The lab of that name, if it is up.
     pub(crate) fn find(&self, name: &str) -> anyhow::Result<RunningLab> {
-        let record = self.record(name)?;
-        let Some(info) = record.lab else { bail!("lab {name} is still starting; its own output tells how far it is") };
-        Ok(RunningLab { name: name.to_owned(), process: record.process, info })
+        let file = self.file(name)?;
+        let Some(info) = file.lab else { bail!("lab {name} is still starting; its own output tells how far it is") };
+        Ok(RunningLab { name: name.to_owned(), process: file.process, info })
     }
 
     /// The process of a lab, whether it is up or still starts.
     pub(crate) fn process(&self, name: &str) -> anyhow::Result<ProcessIdentity> {
-        Ok(self.record(name)?.process)
+        Ok(self.file(name)?.process)
     }
 
-    fn record(&self, name: &str) -> anyhow::Result<Record> {
+    fn file(&self, name: &str) -> anyhow::Result<LabFile> {
         match read(&self.path(name))? {
-            Stored::Alive(record) => Ok(record),
+            Stored::Alive(file) => Ok(file),
             Stored::Missing | Stored::Stale => bail!("{}", self.not_found(name)),
         }
     }
@@ -123,7 +123,7 @@ impl Records {
         names
     }
 
-    /// Removes the record of a lab that was killed.
+    /// Removes the file of a lab that was killed.
     pub(crate) fn remove_stale(&self, name: &str) -> anyhow::Result<()> {
         let path = self.path(name);
         if !matches!(read(&path), Ok(Stored::Missing | Stored::Alive(_))) {
@@ -135,9 +135,9 @@ impl Records {
 }
 
 impl Claim {
-    /// Records that the lab is up.
+    /// Writes down that the lab is up.
     pub(crate) fn publish(&self, lab: LabInfo) -> anyhow::Result<()> {
-        let text = serde_json::to_vec_pretty(&Record { process: self.process, lab: Some(lab) })?;
+        let text = serde_json::to_vec_pretty(&LabFile { process: self.process, lab: Some(lab) })?;
         let draft = self.draft();
         let _ = fs::remove_file(&draft);
         let written = new_file(&draft).and_then(|mut file| file.write_all(&text));
@@ -156,7 +156,7 @@ impl Drop for Claim {
         let _ = fs::remove_file(&self.path);
         let _ = fs::remove_file(self.draft());
         if let Some(folder) = self.path.parent() {
-            // Fails while there are records of other labs.
+            // Fails while there are files of other labs.
             let _ = fs::remove_dir(folder);
         }
     }
@@ -169,8 +169,8 @@ fn new_file(path: &Path) -> io::Result<fs::File> {
 fn read(path: &Path) -> anyhow::Result<Stored> {
     match fs::read(path) {
         Ok(bytes) => {
-            let record = serde_json::from_slice::<Record>(&bytes).ok();
-            let alive = record.filter(|record| record.process.is_alive());
+            let file = serde_json::from_slice::<LabFile>(&bytes).ok();
+            let alive = file.filter(|file| file.process.is_alive());
             Ok(alive.map_or(Stored::Stale, Stored::Alive))
         }
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(Stored::Missing),
@@ -193,10 +193,10 @@ mod tests {
 
     use super::*;
 
-    fn records() -> (tempfile::TempDir, Records) {
+    fn files() -> (tempfile::TempDir, LabFiles) {
         let folder = tempfile::tempdir().unwrap();
-        let records = Records(folder.path().join("labs"));
-        (folder, records)
+        let files = LabFiles(folder.path().join("labs"));
+        (folder, files)
     }
 
     fn info() -> LabInfo {
@@ -212,52 +212,52 @@ mod tests {
 
     #[test]
     fn a_name_is_taken_once_and_free_again_when_the_lab_is_gone() {
-        let (_folder, records) = records();
+        let (_folder, files) = files();
         assert_eq!(
-            records.find("lab").unwrap_err().to_string(),
+            files.find("lab").unwrap_err().to_string(),
             "no lab called lab runs: start one with `rebalance-lab up`"
         );
-        let claim = records.claim("lab").unwrap();
+        let claim = files.claim("lab").unwrap();
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-        assert_eq!((mode(&records.0), mode(&records.path("lab"))), (0o700, 0o600));
-        let refused = records.claim("lab").unwrap_err().to_string();
+        assert_eq!((mode(&files.0), mode(&files.path("lab"))), (0o700, 0o600));
+        let refused = files.claim("lab").unwrap_err().to_string();
         assert!(refused.starts_with("a lab called lab runs already (process "), "{refused}");
-        assert!(records.find("lab").unwrap_err().to_string().starts_with("lab lab is still starting"));
+        assert!(files.find("lab").unwrap_err().to_string().starts_with("lab lab is still starting"));
         claim.publish(info()).unwrap();
-        assert_eq!(mode(&records.path("lab")), 0o600);
-        assert_eq!(records.find("lab").unwrap().info, info());
+        assert_eq!(mode(&files.path("lab")), 0o600);
+        assert_eq!(files.find("lab").unwrap().info, info());
         assert_eq!(
-            records.find("b").unwrap_err().to_string(),
+            files.find("b").unwrap_err().to_string(),
             "no lab called b runs: choose one that does with --name: lab"
         );
         drop(claim);
-        assert!(!records.0.exists());
-        records.claim("lab").unwrap();
+        assert!(!files.0.exists());
+        files.claim("lab").unwrap();
     }
 
     #[test]
-    fn a_record_of_a_process_that_is_gone_is_replaced_even_if_its_id_is_in_use_again() {
-        let (_folder, records) = records();
-        drop(records.claim("lab").unwrap());
-        DirBuilder::new().mode(0o700).create(&records.0).unwrap();
+    fn a_file_of_a_process_that_is_gone_is_replaced_even_if_its_id_is_in_use_again() {
+        let (_folder, files) = files();
+        drop(files.claim("lab").unwrap());
+        DirBuilder::new().mode(0o700).create(&files.0).unwrap();
         let process = ProcessIdentity::current().unwrap();
-        let mut other = serde_json::to_value(Record { process, lab: Some(info()) }).unwrap();
+        let mut other = serde_json::to_value(LabFile { process, lab: Some(info()) }).unwrap();
         other["process"]["started"] = (other["process"]["started"].as_u64().unwrap() + 1).into();
         for text in [other.to_string(), "rubbish".into()] {
-            fs::write(records.path("lab"), text).unwrap();
-            assert!(records.find("lab").is_err() && records.process("lab").is_err());
-            records.remove_stale("lab").unwrap();
-            assert!(!records.0.exists());
-            drop(records.claim("lab").unwrap());
-            DirBuilder::new().mode(0o700).create(&records.0).unwrap();
+            fs::write(files.path("lab"), text).unwrap();
+            assert!(files.find("lab").is_err() && files.process("lab").is_err());
+            files.remove_stale("lab").unwrap();
+            assert!(!files.0.exists());
+            drop(files.claim("lab").unwrap());
+            DirBuilder::new().mode(0o700).create(&files.0).unwrap();
         }
     }
 
     #[test]
     fn a_folder_that_others_can_look_into_is_refused() {
-        let (_folder, records) = records();
-        DirBuilder::new().mode(0o755).create(&records.0).unwrap();
-        let refused = records.claim("lab").unwrap_err().to_string();
+        let (_folder, files) = files();
+        DirBuilder::new().mode(0o755).create(&files.0).unwrap();
+        let refused = files.claim("lab").unwrap_err().to_string();
         assert!(refused.contains("is not a folder of yours alone"), "{refused}");
     }
 }
