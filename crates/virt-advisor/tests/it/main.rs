@@ -4,6 +4,7 @@
 
 mod guide;
 mod lease;
+mod metrics;
 mod preview;
 mod replica;
 mod stopped;
