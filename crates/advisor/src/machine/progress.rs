@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use api::virt_platform_config::{ImpactDetail, Item, ItemState, Operation, Phase};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{
     Decision, Input, PlanFailure, Request,
@@ -18,7 +18,8 @@ use super::{
     status_draft::StatusDraft,
 };
 use crate::{
-    Effect, Facts, PlannedItem, Planner, kind, pools,
+    Effect, Facts, PlannedItem, Planner, drift, kind,
+    pools::{self, ROLE},
     profile::missing,
     rollout::{Expected, PoolWait, Rollout, pool_missing, rollout},
 };
@@ -211,7 +212,8 @@ pub(super) fn progress(item: &Item, facts: &Facts, planner: Option<&dyn Planner>
     let rolled_out = match is_rolled_out(item).then(|| rollout_of(item, facts)) {
         Some(Rollout::Waiting(pools)) => return Progress::Rolling(pools),
         Some(Rollout::Unknown(message)) => return Progress::Waiting(message),
-        Some(Rollout::Done(message)) => Some(message),
+        // Without any pool there is nothing to tell.
+        Some(Rollout::Done(message)) => Some(message).filter(|message| !message.is_empty()),
         None => None,
     };
     let planner = planner.filter(|_| item.operation == Operation::Apply);
@@ -222,30 +224,36 @@ pub(super) fn progress(item: &Item, facts: &Facts, planner: Option<&dyn Planner>
 }
 
 fn rollout_of(item: &Item, facts: &Facts) -> Rollout {
-    let desired = json!(item.desired_state);
-    let (pools, config) = match item.operation {
-        Operation::Apply => {
-            let labels = desired.pointer("/metadata/labels").cloned().unwrap_or_default();
-            let reached = pools::reached(facts, &labels);
-            if reached.is_empty() {
-                let role = labels["machineconfiguration.openshift.io/role"].as_str().unwrap_or("worker");
-                return Rollout::Waiting(vec![pool_missing(role)]);
-            }
-            (reached, Some(&desired))
-        }
+    let planned = || item.impact_detail.iter().flat_map(|detail| &detail.pools);
+    let desired = drift::result(item);
+    let reached = match item.operation {
+        Operation::Apply => pools::reached(facts, &labels_of(item, &desired, facts)),
         // The labels are deleted with the object; the plan says which pools they reached.
-        Operation::Delete => {
-            if facts.answer(&pools::all()).is_none() {
-                return Rollout::Unknown("MachineConfigPools not known yet".into());
-            }
-            let named = item.impact_detail.iter().flat_map(|detail| &detail.pools).map(|pool| pool.name.as_str());
-            (pools::named(facts, &named.collect::<Vec<_>>()), None)
-        }
+        Operation::Delete => Vec::new(),
     };
-    let planned =
-        |name: &str| item.impact_detail.iter().flat_map(|detail| &detail.pools).find(|pool| pool.name == name);
-    let before = |name: &str| planned(name).and_then(|pool| pool.rendered.as_deref());
-    rollout(Expected { name: &item.target_ref.name, config }, &pools, facts, before)
+    let may_reach_none = item.operation == Operation::Delete || !item.removes.is_empty();
+    if may_reach_none && facts.answer(&pools::all()).is_none() {
+        return Rollout::Unknown("MachineConfigPools not known yet".into());
+    }
+    let is_left = |name: &&str| !reached.iter().any(|pool| pool.name() == *name);
+    let left: Vec<&str> = planned().map(|pool| pool.name.as_str()).filter(is_left).collect();
+    let left = pools::named(facts, &left).into_iter().map(|pool| Expected { pool, config: None });
+    let expected: Vec<Expected<'_>> =
+        reached.iter().map(|pool| Expected { pool: *pool, config: Some(&desired) }).chain(left).collect();
+    if expected.is_empty() && !may_reach_none {
+        let role = desired.pointer("/metadata/labels").and_then(|labels| labels[ROLE].as_str());
+        return Rollout::Waiting(vec![pool_missing(role.unwrap_or("worker"))]);
+    }
+    let before = |name: &str| planned().find(|pool| pool.name == name).and_then(|pool| pool.rendered.as_deref());
+    rollout(&item.target_ref.name, &expected, facts, before)
+}
+
+/// The labels of a target after the item was applied. Others may have set some of them.
+fn labels_of(item: &Item, desired: &Value, facts: &Facts) -> Value {
+    let live = facts.target(&item.target_ref).flatten().cloned().unwrap_or_else(|| json!({}));
+    let mut after = drift::overlaid(&live, desired);
+    drift::remove(item, &mut after);
+    after.pointer("/metadata/labels").cloned().unwrap_or_default()
 }
 
 /// Notes what the pools have rendered right before the write, where that must change. The rest of the impact stays as reviewed, but
