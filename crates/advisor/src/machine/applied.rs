@@ -1,15 +1,17 @@
 //! Compares an applied plan with the cluster: prerequisites, inputs, targets, and what this version of the operator would plan.
 
-use api::virt_platform_config::{Action, Item, ItemState, Operation, Phase};
+use std::time::Duration;
+
+use api::virt_platform_config::{Action, FailurePolicy, Item, ItemState, Operation, Phase};
 use serde_json::{Value, json};
 
 use super::{
-    Decision, Input, PlanFailure, Request,
+    Decision, Input, Outcome, PlanFailure, Request, Step,
     Trigger::{DriftFound, DriftGone, EffectLost, InputsChanged, RolloutResumed, SomeFailed, SpecChanged},
     after, drift_text,
     execution::{prerequisites_missing, set_state},
     inputs,
-    progress::{Progress, completed_with_errors, progress, watch_overtaken},
+    progress::{Progress, completed_with_errors, follow, progress, watch_overtaken},
     remediation,
     status_draft::{FORCED_REVIEW, StatusDraft},
     upgrade,
@@ -62,7 +64,9 @@ pub(super) fn check(mut draft: StatusDraft<'_>, input: &Input<'_>) -> Decision {
         let Some(plan) = plan else { return draft.request(Request::MakePlan) };
         draft.status.items = items;
         watch_overtaken(&mut draft, facts);
-        return drifted(draft, plan);
+        // What has not drifted goes on, and people have to know how.
+        let requeue_after = follow(&mut draft, facts);
+        return no_later(drifted(draft, plan), requeue_after);
     }
     if draft.phase() == Phase::Drifted {
         let set_back = draft.status.items.iter().filter(|item| item.drifted_by.is_some());
@@ -83,6 +87,14 @@ pub(super) fn check(mut draft: StatusDraft<'_>, input: &Input<'_>) -> Decision {
     }
     keep_inputs(&mut draft, &plan_draft);
     draft.requeue_for_recheck()
+}
+
+/// The decision, with the next look after this time at the latest.
+fn no_later(mut decision: Decision, wait: Duration) -> Decision {
+    if let Step::Done(Outcome { requeue_after }) = &mut decision.step {
+        *requeue_after = Some(requeue_after.map_or(wait, |known| known.min(wait)));
+    }
+    decision
 }
 
 /// Waits again for items that are no longer in effect; their messages say why. Whether there are any.
@@ -187,7 +199,8 @@ fn drift_gone(mut draft: StatusDraft<'_>, set_back: &[String], facts: &Facts) ->
         item.diff = Some(diff::none(&item.target_ref.kind, &item.target_ref.name));
     }
     let is_any = |state: ItemState| draft.status.items.iter().any(|item| item.state == state);
-    if is_any(ItemState::InProgress) {
+    let is_aborted = is_any(ItemState::Failed) && draft.observed.spec.failure_policy == FailurePolicy::Abort;
+    if is_any(ItemState::InProgress) || is_aborted {
         draft.transition(RolloutResumed, "");
     } else if is_any(ItemState::Failed) {
         let message = completed_with_errors(&draft.status.items);

@@ -63,7 +63,7 @@ pub(super) fn converge(mut draft: StatusDraft<'_>, input: &Input<'_>) -> Decisio
     draft.requeue_after(requeue_after)
 }
 
-/// Updates the items that are not in effect yet, and returns when to look again.
+/// Updates the items that are not in effect yet, and returns when to look again. Items that have drifted are not waited for.
 pub(super) fn follow(draft: &mut StatusDraft<'_>, facts: &Facts) -> Duration {
     let planner = draft.planner();
     let now = draft.observed.now;
@@ -71,7 +71,9 @@ pub(super) fn follow(draft: &mut StatusDraft<'_>, facts: &Facts) -> Duration {
     let stuck_after = draft.observed.intervals.stuck_after;
     let mut requeue_after = draft.observed.intervals.recheck;
     let mut is_stuck = false;
-    let is_taking_effect = |item: &&mut Item| item.state == ItemState::InProgress && item.applied_fingerprint.is_some();
+    let is_taking_effect = |item: &&mut Item| {
+        item.state == ItemState::InProgress && item.applied_fingerprint.is_some() && item.drifted_by.is_none()
+    };
     for item in draft.status.items.iter_mut().filter(is_taking_effect) {
         let waiting = match progress(item, facts, planner.as_deref()) {
             Progress::Waiting(message) => {

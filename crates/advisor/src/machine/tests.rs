@@ -8,6 +8,7 @@ mod effects;
 mod gitops;
 mod health;
 mod lives;
+mod overtaken;
 mod restores;
 mod rollouts;
 mod rules;
