@@ -201,6 +201,8 @@ fn drift_gone(mut draft: StatusDraft<'_>, set_back: &[String], facts: &Facts) ->
     let is_any = |state: ItemState| draft.status.items.iter().any(|item| item.state == state);
     let is_aborted = is_any(ItemState::Failed) && draft.observed.spec.failure_policy == FailurePolicy::Abort;
     if is_any(ItemState::InProgress) || is_aborted {
+        // Nobody has approved what a new version of the operator would add.
+        draft.status.items.retain(|item| !inputs::is_proposed(item));
         draft.transition(RolloutResumed, "");
     } else if is_any(ItemState::Failed) {
         let message = completed_with_errors(&draft.status.items);

@@ -3,10 +3,12 @@
 use api::virt_platform_config::{FailurePolicy, ItemState, RolloutState::*};
 
 use super::{
-    rollouts::{DRAIN, ITEM, MINUTE, degraded, events_of, pool, report},
+    rollouts::{DRAIN, ITEM, MINUTE, degraded, edit, events_of, pool, report, told},
     *,
 };
+use crate::machine::health::RECONCILING;
 
+const SWAP: &str = "90-worker-kubelet-swap";
 const DESCHEDULER: &str = "enable-load-aware-descheduling";
 
 fn descheduler_operator() -> Value {
@@ -70,4 +72,81 @@ fn the_wait_timeout_counts_while_another_item_has_drifted() {
         fixture.interval(60).settle();
         assert_eq!(fixture.phase(), expected, "{policy:?}: the drift is gone");
     }
+}
+
+/// Found by reading: a new version of the operator made it Completed while nodes were being updated.
+#[test]
+fn an_upgrade_does_not_complete_what_was_overtaken() {
+    let mut fixture = Fixture::new(LOAD_AWARE, Action::Apply);
+    fixture.settle();
+    report(&mut fixture, 2, false, json!({}));
+    fixture.settle();
+    edit(&mut fixture, &["psi=0"]);
+    fixture.settle();
+    assert_eq!((fixture.phase(), fixture.item(ITEM).state), (Phase::Drifted, ItemState::InProgress));
+    edit(&mut fixture, &["psi=1"]);
+    fixture.version = "v2";
+    fixture.settle();
+    assert_eq!(fixture.status.operator_version.as_deref(), Some("v2"));
+    assert_eq!((fixture.phase(), told(&fixture)), (Phase::InProgress, (RECONCILING, "Applying")));
+    assert_eq!(fixture.item(ITEM).drifted_by, None);
+    report(&mut fixture, 6, false, json!({}));
+    fixture.settle();
+    assert_eq!(fixture.phase(), Phase::Completed);
+}
+
+/// An older version has planned something else, and somebody sets by hand what this version would.
+#[test]
+fn what_is_aligned_by_hand_after_an_upgrade_is_completed_when_the_nodes_run_it() {
+    let mut fixture = Fixture::completed(DENSITY);
+    let aligned = fixture.cluster.find(&MACHINE_CONFIG, None, SWAP).unwrap().clone();
+    let units = ["spec", "config", "systemd"];
+    fixture.cluster.edit(&MACHINE_CONFIG, SWAP, &units, None);
+    let live = fixture.cluster.find(&MACHINE_CONFIG, None, SWAP).cloned();
+    let item = fixture.status.items.iter_mut().find(|item| item.target_ref.name == SWAP).unwrap();
+    item.desired_state.as_mut().unwrap()["spec"]["config"].as_object_mut().unwrap().remove("systemd");
+    item.applied_fingerprint = Some(drift::fingerprint(item, live.as_ref()));
+    fixture.roll_out(&[SWAP]);
+    let mut drifted = fixture.clone();
+    fixture.version = "v2";
+    fixture.settle();
+    assert_eq!(fixture.phase(), Phase::CompletedWithUpgrade);
+    drifted.cluster.edit(&MACHINE_CONFIG, SWAP, &["spec", "config", "storage", "files"], Some(json!([])));
+    drifted.settle();
+    assert_eq!(drifted.phase(), Phase::Drifted);
+    drifted.version = "v2";
+    for mut fixture in [fixture, drifted] {
+        let written = fixture.written.len();
+        fixture.cluster.put(aligned.clone());
+        fixture.settle();
+        assert_eq!(fixture.phase(), Phase::InProgress, "the nodes run the old one");
+        fixture.roll_out(&[SWAP]).settle();
+        assert_eq!((fixture.phase(), fixture.written.len()), (Phase::Completed, written));
+        assert_eq!(fixture.status.operator_version.as_deref(), Some("v2"));
+    }
+}
+
+/// Found by reading: the change that a new version proposes would have been written when a rollout went on.
+#[test]
+fn what_a_new_version_proposes_is_not_written_when_a_rollout_goes_on() {
+    let mut fixture = Fixture::completed(LOAD_AWARE);
+    let proposed = fixture.status.items.iter_mut().find(|item| item.name == DESCHEDULER).unwrap();
+    (proposed.state, proposed.applied_fingerprint) = (ItemState::Pending, None);
+    fixture.interval(300);
+    fixture.version = "v2";
+    fixture.settle();
+    assert_eq!(fixture.phase(), Phase::CompletedWithUpgrade);
+    let written = fixture.written.len();
+    edit(&mut fixture, &["psi=0"]);
+    fixture.roll_out(&[PSI]).settle();
+    assert_eq!(fixture.phase(), Phase::Drifted);
+    edit(&mut fixture, &["psi=1"]);
+    fixture.settle();
+    assert_eq!((fixture.phase(), fixture.written.len()), (Phase::InProgress, written));
+    fixture.roll_out(&[PSI]).settle();
+    assert_eq!(
+        (fixture.phase(), fixture.written.len()),
+        (Phase::CompletedWithUpgrade, written),
+        "it is proposed again"
+    );
 }
