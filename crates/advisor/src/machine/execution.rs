@@ -11,10 +11,10 @@ use super::{
     Decision, Explanation, Input, NotWritten, PlanFailure, Request,
     Trigger::{self, ApprovalWithdrawn, ItemFailed, PlanStale, PrerequisitesMissing, SpecChanged},
     Written,
-    applied::require_review_of_missing,
+    applied::{mark_drift, require_review_of_missing},
     approval::{self, Refused},
     inputs,
-    progress::{converge, follow, is_rolled_out, note_rendered},
+    progress::{converge, follow, is_rolled_out, note_rendered, watch_overtaken},
     status_draft::{FORCED_REVIEW, StatusDraft},
 };
 use crate::{
@@ -130,6 +130,8 @@ fn hold(mut draft: StatusDraft<'_>, position: usize, time: Timestamp, input: &In
     draft.status.items[position].message = Some(format!("Waits for its window, which opens at {time}"));
     let mut requeue_after = approval::until(&draft, time);
     if let Input::Plan(Ok(plan)) = input {
+        mark_drift(&mut draft.status.items, &plan.facts);
+        watch_overtaken(&mut draft, &plan.facts);
         requeue_after = requeue_after.min(follow(&mut draft, &plan.facts));
         if is_aborted(&mut draft) {
             return draft.await_change();

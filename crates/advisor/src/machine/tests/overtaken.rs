@@ -150,3 +150,23 @@ fn what_a_new_version_proposes_is_not_written_when_a_rollout_goes_on() {
         "it is proposed again"
     );
 }
+
+/// The rest of the plan waits for its window. Who changed what is on its way is told meanwhile.
+#[test]
+fn an_item_that_is_changed_on_its_way_is_told_while_another_one_waits_for_its_window() {
+    let mut fixture = Fixture::new(LOAD_AWARE, Action::Apply);
+    fixture.cluster.put(descheduler_operator());
+    fixture.second = 24 * 60 * MINUTE * 20_000;
+    let window = json!({"start": "00:00", "duration": "1h", "timeZone": "UTC"});
+    fixture.spec.approval = serde_json::from_value(json!({ "window": window })).unwrap();
+    fixture.settle().pass(12 * 60 * MINUTE);
+    // As if the window had closed before the second item was written.
+    fixture.cluster.delete(&MACHINE_CONFIG, PSI);
+    let item = fixture.status.items.iter_mut().find(|item| item.name == ITEM).unwrap();
+    (item.state, item.applied_fingerprint) = (ItemState::Pending, None);
+    fixture.interval(300).settle();
+    assert!(fixture.item(ITEM).message.as_deref().unwrap().starts_with("Waits for its window"));
+    assert_eq!((fixture.phase(), fixture.item(DESCHEDULER).drifted_by.is_some()), (Phase::InProgress, true));
+    fixture.interval(60).settle();
+    assert_eq!((fixture.phase(), fixture.item(DESCHEDULER).drifted_by.is_some()), (Phase::InProgress, false));
+}
