@@ -179,13 +179,14 @@ fn drifted(mut draft: StatusDraft<'_>, plan: &Plan) -> Decision {
     remediation::remediate(draft, plan)
 }
 
-/// `set_back` are the names of the items that had drifted. Their pools may have taken over the drift, and then have to give it up.
+/// `set_back` are the names of the items that had drifted. Their pools may have taken over the drift, or may be about to, and then
+/// have to give it up.
 fn drift_gone(mut draft: StatusDraft<'_>, set_back: &[String], facts: &Facts) -> Decision {
     let now = draft.now();
     for item in draft.status.items.iter_mut().filter(|item| set_back.contains(&item.name)) {
         let is_awaited = match item.state {
             ItemState::InProgress => true,
-            ItemState::Completed => matches!(progress(item, facts, None), Progress::Rolling(_)),
+            ItemState::Completed => matches!(progress(item, facts, None), Progress::Rolling(_) | Progress::Done(_)),
             ItemState::Pending | ItemState::Failed => false,
         };
         // Only now can it get on, so the wait begins again.

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use api::virt_platform_config::{ImpactDetail, Item, ItemState, Operation, Phase};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use api::virt_platform_config::{ImpactDetail, Item, ItemState, Operation, Phase, Severity};
+use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
 use serde_json::{Value, json};
 
 use super::{
-    Decision, Input, PlanFailure, Request,
+    Decision, Input, Intervals, PlanFailure, Request,
     Trigger::{AllApplied, DriftFound, SomeFailed},
     applied::mark_drift,
     conditions::condition,
@@ -68,7 +68,9 @@ pub(super) fn follow(draft: &mut StatusDraft<'_>, facts: &Facts) -> Duration {
     let planner = draft.planner();
     let now = draft.observed.now;
     let limit = draft.observed.spec.wait_timeout.as_ref().and_then(|limit| limit.duration().ok());
-    let stuck_after = draft.observed.intervals.stuck_after;
+    let Intervals { stuck_after, settle, .. } = draft.observed.intervals;
+    // Nothing that is in effect is given up.
+    let settle = limit.map_or(settle, |limit| limit.min(settle));
     let mut requeue_after = draft.observed.intervals.recheck;
     let mut is_stuck = false;
     let is_taking_effect = |item: &&mut Item| {
@@ -82,6 +84,15 @@ pub(super) fn follow(draft: &mut StatusDraft<'_>, facts: &Facts) -> Duration {
             }
             Progress::Rolling(pools) => keep(item, pools, now, stuck_after),
             Progress::Done(message) => {
+                if let Some(until) = settles_at(item, now, settle) {
+                    let left = Duration::try_from(until.duration_since(now)).unwrap_or_default();
+                    requeue_after = requeue_after.min(left);
+                    let message = format!(
+                        "{message}; looked at again at {until:.0}, because a pool may not have seen the change"
+                    );
+                    set_state(item, ItemState::InProgress, message, &now);
+                    continue;
+                }
                 set_state(item, ItemState::Completed, message, &now);
                 continue;
             }
@@ -114,6 +125,26 @@ pub(super) fn follow(draft: &mut StatusDraft<'_>, facts: &Facts) -> Duration {
     }
     draft.is_stuck = Some(is_stuck);
     requeue_after
+}
+
+/// Notes which pools do not have an item that was just applied, according to facts from before that.
+pub(super) fn wait_for_pools(item: &mut Item, facts: &Facts, now: Timestamp, stuck_after: Duration) {
+    item.rollout.clear();
+    if let Progress::Rolling(pools) = progress(item, facts, None) {
+        keep(item, pools, now, stuck_after);
+    }
+}
+
+/// Until when an item is watched although its pools have its content: they had it already when it was applied, or when drift of it was
+/// gone, and may not have seen yet what was there in between. A pool that was waited for since then has seen it.
+fn settles_at(item: &mut Item, now: Timestamp, settle: Duration) -> Option<Timestamp> {
+    let disturbs =
+        item.impact_severity != Some(Severity::Low) || item.impact_detail.as_ref().is_some_and(|detail| detail.reboot);
+    let is_new = item.rollout.is_empty() && disturbs;
+    let since = item.waiting_since.as_mut().filter(|_| is_new)?;
+    // A time in the future was written by a wrong clock.
+    since.0 = since.0.min(now);
+    since.0.checked_add(settle).ok().filter(|until| *until > now)
 }
 
 /// Whether the target of an item was changed, deleted or created again before the item was in effect. Then it never will be, and the

@@ -12,6 +12,7 @@ mod overtaken;
 mod restores;
 mod rollouts;
 mod rules;
+mod settling;
 mod sharing;
 mod strangers;
 mod words;
