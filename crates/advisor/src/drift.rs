@@ -51,6 +51,18 @@ pub fn leaves(item: &Item, live: Option<&Value>) -> Vec<Path> {
     leaves
 }
 
+/// What the item sets, without what it takes out afterwards.
+pub fn result(item: &Item) -> Value {
+    let mut desired = json!(item.desired_state);
+    remove(item, &mut desired);
+    desired
+}
+
+/// Takes out of an object what the item takes out.
+pub fn remove(item: &Item, object: &mut Value) {
+    item.removes.iter().for_each(|path| Path::parsed(path).remove(object));
+}
+
 /// Whether an object already is as the item makes it.
 pub fn is_applied(item: &Item, live: Option<&Value>) -> bool {
     match (item.operation, live) {
@@ -84,7 +96,7 @@ pub fn changed_by(item: &Item, live: Option<&Value>) -> DriftedBy {
     let unknown = |deleted: bool| DriftedBy { manager: UNKNOWN_MANAGER.into(), time: None, deleted };
     let Some(live) = live else { return unknown(true) };
     let deleted = live.pointer("/metadata/deletionTimestamp").is_some_and(Value::is_string);
-    let desired = json!(item.desired_state);
+    let desired = result(item);
     let changed: Vec<Path> =
         leaves(item, Some(live)).into_iter().filter(|leaf| leaf.find(live) != leaf.find(&desired)).collect();
     // Of an object that the operator has removed, everything is a change.

@@ -5,6 +5,9 @@ use serde_json::Value;
 
 use crate::{Answer, Facts, ObjectRef, Query, intent::risk, kind};
 
+/// The label by which pools select MachineConfigs.
+pub const ROLE: &str = "machineconfiguration.openshift.io/role";
+
 /// A view of one pool.
 #[derive(Debug, Clone, Copy)]
 pub struct Pool<'a>(&'a Value);

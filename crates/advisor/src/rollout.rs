@@ -38,25 +38,26 @@ pub struct PoolWait {
     pub message: String,
 }
 
-/// A MachineConfig as the nodes are to get it.
+/// A pool, and a MachineConfig as its nodes are to get it.
 #[derive(Debug, Clone, Copy)]
 pub struct Expected<'a> {
-    pub name: &'a str,
-    /// None if it is to be absent from its pools.
+    pub pool: Pool<'a>,
+    /// None if it is to be absent from the pool.
     pub config: Option<&'a Value>,
 }
 
-/// The progress of a rollout over all pools of a MachineConfig. `before` returns what a pool had rendered before the change, if that
-/// included other content of the config. `facts` have the rendered configs that the pools are to run.
+/// The progress of the rollout of a MachineConfig of this name over all of its pools. `before` returns what a pool had rendered before
+/// the change, if that included other content of the config. `facts` have the rendered configs that the pools are to run.
 pub fn rollout<'a>(
-    expected: Expected<'_>,
-    pools: &[Pool<'_>],
+    name: &str,
+    expected: &[Expected<'_>],
     facts: &Facts,
     before: impl Fn(&str) -> Option<&'a str>,
 ) -> Rollout {
     let (mut done, mut waiting) = (Vec::new(), Vec::new());
-    for pool in pools {
-        match of_pool(*pool, is_taken_over(*pool, expected, facts, before(pool.name()))) {
+    for expected in expected {
+        let pool = expected.pool;
+        match of_pool(pool, is_taken_over(name, *expected, facts, before(pool.name()))) {
             Ok(message) => done.push(message),
             Err(wait) => waiting.push(wait),
         }
@@ -155,7 +156,8 @@ fn condition<'a>(status: &'a Value, kind: &str) -> Option<&'a Value> {
 }
 
 /// Whether the pool has rendered the change, and its nodes run that, as of its newest spec.
-fn is_taken_over(pool: Pool<'_>, expected: Expected<'_>, facts: &Facts, before: Option<&str>) -> bool {
+fn is_taken_over(name: &str, expected: Expected<'_>, facts: &Facts, before: Option<&str>) -> bool {
+    let Expected { pool, config } = expected;
     let object = pool.object();
     let observed = object.pointer("/status/observedGeneration");
     let current = observed.is_none() || observed == object.pointer("/metadata/generation");
@@ -164,8 +166,8 @@ fn is_taken_over(pool: Pool<'_>, expected: Expected<'_>, facts: &Facts, before: 
     // A file with other content may be overridden by another config, and then this is as far as it gets.
     let has_content =
         |config: &Value| target.is_none_or(|target| rendered::content(target, None, config) != Content::Missing);
-    pool.target_includes(expected.name) == expected.config.is_some()
-        && expected.config.is_none_or(has_content)
+    pool.target_includes(name) == config.is_some()
+        && config.is_none_or(has_content)
         && rendered_anew
         && current
         && pool.target() == pool.rendered()

@@ -297,7 +297,10 @@ impl Session {
         }
         match step {
             machine::Step::DecideAgain => self.decide(context, now),
-            machine::Step::Done(machine::Outcome { requeue_after }) => Step::Done(Outcome::Settled { requeue_after }),
+            machine::Step::Done(machine::Outcome { requeue_after }) => {
+                let requeue_after = self.until_record_is_closed(context, requeue_after);
+                Step::Done(Outcome::Settled { requeue_after })
+            }
             machine::Step::Send(machine::Request::FetchFacts) => Step::Send(Request::FetchFacts),
             machine::Step::Send(machine::Request::MakePlan) => {
                 let last = std::mem::replace(&mut self.last_result, LastResult::None);

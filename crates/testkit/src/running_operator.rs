@@ -29,7 +29,9 @@ impl RunningOperator {
         RunningOperator::start_with(platform, OperatorSettings { intervals, ..OperatorSettings::default() }).await
     }
 
-    pub async fn start_with(platform: &Platform, settings: OperatorSettings) -> RunningOperator {
+    pub async fn start_with(platform: &Platform, mut settings: OperatorSettings) -> RunningOperator {
+        // No test waits for a minute.
+        settings.intervals.settle = settings.intervals.settle.min(Duration::from_secs(1));
         let config = platform.cluster.access().config(&platform.operator().await).await.unwrap();
         let forbidden = platform.forbidden_requests().await;
         let (stop, stopped) = oneshot::channel();

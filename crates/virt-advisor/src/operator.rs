@@ -127,6 +127,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         recheck: args.recheck_interval,
         prerequisites: args.prerequisite_interval,
         stuck_after: args.stuck_after,
+        ..Intervals::default()
     };
     let shutdown = Shutdown::new().context("listening for signals")?;
     let namespace = args.leader_election_namespace.clone().unwrap_or_else(|| config.default_namespace.clone());

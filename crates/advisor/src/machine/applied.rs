@@ -1,15 +1,17 @@
 //! Compares an applied plan with the cluster: prerequisites, inputs, targets, and what this version of the operator would plan.
 
-use api::virt_platform_config::{Action, Item, ItemState, Operation, Phase};
+use std::time::Duration;
+
+use api::virt_platform_config::{Action, FailurePolicy, Item, ItemState, Operation, Phase};
 use serde_json::{Value, json};
 
 use super::{
-    Decision, Input, PlanFailure, Request,
+    Decision, Input, Outcome, PlanFailure, Request, Step,
     Trigger::{DriftFound, DriftGone, EffectLost, InputsChanged, RolloutResumed, SomeFailed, SpecChanged},
     after, drift_text,
     execution::{prerequisites_missing, set_state},
     inputs,
-    progress::{Progress, completed_with_errors, progress, watch_overtaken},
+    progress::{Progress, completed_with_errors, follow, progress, watch_overtaken},
     remediation,
     status_draft::{FORCED_REVIEW, StatusDraft},
     upgrade,
@@ -62,7 +64,9 @@ pub(super) fn check(mut draft: StatusDraft<'_>, input: &Input<'_>) -> Decision {
         let Some(plan) = plan else { return draft.request(Request::MakePlan) };
         draft.status.items = items;
         watch_overtaken(&mut draft, facts);
-        return drifted(draft, plan);
+        // What has not drifted goes on, and people have to know how.
+        let requeue_after = follow(&mut draft, facts);
+        return no_later(drifted(draft, plan), requeue_after);
     }
     if draft.phase() == Phase::Drifted {
         let set_back = draft.status.items.iter().filter(|item| item.drifted_by.is_some());
@@ -83,6 +87,14 @@ pub(super) fn check(mut draft: StatusDraft<'_>, input: &Input<'_>) -> Decision {
     }
     keep_inputs(&mut draft, &plan_draft);
     draft.requeue_for_recheck()
+}
+
+/// The decision, with the next look after this time at the latest.
+fn no_later(mut decision: Decision, wait: Duration) -> Decision {
+    if let Step::Done(Outcome { requeue_after }) = &mut decision.step {
+        *requeue_after = Some(requeue_after.map_or(wait, |known| known.min(wait)));
+    }
+    decision
 }
 
 /// Waits again for items that are no longer in effect; their messages say why. Whether there are any.
@@ -167,13 +179,14 @@ fn drifted(mut draft: StatusDraft<'_>, plan: &Plan) -> Decision {
     remediation::remediate(draft, plan)
 }
 
-/// `set_back` are the names of the items that had drifted. Their pools may have taken over the drift, and then have to give it up.
+/// `set_back` are the names of the items that had drifted. Their pools may have taken over the drift, or may be about to, and then
+/// have to give it up.
 fn drift_gone(mut draft: StatusDraft<'_>, set_back: &[String], facts: &Facts) -> Decision {
     let now = draft.now();
     for item in draft.status.items.iter_mut().filter(|item| set_back.contains(&item.name)) {
         let is_awaited = match item.state {
             ItemState::InProgress => true,
-            ItemState::Completed => matches!(progress(item, facts, None), Progress::Rolling(_)),
+            ItemState::Completed => matches!(progress(item, facts, None), Progress::Rolling(_) | Progress::Done(_)),
             ItemState::Pending | ItemState::Failed => false,
         };
         // Only now can it get on, so the wait begins again.
@@ -187,7 +200,10 @@ fn drift_gone(mut draft: StatusDraft<'_>, set_back: &[String], facts: &Facts) ->
         item.diff = Some(diff::none(&item.target_ref.kind, &item.target_ref.name));
     }
     let is_any = |state: ItemState| draft.status.items.iter().any(|item| item.state == state);
-    if is_any(ItemState::InProgress) {
+    let is_aborted = is_any(ItemState::Failed) && draft.observed.spec.failure_policy == FailurePolicy::Abort;
+    if is_any(ItemState::InProgress) || is_aborted {
+        // Nobody has approved what a new version of the operator would add.
+        draft.status.items.retain(|item| !inputs::is_proposed(item));
         draft.transition(RolloutResumed, "");
     } else if is_any(ItemState::Failed) {
         let message = completed_with_errors(&draft.status.items);

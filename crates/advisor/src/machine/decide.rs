@@ -26,12 +26,15 @@ pub struct Intervals {
     /// Until a pool of which no node was updated counts as stuck. Less than the hour after which the machine config operator itself
     /// gives up on a node.
     pub stuck_after: Duration,
+    /// How long a pool must stay as it is until it counts as updated, if it had the content of a change already when that was made: it
+    /// may not have seen the change yet.
+    pub settle: Duration,
 }
 
 impl Default for Intervals {
     fn default() -> Self {
         let minutes = |minutes: u64| Duration::from_secs(minutes * 60);
-        Intervals { recheck: minutes(5), prerequisites: minutes(2), stuck_after: minutes(45) }
+        Intervals { recheck: minutes(5), prerequisites: minutes(2), stuck_after: minutes(45), settle: minutes(1) }
     }
 }
 

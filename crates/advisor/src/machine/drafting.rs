@@ -195,8 +195,8 @@ fn obstacle(plan: &Plan) -> Option<&Refusal> {
     plan.refusals().find(is_one)
 }
 
-/// Everything is as planned. The nodes may still be taking over what was applied earlier.
-fn nothing_to_do(mut draft: StatusDraft<'_>, facts: &Facts) -> Decision {
+/// Takes the items of a plan that changes nothing for applied. The nodes may still be taking over what was applied earlier.
+pub(super) fn adopt_items(draft: &mut StatusDraft<'_>, facts: &Facts) {
     let (now, planner) = (draft.now(), draft.planner());
     for item in &mut draft.status.items {
         item.applied_fingerprint = item.source_fingerprint.clone();
@@ -210,6 +210,11 @@ fn nothing_to_do(mut draft: StatusDraft<'_>, facts: &Facts) -> Decision {
             Progress::Settled | Progress::Done(_) => (ItemState::Completed, Some("Already in desired state".into())),
         };
     }
+}
+
+/// Everything is as planned.
+fn nothing_to_do(mut draft: StatusDraft<'_>, facts: &Facts) -> Decision {
+    adopt_items(&mut draft, facts);
     if draft.has_condition(FORCED_REVIEW) {
         let message = "Input dependency drift resolved - external changes reverted";
         draft.set_condition(FORCED_REVIEW, false, "DriftResolved", message);

@@ -11,10 +11,10 @@ use super::{
     Decision, Explanation, Input, NotWritten, PlanFailure, Request,
     Trigger::{self, ApprovalWithdrawn, ItemFailed, PlanStale, PrerequisitesMissing, SpecChanged},
     Written,
-    applied::require_review_of_missing,
+    applied::{mark_drift, require_review_of_missing},
     approval::{self, Refused},
     inputs,
-    progress::{converge, follow, is_rolled_out, note_rendered},
+    progress::{converge, follow, is_rolled_out, note_rendered, wait_for_pools, watch_overtaken},
     review::PLAN_STALE,
     status_draft::{FORCED_REVIEW, StatusDraft},
 };
@@ -131,6 +131,8 @@ fn hold(mut draft: StatusDraft<'_>, position: usize, time: Timestamp, input: &In
     draft.status.items[position].message = Some(format!("Waits for its window, which opens at {time}"));
     let mut requeue_after = approval::until(&draft, time);
     if let Input::Plan(Ok(plan)) = input {
+        mark_drift(&mut draft.status.items, &plan.facts);
+        watch_overtaken(&mut draft, &plan.facts);
         requeue_after = requeue_after.min(follow(&mut draft, &plan.facts));
         if is_aborted(&mut draft) {
             return draft.await_change();
@@ -203,7 +205,7 @@ fn item_written(draft: &mut StatusDraft<'_>, name: &str, written: &Written, fact
 
 /// `object` is the target after the write, the baseline for drift. `facts` may be older; they say whether an operator will report.
 fn item_applied(draft: &mut StatusDraft<'_>, name: &str, object: Option<&Value>, facts: &Facts, message: &str) {
-    let (now, planner) = (draft.now(), draft.planner());
+    let (now, planner, stuck_after) = (draft.now(), draft.planner(), draft.observed.intervals.stuck_after);
     let Some(item) = draft.status.items.iter_mut().find(|item| item.name == name) else { return };
     item.applied_fingerprint = Some(drift::fingerprint(item, object));
     item.diff = Some(diff::none(&item.target_ref.kind, &item.target_ref.name));
@@ -213,6 +215,7 @@ fn item_applied(draft: &mut StatusDraft<'_>, name: &str, object: Option<&Value>,
         true => Some("Applied, waiting for the nodes"),
         false => (object.is_some() && is_reported).then_some("Applied, waiting for its operator"),
     };
+    wait_for_pools(item, facts, now.0, stuck_after);
     if let Some(waiting) = waits_for {
         item.waiting_since = Some(now.clone());
         set_state(item, ItemState::InProgress, waiting.into(), &now.0);

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use api::virt_platform_config::{ImpactDetail, Item, ItemState, Operation, Phase};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use serde_json::json;
+use api::virt_platform_config::{ImpactDetail, Item, ItemState, Operation, Phase, Severity};
+use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
+use serde_json::{Value, json};
 
 use super::{
-    Decision, Input, PlanFailure, Request,
+    Decision, Input, Intervals, PlanFailure, Request,
     Trigger::{AllApplied, DriftFound, SomeFailed},
     applied::mark_drift,
     conditions::condition,
@@ -18,7 +18,8 @@ use super::{
     status_draft::StatusDraft,
 };
 use crate::{
-    Effect, Facts, PlannedItem, Planner, kind, pools,
+    Effect, Facts, PlannedItem, Planner, drift, kind,
+    pools::{self, ROLE},
     profile::missing,
     rollout::{Expected, PoolWait, Rollout, pool_missing, rollout},
 };
@@ -62,15 +63,19 @@ pub(super) fn converge(mut draft: StatusDraft<'_>, input: &Input<'_>) -> Decisio
     draft.requeue_after(requeue_after)
 }
 
-/// Updates the items that are not in effect yet, and returns when to look again.
+/// Updates the items that are not in effect yet, and returns when to look again. Items that have drifted are not waited for.
 pub(super) fn follow(draft: &mut StatusDraft<'_>, facts: &Facts) -> Duration {
     let planner = draft.planner();
     let now = draft.observed.now;
     let limit = draft.observed.spec.wait_timeout.as_ref().and_then(|limit| limit.duration().ok());
-    let stuck_after = draft.observed.intervals.stuck_after;
+    let Intervals { stuck_after, settle, .. } = draft.observed.intervals;
+    // Nothing that is in effect is given up.
+    let settle = limit.map_or(settle, |limit| limit.min(settle));
     let mut requeue_after = draft.observed.intervals.recheck;
     let mut is_stuck = false;
-    let is_taking_effect = |item: &&mut Item| item.state == ItemState::InProgress && item.applied_fingerprint.is_some();
+    let is_taking_effect = |item: &&mut Item| {
+        item.state == ItemState::InProgress && item.applied_fingerprint.is_some() && item.drifted_by.is_none()
+    };
     for item in draft.status.items.iter_mut().filter(is_taking_effect) {
         let waiting = match progress(item, facts, planner.as_deref()) {
             Progress::Waiting(message) => {
@@ -79,6 +84,15 @@ pub(super) fn follow(draft: &mut StatusDraft<'_>, facts: &Facts) -> Duration {
             }
             Progress::Rolling(pools) => keep(item, pools, now, stuck_after),
             Progress::Done(message) => {
+                if let Some(until) = settles_at(item, now, settle) {
+                    let left = Duration::try_from(until.duration_since(now)).unwrap_or_default();
+                    requeue_after = requeue_after.min(left);
+                    let message = format!(
+                        "{message}; looked at again at {until:.0}, because a pool may not have seen the change"
+                    );
+                    set_state(item, ItemState::InProgress, message, &now);
+                    continue;
+                }
                 set_state(item, ItemState::Completed, message, &now);
                 continue;
             }
@@ -111,6 +125,26 @@ pub(super) fn follow(draft: &mut StatusDraft<'_>, facts: &Facts) -> Duration {
     }
     draft.is_stuck = Some(is_stuck);
     requeue_after
+}
+
+/// Notes which pools do not have an item that was just applied, according to facts from before that.
+pub(super) fn wait_for_pools(item: &mut Item, facts: &Facts, now: Timestamp, stuck_after: Duration) {
+    item.rollout.clear();
+    if let Progress::Rolling(pools) = progress(item, facts, None) {
+        keep(item, pools, now, stuck_after);
+    }
+}
+
+/// Until when an item is watched although its pools have its content: they had it already when it was applied, or when drift of it was
+/// gone, and may not have seen yet what was there in between. A pool that was waited for since then has seen it.
+fn settles_at(item: &mut Item, now: Timestamp, settle: Duration) -> Option<Timestamp> {
+    let disturbs =
+        item.impact_severity != Some(Severity::Low) || item.impact_detail.as_ref().is_some_and(|detail| detail.reboot);
+    let is_new = item.rollout.is_empty() && disturbs;
+    let since = item.waiting_since.as_mut().filter(|_| is_new)?;
+    // A time in the future was written by a wrong clock.
+    since.0 = since.0.min(now);
+    since.0.checked_add(settle).ok().filter(|until| *until > now)
 }
 
 /// Whether the target of an item was changed, deleted or created again before the item was in effect. Then it never will be, and the
@@ -211,7 +245,8 @@ pub(super) fn progress(item: &Item, facts: &Facts, planner: Option<&dyn Planner>
     let rolled_out = match is_rolled_out(item).then(|| rollout_of(item, facts)) {
         Some(Rollout::Waiting(pools)) => return Progress::Rolling(pools),
         Some(Rollout::Unknown(message)) => return Progress::Waiting(message),
-        Some(Rollout::Done(message)) => Some(message),
+        // Without any pool there is nothing to tell.
+        Some(Rollout::Done(message)) => Some(message).filter(|message| !message.is_empty()),
         None => None,
     };
     let planner = planner.filter(|_| item.operation == Operation::Apply);
@@ -222,30 +257,36 @@ pub(super) fn progress(item: &Item, facts: &Facts, planner: Option<&dyn Planner>
 }
 
 fn rollout_of(item: &Item, facts: &Facts) -> Rollout {
-    let desired = json!(item.desired_state);
-    let (pools, config) = match item.operation {
-        Operation::Apply => {
-            let labels = desired.pointer("/metadata/labels").cloned().unwrap_or_default();
-            let reached = pools::reached(facts, &labels);
-            if reached.is_empty() {
-                let role = labels["machineconfiguration.openshift.io/role"].as_str().unwrap_or("worker");
-                return Rollout::Waiting(vec![pool_missing(role)]);
-            }
-            (reached, Some(&desired))
-        }
+    let planned = || item.impact_detail.iter().flat_map(|detail| &detail.pools);
+    let desired = drift::result(item);
+    let reached = match item.operation {
+        Operation::Apply => pools::reached(facts, &labels_of(item, &desired, facts)),
         // The labels are deleted with the object; the plan says which pools they reached.
-        Operation::Delete => {
-            if facts.answer(&pools::all()).is_none() {
-                return Rollout::Unknown("MachineConfigPools not known yet".into());
-            }
-            let named = item.impact_detail.iter().flat_map(|detail| &detail.pools).map(|pool| pool.name.as_str());
-            (pools::named(facts, &named.collect::<Vec<_>>()), None)
-        }
+        Operation::Delete => Vec::new(),
     };
-    let planned =
-        |name: &str| item.impact_detail.iter().flat_map(|detail| &detail.pools).find(|pool| pool.name == name);
-    let before = |name: &str| planned(name).and_then(|pool| pool.rendered.as_deref());
-    rollout(Expected { name: &item.target_ref.name, config }, &pools, facts, before)
+    let may_reach_none = item.operation == Operation::Delete || !item.removes.is_empty();
+    if may_reach_none && facts.answer(&pools::all()).is_none() {
+        return Rollout::Unknown("MachineConfigPools not known yet".into());
+    }
+    let is_left = |name: &&str| !reached.iter().any(|pool| pool.name() == *name);
+    let left: Vec<&str> = planned().map(|pool| pool.name.as_str()).filter(is_left).collect();
+    let left = pools::named(facts, &left).into_iter().map(|pool| Expected { pool, config: None });
+    let expected: Vec<Expected<'_>> =
+        reached.iter().map(|pool| Expected { pool: *pool, config: Some(&desired) }).chain(left).collect();
+    if expected.is_empty() && !may_reach_none {
+        let role = desired.pointer("/metadata/labels").and_then(|labels| labels[ROLE].as_str());
+        return Rollout::Waiting(vec![pool_missing(role.unwrap_or("worker"))]);
+    }
+    let before = |name: &str| planned().find(|pool| pool.name == name).and_then(|pool| pool.rendered.as_deref());
+    rollout(&item.target_ref.name, &expected, facts, before)
+}
+
+/// The labels of a target after the item was applied. Others may have set some of them.
+fn labels_of(item: &Item, desired: &Value, facts: &Facts) -> Value {
+    let live = facts.target(&item.target_ref).flatten().cloned().unwrap_or_else(|| json!({}));
+    let mut after = drift::overlaid(&live, desired);
+    drift::remove(item, &mut after);
+    after.pointer("/metadata/labels").cloned().unwrap_or_default()
 }
 
 /// Notes what the pools have rendered right before the write, where that must change. The rest of the impact stays as reviewed, but

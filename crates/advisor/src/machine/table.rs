@@ -55,7 +55,8 @@ pub enum Trigger {
     DriftFound,
     /// Managed fields are again as they were applied.
     DriftGone,
-    /// Managed fields are again as they were applied, and nodes or operators still have to take them over.
+    /// Managed fields are as they were applied or as this version would apply them, and nodes or operators still have to take them
+    /// over.
     RolloutResumed,
     /// Drift is to be reverted without a person.
     DriftReverted,
@@ -132,7 +133,7 @@ pub static TABLE: &[Transition] = &[
     row(&[CompletedWithUpgrade], UpgradeSettled, Completed),
     // Drift.
     row(&[Drifted], DriftGone, Completed),
-    row(&[Drifted], RolloutResumed, InProgress),
+    row(&[Completed, CompletedWithErrors, CompletedWithUpgrade, Drifted], RolloutResumed, InProgress),
     row(&[Drifted], DriftReverted, InProgress),
     row(&[Drifted], InputsChanged, Drafting),
     row(&[Drifted], PrerequisitesMissing, PrerequisiteFailed),

@@ -8,8 +8,11 @@ mod effects;
 mod gitops;
 mod health;
 mod lives;
+mod overtaken;
+mod restores;
 mod rollouts;
 mod rules;
+mod settling;
 mod sharing;
 mod strangers;
 mod words;
@@ -27,7 +30,7 @@ use crate::{
     Facts, Plan, Profile, drift,
     kind::{HYPER_CONVERGED, KUBE_DESCHEDULER, MACHINE_CONFIG, MACHINE_CONFIG_POOL},
     profile::missing,
-    profiles,
+    profiles, restore,
     test_cluster::{TestCluster, options},
 };
 
@@ -185,15 +188,15 @@ impl Fixture {
     }
 
     fn facts(&self) -> Facts {
-        self.cluster.facts(self.profile.resolve(self.spec.options.as_ref()).unwrap().as_ref())
+        self.cluster.facts(restore::planner(self.profile, &self.spec).unwrap().as_ref())
     }
 
     fn make_plan(&self) -> Result<Plan, PlanFailure> {
-        let planner = self.profile.resolve(self.spec.options.as_ref())?;
+        let planner = restore::planner(self.profile, &self.spec)?;
         let facts = self.cluster.facts(planner.as_ref());
         match missing(&planner.requirements(&facts), &facts) {
             Some(missing) => Err(PlanFailure::Missing(missing)),
-            None => Ok(self.cluster.plan_of(self.profile, json!(self.spec.options))),
+            None => Ok(self.cluster.plan_by(self.profile.about(), planner.as_ref())),
         }
     }
 

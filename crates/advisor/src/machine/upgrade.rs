@@ -4,10 +4,9 @@ use api::virt_platform_config::{ItemState, Phase};
 
 use super::{
     Decision, Request,
-    Trigger::{DriftGone, UpgradeFound, UpgradeSettled},
+    Trigger::{RolloutResumed, UpgradeFound, UpgradeSettled},
     applied::copy_diffs,
-    drafting::settle_upgrade,
-    execution::set_state,
+    drafting::{adopt_items, settle_upgrade},
     inputs,
     status_draft::{StatusDraft, UPGRADE},
 };
@@ -50,11 +49,7 @@ pub(super) fn upgrade(mut draft: StatusDraft<'_>, plan_draft: &Draft, plan: Opti
         }
         Some(plan) => {
             draft.adopt_plan(plan);
-            let now = draft.observed.now;
-            for item in &mut draft.status.items {
-                item.applied_fingerprint = item.source_fingerprint.clone();
-                set_state(item, ItemState::Completed, "Already in desired state".into(), &now);
-            }
+            adopt_items(&mut draft, &plan.facts);
             settle_upgrade(&mut draft, "ManuallyAligned", ALIGNED);
             settled(draft)
         }
@@ -70,9 +65,15 @@ pub(super) fn is_aligned(plan_draft: &Draft, facts: &Facts) -> bool {
 }
 
 fn settled(mut draft: StatusDraft<'_>) -> Decision {
+    let is_in_progress = draft.status.items.iter().any(|item| item.state == ItemState::InProgress);
     match draft.phase() {
+        // Whether drift is gone and in effect is decided as without an upgrade.
+        Phase::Drifted => return draft.decide_again(),
+        _ if is_in_progress => {
+            draft.transition(RolloutResumed, "");
+            return draft.decide_again();
+        }
         Phase::CompletedWithUpgrade => draft.transition(UpgradeSettled, ""),
-        Phase::Drifted => draft.transition(DriftGone, ""),
         _ => {}
     }
     draft.requeue_for_recheck()

@@ -41,18 +41,20 @@ pub fn restored(now: Option<&Value>, items: &[&RecordedItem]) -> Restored {
         }
         state = item.existed.then(|| before(state.unwrap_or_else(|| json!({})), item));
     }
+    // What is left of an object that did not exist before, if it cannot be deleted: what others have added.
+    let left = || items.iter().fold(now.map_or_else(|| json!({}), content), |object, item| before(object, item));
     if let Some(now) = now {
         result.shared = shared(now, state.as_ref(), items);
         for path in &result.shared {
             let value = path.find(now).cloned().unwrap_or_default();
-            path.set(state.get_or_insert_with(|| json!({})), value);
+            path.set(state.get_or_insert_with(left), value);
         }
     }
     result.change = match (now, state) {
         (None, None) => None,
         (Some(now), None) if is_nobody_elses(now, &newest.field_manager) => Some(Change::Delete),
         (Some(now), state) => {
-            let state = state.unwrap_or_else(|| json!({}));
+            let state = state.unwrap_or_else(left);
             Some(apply(newest, items, now, &state, &result.shared))
         }
         (None, Some(state)) => {
@@ -95,8 +97,10 @@ fn leaves(item: &RecordedItem) -> impl Iterator<Item = (Path, &Leaf)> {
     item.leaves.iter().filter_map(|leaf| Some((Path::from_keys(&leaf.path)?, leaf)))
 }
 
+/// The maps that the item created. The metadata of an object are never taken out as a whole.
 fn maps(item: &RecordedItem) -> impl Iterator<Item = Path> {
-    item.created_maps.iter().filter_map(|keys| Path::from_keys(keys))
+    let maps = item.created_maps.iter().filter_map(|keys| Path::from_keys(keys));
+    maps.filter(|path| *path != Path::dotted("metadata"))
 }
 
 fn parsed(value: &Option<String>) -> Option<Value> {

@@ -53,8 +53,10 @@ fn of_rendered(pools: Vec<Value>, is_present: bool, before: Option<&str>, argume
         (Query::Object(rendered), Answer::Object { version: "v1", object }),
     ]);
     let config = json!({"spec": {"kernelArguments": ["psi=1"]}});
-    let expected = Expected { name: NAME, config: is_present.then_some(&config) };
-    rollout(expected, &pools::reached(&facts, &labels()), &facts, |_| before)
+    let config = is_present.then_some(&config);
+    let reached = pools::reached(&facts, &labels());
+    let expected: Vec<_> = reached.into_iter().map(|pool| Expected { pool, config }).collect();
+    rollout(NAME, &expected, &facts, |_| before)
 }
 
 fn conditions(updated: bool, updating: bool) -> Value {

@@ -1,5 +1,7 @@
 //! The record of the plan that a session applies: created before the first write, closed when the plan has ended.
 
+use std::time::Duration;
+
 use api::{
     VirtPlatformConfig, VirtPlatformConfigStatus, VirtPlatformPlanRecord, virt_platform_config::RecordRef,
     virt_platform_plan_record::name,
@@ -114,6 +116,12 @@ impl Session {
         }
         let status = Box::new(outcome(&plan_digest, config.status.as_ref()?, &Time(now))?);
         Some(Step::Send(Request::CloseRecord { name, status }))
+    }
+
+    /// When to look again. A record that was not closed is tried again, whatever the phase waits for: nothing else would tell.
+    pub(super) fn until_record_is_closed(&self, context: &Context<'_>, wait: Option<Duration>) -> Option<Duration> {
+        let soon = self.recording.is_not_closed.then_some(context.intervals.prerequisites);
+        wait.into_iter().chain(soon).min()
     }
 
     /// Closes the record that a new status would not name any more. If that fails, the status has to wait: nothing else tells which

@@ -1,5 +1,6 @@
 //! Old answers, plans that are started early, and records that must not be forgotten.
 
+use api::virt_platform_config::Restore;
 use serde_json::json;
 
 use super::*;
@@ -92,5 +93,40 @@ fn a_record_is_closed_before_the_status_names_another_one() {
         };
         assert_eq!(why.is_some(), expected.is_some(), "{why:?}");
         assert!(why.zip(expected).is_none_or(|(why, expected)| why.contains(expected)));
+    }
+}
+
+/// Found by reading: such a record stayed open until somebody edited something, or the operator was started again.
+#[test]
+fn a_record_that_could_not_be_closed_is_tried_again_where_nothing_else_is_waited_for() {
+    let now = Timestamp::UNIX_EPOCH;
+    for (phase, action) in [("Failed", "Apply"), ("Ignored", "Ignore"), ("Completed", "Apply")] {
+        let mut ended = *config("u", "1");
+        ended.spec.action = serde_json::from_value(json!(action)).unwrap();
+        // A configuration that has restored everything waits for nothing.
+        ended.spec.restore = (phase == "Completed").then(|| Restore { record: "original".into() });
+        let record = json!({"name": "example-profile-1", "planDigest": "d", "created": true});
+        let condition = json!({
+            "type": phase, "status": "True", "reason": phase, "message": "", "lastTransitionTime": "1970-01-01T00:00:00Z",
+        });
+        ended.status = serde_json::from_value(json!({
+            "phase": phase, "planDigest": "d", "record": record, "observedGeneration": 1, "operatorVersion": "1",
+            "restore": ended.spec.restore, "conditions": [condition],
+        }))
+        .unwrap();
+        let rest = |input: Input| {
+            let mut session = Session::new(ended.clone(), None);
+            let mut step = session.start(&context(), now);
+            assert!(matches!(step, Step::Send(Request::CloseRecord { .. })), "{phase}: {step:?}");
+            step = session.next(&context(), now, input);
+            while let Step::Send(Request::UpdateStatus(new)) = step {
+                step = session.next(&context(), now, Input::StatusUpdated(new));
+            }
+            step
+        };
+        let soon = Some(Intervals::default().prerequisites);
+        let settled = |requeue_after| Step::Done(Outcome::Settled { requeue_after });
+        assert_eq!(rest(Input::RecordClosed), settled(None), "{phase}");
+        assert_eq!(rest(Input::RecordNotClosed), settled(soon), "{phase}");
     }
 }

@@ -1,7 +1,7 @@
 //! Runs the operator's own [`Session`] against the [`ModelCluster`], request by request, as the reconciler of the operator does.
 //! It decides nothing itself.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use advisor::{
     Answer, Facts, Plan, Query, field_manager,
@@ -73,7 +73,8 @@ impl Driver {
             profile: self.profile,
             version: "v1",
             epoch: None,
-            intervals: Intervals::default(),
+            // Time passes only in days.
+            intervals: Intervals { settle: Duration::ZERO, ..Intervals::default() },
             approval_mode: self.approval_mode,
         }
     }

@@ -108,9 +108,8 @@ fn drift_of_nodes_that_is_reverted_is_waited_for_only_if_the_pool_has_noticed_it
     let mut fixture = Fixture::completed(LOAD_AWARE);
     fixture.spec.bypass_optimistic_lock = true;
     psi_off(&mut fixture);
-    fixture.settle();
+    fixture.settle().pass(60).settle();
     assert_eq!((fixture.phase(), fixture.written.len()), (Completed, 3), "nothing was rendered in between");
-    fixture.pass(60);
     psi_off(&mut fixture);
     fixture.roll_out(&[PSI]).settle();
     assert_eq!((fixture.phase(), fixture.written.len()), (InProgress, 4), "what it has rendered is the drift");
@@ -123,7 +122,7 @@ fn drift_of_nodes_that_is_reverted_is_waited_for_only_if_the_pool_has_noticed_it
 fn drift_of_nodes_that_an_edit_sets_back_is_waited_for_only_if_the_pool_has_noticed_it() {
     let mut fixture = Fixture::completed(LOAD_AWARE);
     psi_off(&mut fixture);
-    fixture.options(json!({"loadAware": {"deschedulingIntervalSeconds": 120}})).settle();
+    fixture.options(json!({"loadAware": {"deschedulingIntervalSeconds": 120}})).settle().pass(60).settle();
     assert_eq!((fixture.phase(), fixture.written.len()), (Completed, 4), "nothing was rendered in between");
     psi_off(&mut fixture);
     fixture.roll_out(&[PSI]).options(json!({"loadAware": {"deschedulingIntervalSeconds": 60}})).settle();

@@ -11,14 +11,13 @@ use crate::{
     intent::{Weight, risk},
     kernel_arguments, kind,
     ownership::{Ownership, names, ownership},
-    pools::{self, no_machine_reached},
+    pools::{self, ROLE, no_machine_reached},
 };
 
 const NAME: &str = "99-worker-psi-karg";
 pub(super) const ITEM: &str = "enable-psi-metrics";
 const NAME_OF_PSI: &str = "psi";
 const PSI: &str = "psi=1";
-const ROLE: &str = "machineconfiguration.openshift.io/role";
 const MANAGED: &str = "spec.kernelArguments";
 /// The most configs of a pool that are read.
 const MOST_SOURCES: usize = 32;

@@ -134,3 +134,20 @@ fn what_we_own_besides_the_record_is_not_given_up() {
     let now = server_side_apply::apply(after.as_ref(), &more, None, US).0;
     assert_eq!(change_of(&restored(Some(&now), &[&item])), (json!({"a": "1", "b": {"c": "3"}}), vec![]));
 }
+
+/// Found by reading: everything was taken out that was in a map which the plan had created, and the metadata as a whole.
+#[test]
+fn what_others_have_added_to_an_object_that_we_created_stays() {
+    let mut change = apply(json!({"a": "1"}), &[]);
+    if let Change::Apply { fields, .. } = &mut change {
+        fields["metadata"]["labels"] = json!({"ours": "1"});
+    }
+    let (after, item) = applied(None, change);
+    let mut now = after.unwrap();
+    now["data"]["theirs"] = json!("1");
+    let entry = json!({"manager": "kubectl", "operation": "Update", "fieldsV1": {"f:data": {"f:theirs": {}}}});
+    now["metadata"]["managedFields"].as_array_mut().unwrap().push(entry);
+    let (_, mut remove) = change_of(&restored(Some(&now), &[&item]));
+    remove.sort();
+    assert_eq!(remove, ["data.a", "metadata.labels"]);
+}
