@@ -139,7 +139,8 @@ fn every_reason_that_waits_for_a_person_is_explained() {
     let named: BTreeSet<&str> = named.filter(|name| !name.is_empty() && is_name(name)).collect();
     assert!(named.len() > 5, "{named:?}");
     for name in named {
-        let values = sources.split(&format!("const {name}: &str = \"")).skip(1);
+        let definition = format!("const {name}: &str = \"");
+        let values = sources.split(definition.as_str()).skip(1);
         let values: Vec<&str> = values.filter_map(|rest| rest.split('"').next()).collect();
         let is_explained = values.iter().any(|value| explained.contains(value));
         assert!(is_explained, "{name}, one of {values:?}, is not explained in docs/troubleshooting.md");
