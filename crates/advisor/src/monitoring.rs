@@ -1,6 +1,15 @@
-//! What monitoring sees of the operator: the metrics by name. The operator serves exactly these, alerts and the dashboard use no others,
-//! and `docs/metrics.md` is generated from here.
+//! What monitoring sees of the operator: the metrics by name, the alerts and the dashboard. The operator serves exactly these metrics,
+//! alerts and dashboard use no others, and `config/monitoring`, `docs/metrics.md` and `docs/alerts.md` are generated from here.
 
+pub mod alerts;
+pub mod dashboard;
+mod manifests;
 pub mod metrics;
+mod page;
+#[cfg(test)]
+mod promql_names;
 
+pub use alerts::{ALERTS, Alert, AlertSettings, RunbookUrl};
+pub use manifests::{SERVICE, files, prometheus_rule};
 pub use metrics::{METRICS, Metric, MetricType};
+pub use page::after;
