@@ -2,14 +2,14 @@
 //! alerts and dashboard use no others, and `config/monitoring`, `docs/metrics.md` and `docs/alerts.md` are generated from here.
 
 pub mod alerts;
+mod alerts_page;
 pub mod dashboard;
 mod manifests;
 pub mod metrics;
-mod page;
 #[cfg(test)]
 mod promql_names;
 
 pub use alerts::{ALERTS, Alert, AlertSettings, RunbookUrl};
+pub use alerts_page::after;
 pub use manifests::{SERVICE, files, prometheus_rule};
 pub use metrics::{METRICS, Metric, MetricType};
-pub use page::after;

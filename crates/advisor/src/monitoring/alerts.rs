@@ -10,8 +10,8 @@ mod rules;
 use std::time::Duration;
 
 pub use list::ALERTS;
-pub use rules::{AlertSettings, InvalidTemplate, RUNBOOK_URL_VARIABLE, RunbookUrl, groups, rule_file};
 pub(crate) use rules::duration;
+pub use rules::{AlertSettings, InvalidTemplate, RUNBOOK_URL_VARIABLE, RunbookUrl, groups, rule_file};
 
 /// How soon a person has to act.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

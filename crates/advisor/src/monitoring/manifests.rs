@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{AlertSettings, alerts, dashboard, page};
+use super::{AlertSettings, alerts, alerts_page, dashboard};
 use crate::{
     access::{MARK, NAMESPACE},
     render,
@@ -48,7 +48,7 @@ pub fn files(settings: &AlertSettings) -> Vec<(&'static str, String)> {
         ("config/monitoring/service_monitor.yaml", documents(MONITOR, &[service_monitor()])),
         ("config/monitoring/prometheus_role.yaml", documents(ROLE, &prometheus_role())),
         ("config/monitoring/grafana-dashboard.json", dashboard::grafana()),
-        ("docs/alerts.md", page::alerts()),
+        ("docs/alerts.md", alerts_page::text()),
     ]
 }
 

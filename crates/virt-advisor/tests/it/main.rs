@@ -4,6 +4,7 @@
 
 mod guide;
 mod lease;
+mod monitoring;
 mod preview;
 mod replica;
 mod stopped;

@@ -33,7 +33,7 @@ pub const ALERTS: &[Alert] = &[
         hold: minutes(15),
         summary: "Applied configuration was changed by somebody else.",
         description: "{{ $value }} applied item(s) of profile {{ $labels.profile }} no longer have the values that were approved. \
-            {{ with $labels.manager }}The field manager {{ . }} changed them.{{ else }}Nothing shows who changed them.{{ end }}",
+            Field manager that changed them: {{ $labels.manager }}.",
         ..ALERT
     },
     Alert {

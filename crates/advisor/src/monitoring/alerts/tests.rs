@@ -30,8 +30,7 @@ fn names_labels_and_annotations_are_those_that_the_linter_of_kubevirt_asks_for()
         assert_eq!(text("/labels/namespace"), "openshift-cnv", "{name}");
         for annotation in ["/annotations/summary", "/annotations/description"] {
             let text = text(annotation);
-            let ends = text.ends_with('.') || text.ends_with("{{ end }}");
-            assert!(ends && text.trim() == text && !text.contains("  "), "{name}: {text:?}");
+            assert!(text.ends_with('.') && text.trim() == text && !text.contains("  "), "{name}: {text:?}");
         }
         assert!(!text("/annotations/summary").contains("{{"), "{name}: a summary is the same for all");
         let expected = format!("https://kubevirt.io/monitoring/runbooks/{name}");

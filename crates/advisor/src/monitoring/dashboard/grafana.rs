@@ -15,7 +15,9 @@ pub(in crate::monitoring) fn grafana() -> String {
     for row in ROWS {
         id += 1;
         let place = json!({"x": 0, "y": top, "w": COLUMNS, "h": 1});
-        shown.push(json!({"id": id, "type": "row", "title": row.title, "collapsed": false, "panels": [], "gridPos": place}));
+        shown.push(
+            json!({"id": id, "type": "row", "title": row.title, "collapsed": false, "panels": [], "gridPos": place}),
+        );
         top += 1;
         for (at, panel) in row.panels.iter().enumerate() {
             id += 1;

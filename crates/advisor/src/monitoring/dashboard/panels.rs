@@ -174,10 +174,7 @@ pub const ROWS: &[Row] = &[
                 about: "How many replicas run which version.",
                 view: View::Table,
                 unit: Unit::Count,
-                queries: &[Query {
-                    expr: "count by (version) (kubevirt_advisor_build_info)",
-                    legend: "{{version}}",
-                }],
+                queries: &[Query { expr: "count by (version) (kubevirt_advisor_build_info)", legend: "{{version}}" }],
             },
             Panel {
                 title: "Errors",

@@ -18,13 +18,17 @@ then `for`.
 ";
 
 /// The text of the page.
-pub(super) fn alerts() -> String {
+pub(super) fn text() -> String {
     let rows = ALERTS.iter().map(row);
     let expressions = ALERTS.iter().map(|alert| format!("{}:\n\n```promql\n{}\n```\n\n", alert.name, alert.expr(1)));
     let expressions: String = expressions.collect();
     let labels = "Every alert has the labels `severity`, `operator_health_impact`, `kubernetes_operator_part_of`, \
                   `kubernetes_operator_component` and `namespace`, and what its expression keeps, such as `profile` and `pool`.";
-    format!("{HEAD}{}\n{labels}\n\n## Expressions\n\n{}", rows.collect::<String>(), expressions.trim_end().to_owned() + "\n")
+    format!(
+        "{HEAD}{}\n{labels}\n\n## Expressions\n\n{}",
+        rows.collect::<String>(),
+        expressions.trim_end().to_owned() + "\n"
+    )
 }
 
 fn row(alert: &Alert) -> String {
