@@ -1,6 +1,6 @@
 //! A page for every alert, which agrees with it, and whose commands work.
 
-use std::{collections::BTreeSet, process::Output};
+use std::{collections::BTreeSet, fmt::Write as _, process::Output};
 
 use advisor::monitoring::{ALERTS, after};
 
@@ -51,21 +51,22 @@ fn is_run(command: &str) -> bool {
     !NOT_RUN.iter().any(|(beginning, _)| command.starts_with(beginning))
 }
 
-/// Runs the commands of a page up to the end of a section, one after another in one shell, and returns what they printed.
+/// Runs the commands of a page up to the end of a section, one after another in one shell, and returns what they printed. The shell is
+/// in a folder of its own, which has our manifests.
 pub(super) async fn run(terminal: &Terminal, alert: &str, last: Section) -> String {
     let page = page(alert);
-    let mut script = String::from("cd \"$(mktemp -d)\"\nln -s \"$OLDPWD/config\" .\n");
+    let folder = tempfile::tempdir().unwrap();
+    let mut script = format!("ln -s \"$PWD/config\" '{0}'\ncd '{0}'\n", folder.path().display());
     let commands = commands(&page);
     let wanted = commands.iter().filter(|(section, _)| last == Section::Mitigation || *section == Section::Diagnosis);
-    for (_, command) in wanted.filter(|(_, command)| is_run(command)) {
+    for (number, (_, command)) in wanted.filter(|(_, command)| is_run(command)).enumerate() {
         let allowed = if *command == FINDS.0 { FINDS.1 } else { 0 };
-        script += &format!(
-            "{command}\nresult=$?; [ $result -eq 0 ] || [ $result -eq {allowed} ] || {{ echo \"exit code $result of line $LINENO\" >&2; exit 99; }}\n"
-        );
+        let check = format!("[ $code -eq 0 ] || [ $code -eq {allowed} ] || exit {}", 100 + number);
+        let _ = write!(script, "{command}\ncode=$?; {check}\n");
     }
     let Output { status, stdout, stderr } = terminal.try_run(&script).await;
     let (printed, said) = (text(&stdout), text(&stderr));
-    assert!(status.success(), "{alert}: {status}\n{script}\n{printed}\n{said}");
+    assert!(status.success(), "{alert}: {status} (101 is the second command)\n{script}\n{printed}\n{said}");
     printed
 }
 
@@ -92,13 +93,9 @@ fn pages_agree_with_severity_and_times_of_their_alerts() {
         );
         assert!(page.starts_with(&expected), "{}: {:?}", alert.name, page.lines().nth(2));
         let meaning = page.split_once("\n## Meaning\n").unwrap().1.split("\n## ").next().unwrap();
-        let minutes = alert.hold.as_secs() / 60;
-        assert!(
-            meaning.replace('\n', " ").contains(&format!("for {minutes} minutes"))
-                || meaning.replace('\n', " ").contains(&format!("For {minutes} minutes")),
-            "{}: {meaning}",
-            alert.name
-        );
+        let (meaning, minutes) = (meaning.replace('\n', " "), alert.hold.as_secs() / 60);
+        let is_told = ["for", "For"].iter().any(|word| meaning.contains(&format!("{word} {minutes} minutes")));
+        assert!(is_told, "{}: {meaning}", alert.name);
     }
 }
 
