@@ -7,7 +7,7 @@ use kube::{Client, Config};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::{Class, RequestError, allowance::Allowance, connect};
+use crate::{Class, Observer, RequestError, allowance::Allowance, connect};
 
 /// On a slow way to the API server requests are given more time than this and than the next one.
 const READ_DEADLINE: Duration = Duration::from_secs(10);
@@ -32,9 +32,14 @@ impl std::fmt::Debug for ApiServer {
 impl ApiServer {
     /// `component` is the name of the sender in the API server's audit log.
     pub fn new(config: Config, component: &str) -> Result<Self, RequestError> {
+        ApiServer::observed(config, component, Arc::new(()))
+    }
+
+    /// The same, with an observer of all requests and watches.
+    pub fn observed(config: Config, component: &str, observer: Arc<dyn Observer>) -> Result<Self, RequestError> {
         let failed = |error: kube::Error| RequestError::new("connecting to the API server".into(), &error);
-        let watch_client = connect::watch_client(config.clone(), component).map_err(failed)?;
-        let client = connect::client(config, component).map_err(failed)?;
+        let watch_client = connect::watch_client(config.clone(), component, observer.clone()).map_err(failed)?;
+        let client = connect::observed_client(config, component, observer).map_err(failed)?;
         Ok(ApiServer { watch_client, ..ApiServer::over(client) })
     }
 

@@ -4,7 +4,7 @@
 //! first two by keepalive probes. It cannot notice the last one: so a connection is not reused after a rest, and one that a watch
 //! uses has to bring something now and then, which the end of the watch is at the latest.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use api::set_user_agent;
 use hyper_timeout::TimeoutConnector;
@@ -17,6 +17,8 @@ use kube::{
     client::{Body, ClientBuilder, ConfigExt},
 };
 use tower::{BoxError, ServiceExt, util::option_layer};
+
+use crate::observe::{ObserveLayer, Observer};
 
 /// Keepalive probes begin after this rest, and follow at the next distance. They also keep a firewall from forgetting.
 const KEEPALIVE: Duration = Duration::from_secs(10);
@@ -45,12 +47,18 @@ pub fn retrying_client(mut config: Config, component: &str) -> Result<Client> {
 ///
 /// kube's own client leaves Nagle's algorithm on: a request waits until the previous bytes are acknowledged, up to 40 ms,
 /// which is longer than most requests take. Through a proxy it is used all the same.
-pub fn client(mut config: Config, component: &str) -> Result<Client> {
+pub fn client(config: Config, component: &str) -> Result<Client> {
+    observed_client(config, component, Arc::new(()))
+}
+
+/// The same, with an observer of its requests.
+pub(crate) fn observed_client(mut config: Config, component: &str, observer: Arc<dyn Observer>) -> Result<Client> {
+    let observe = ObserveLayer(observer);
     set_user_agent(&mut config.headers, component).map_err(kube::Error::HttpError)?;
     config.default_retry = false;
     config.connect_timeout = Some(CONNECT_TIMEOUT);
     if config.proxy_url.is_some() {
-        return Client::try_from(config);
+        return Ok(ClientBuilder::try_from(config)?.with_layer(&observe).build());
     }
     let mut connector = HttpConnector::new();
     connector.enforce_http(false);
@@ -71,13 +79,14 @@ pub fn client(mut config: Config, component: &str) -> Result<Client> {
     let builder = ClientBuilder::new(http.map_err(BoxError::from), config.default_namespace.clone())
         .with_layer(&config.extra_headers_layer()?)
         .with_layer(&option_layer(config.auth_layer()?))
-        .with_layer(&config.base_uri_layer());
+        .with_layer(&config.base_uri_layer())
+        .with_layer(&observe);
     Ok(builder.build())
 }
 
 /// A client for watches that end soon enough: nothing else brings a byte now and then.
-pub(crate) fn watch_client(mut config: Config, component: &str) -> Result<Client> {
+pub(crate) fn watch_client(mut config: Config, component: &str, observer: Arc<dyn Observer>) -> Result<Client> {
     config.read_timeout = Some(WATCH_SILENCE);
     config.reset_reader_on_write = true;
-    client(config, component)
+    observed_client(config, component, observer)
 }

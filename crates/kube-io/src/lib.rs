@@ -7,6 +7,7 @@ mod backoff;
 mod clock;
 pub mod connect;
 mod error;
+mod observe;
 mod relist;
 mod watch;
 
@@ -14,5 +15,6 @@ pub use api_server::ApiServer;
 pub use backoff::{Backoff, BackoffPolicy, KeyedBackoff};
 pub use clock::Clock;
 pub use error::{Class, RequestError};
+pub use observe::{ObservedRequest, Observer};
 pub use relist::{Change, ObjectKey};
 pub use watch::{ResilientWatch, WatchEvent, forward};

@@ -6,7 +6,7 @@
 //! A connection may die without a word, and a watch on it is deaf. The API server sends a bookmark about once a minute, which is
 //! too seldom to notice that soon. So a watch ends after less than 20 s and is resumed, and one that does not end on time is given up.
 
-use std::{collections::VecDeque, fmt::Debug, pin::Pin, time::Duration};
+use std::{collections::VecDeque, fmt::Debug, pin::Pin, sync::Arc, time::Duration};
 
 use futures::{Stream, StreamExt};
 use kube::{
@@ -18,7 +18,7 @@ use serde::de::DeserializeOwned;
 use tokio::{sync::mpsc, time::Instant};
 use tracing::{debug, warn};
 
-use crate::{Backoff, BackoffPolicy, Change, Clock, relist::Relist};
+use crate::{Backoff, BackoffPolicy, Change, Clock, Observer, relist::Relist};
 
 /// Fewer failures in a row are not logged as warnings: most of them pass before anybody could look.
 const QUIET_FAILURES: usize = 3;
@@ -49,6 +49,7 @@ pub struct ResilientWatch<K> {
     /// When the current attempt began, and the wait before it.
     attempt: (Instant, Duration),
     failures: usize,
+    observer: Arc<dyn Observer>,
 }
 
 impl<K> Debug for ResilientWatch<K>
@@ -74,7 +75,8 @@ where
         let events = Box::pin(watcher(api.clone(), config.clone()));
         let attempt = (Instant::now(), Duration::ZERO);
         let (relist, pending) = (Relist::default(), VecDeque::new());
-        ResilientWatch { api, config, events, relist, pending, modify: |_| {}, backoff, attempt, failures: 0 }
+        let observer = Arc::new(());
+        ResilientWatch { api, config, events, relist, pending, modify: |_| {}, backoff, attempt, failures: 0, observer }
     }
 
     /// For the parts of a lab and for stand-ins, which run beside their API server: no firewall is between them.
@@ -85,6 +87,11 @@ where
     /// Removes from every object what its consumer does not read, before it is kept.
     pub fn modify(self, modify: fn(&mut K)) -> Self {
         ResilientWatch { modify, ..self }
+    }
+
+    /// Tells an observer of every failure.
+    pub fn observed(self, observer: Arc<dyn Observer>) -> Self {
+        ResilientWatch { observer, ..self }
     }
 
     pub async fn next(&mut self) -> WatchEvent<K> {
@@ -123,9 +130,11 @@ where
             self.succeeded();
         }
         self.failures += 1;
+        let path = self.api.resource_url();
+        self.observer.watch_restarted(path.rsplit('/').next().unwrap_or_default());
         match self.failures > QUIET_FAILURES {
-            true => warn!(path = self.api.resource_url(), %error, "watching; trying again"),
-            false => debug!(path = self.api.resource_url(), %error, "watching; trying again"),
+            true => warn!(path, %error, "watching; trying again"),
+            false => debug!(path, %error, "watching; trying again"),
         }
         let status = status(error);
         let code = status.map(|status| status.code);

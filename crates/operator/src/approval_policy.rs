@@ -8,12 +8,12 @@ use advisor::admission::{self, PolicyMode};
 use http::Method;
 use k8s_openapi::api::admissionregistration::v1::{ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding};
 use kube::{Api, Client, runtime::watcher};
-use kube_io::{Backoff, BackoffPolicy, ResilientWatch, forward};
+use kube_io::{Backoff, BackoffPolicy, forward};
 use serde_json::{Value, json};
 use tokio::{sync::mpsc, task::JoinSet, time::sleep};
 use tracing::{debug, info, warn};
 
-use crate::{ApiServer, Class, Clock, RequestError};
+use crate::{ApiServer, Class, RequestError, watching::Watching};
 
 /// Changes within this time are answered together.
 const SETTLING: Duration = Duration::from_millis(200);
@@ -21,12 +21,12 @@ const SETTLING: Duration = Duration::from_millis(200);
 const QUERY: &str = "?fieldManager=virt-advisor-operator";
 
 /// Keeps the policy as the mode says, or removes it if the mode is Off. Never returns.
-pub(crate) async fn keep(api_server: ApiServer, mode: PolicyMode, interval: Duration, clock: Clock) {
-    let mut backoff = Backoff::new(BackoffPolicy::REQUESTS, clock.clone());
+pub(crate) async fn keep(api_server: ApiServer, mode: PolicyMode, interval: Duration, watching: Watching) {
+    let mut backoff = Backoff::new(BackoffPolicy::REQUESTS, watching.clock.clone());
     let (sender, mut changes) = mpsc::channel(1);
     let mut watches = JoinSet::new();
     if mode != PolicyMode::Off {
-        watch(&mut watches, api_server.watch_client(), &sender, &clock);
+        watch(&mut watches, api_server.watch_client(), &sender, &watching);
     }
     let mut is_in_force = false;
     loop {
@@ -60,14 +60,13 @@ pub(crate) async fn keep(api_server: ApiServer, mode: PolicyMode, interval: Dura
     }
 }
 
-fn watch(watches: &mut JoinSet<()>, client: &Client, sender: &mpsc::Sender<()>, clock: &Clock) {
+fn watch(watches: &mut JoinSet<()>, client: &Client, sender: &mpsc::Sender<()>, watching: &Watching) {
     for name in [admission::APPROVAL, admission::STATUS] {
         let config = watcher::Config::default().fields(&format!("metadata.name={name}"));
-        let backoff = || Backoff::new(BackoffPolicy::WATCHES, clock.clone());
         let policies: Api<ValidatingAdmissionPolicy> = Api::all(client.clone());
-        watches.spawn(forward(ResilientWatch::new(policies, config.clone(), backoff()), |_| (), sender.clone()));
+        watches.spawn(forward(watching.watch(policies, config.clone()), |_| (), sender.clone()));
         let bindings: Api<ValidatingAdmissionPolicyBinding> = Api::all(client.clone());
-        watches.spawn(forward(ResilientWatch::new(bindings, config, backoff()), |_| (), sender.clone()));
+        watches.spawn(forward(watching.watch(bindings, config), |_| (), sender.clone()));
     }
 }
 

@@ -11,12 +11,13 @@ use api::{
 };
 use http::Method;
 use kube::{Api, Client, ResourceExt, core::DeserializeGuard, runtime::watcher};
-use kube_io::{Backoff, BackoffPolicy, Change, ResilientWatch, WatchEvent};
+use kube_io::{Change, WatchEvent};
 use serde_json::{Value, json};
 
 use crate::{
-    ApiServer, Class, Clock, Readiness, RequestError,
+    ApiServer, Class, Metrics, Readiness, RequestError,
     malformed::Malformed,
+    watching::Watching,
     work_queue::{ConfigState, WorkQueue},
 };
 
@@ -55,11 +56,10 @@ pub(crate) async fn watch(
     queues: BTreeMap<&'static str, Arc<WorkQueue>>,
     malformed: Arc<Malformed>,
     readiness: Readiness,
-    clock: Clock,
+    (metrics, watching): (Metrics, Watching),
 ) {
     let api: Api<DeserializeGuard<VirtPlatformConfig>> = Api::all(client);
-    let backoff = Backoff::new(BackoffPolicy::WATCHES, clock);
-    let mut watch = ResilientWatch::new(api, watcher::Config::default(), backoff);
+    let mut watch = watching.watch(api, watcher::Config::default());
     let mut existing: BTreeSet<String> = BTreeSet::new();
     loop {
         // Without the definition or the right to watch, there is nothing to do until that changes.
@@ -67,6 +67,10 @@ pub(crate) async fn watch(
         let put = |name: &str, state: ConfigState| {
             malformed.forget(name);
             if let Some(queue) = queues.get(name) {
+                match &state {
+                    ConfigState::Present(config) => metrics.saw(config),
+                    ConfigState::Absent => metrics.forget(name),
+                }
                 queue.put(|pending| pending.config = Some(state));
             }
         };
@@ -75,7 +79,10 @@ pub(crate) async fn watch(
                 existing.insert(found.name_any());
                 match found.0 {
                     Ok(config) => put(&config.name_any(), ConfigState::Present(Arc::new(config))),
-                    Err(invalid) => malformed.put(invalid),
+                    Err(invalid) => {
+                        metrics.forget(&invalid.metadata.name.clone().unwrap_or_default());
+                        malformed.put(invalid);
+                    }
                 }
             }
             Change::Deleted(key) => {

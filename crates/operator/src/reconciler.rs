@@ -28,6 +28,7 @@ use crate::{
     lease::Leadership,
     make_plan::{MadePlan, make_plan_from},
     plan_ahead::PlanAhead,
+    plan_timer::PlanTimer,
     records, refusal,
     reporter::Reporter,
     watches::Watches,
@@ -121,6 +122,7 @@ impl Reconciler {
     fn failed(&mut self, error: &RequestError, wait: Duration) {
         warn!(config = self.name(), %error, retry_in = ?wait, "could not go on");
         self.failures += 1;
+        self.reporter.metrics.failed(error);
         if self.failures == REPORTED_FAILURES
             && let Some(config) = &self.known.config
         {
@@ -183,6 +185,7 @@ impl Reconciler {
         let mut session = Session::new(config, self.known.closed_record.take());
         let mut step = session.start(&context, self.clock.now());
         let mut ahead: Option<PlanAhead> = None;
+        let mut planning = PlanTimer::default();
         loop {
             // The process may have been stopped until now.
             let request = match session.before_sending(step, self.clock.uptime()) {
@@ -193,9 +196,16 @@ impl Reconciler {
             let input = match request {
                 Request::UpdateStatus(new) => {
                     if session.makes_plan_next(&new) && ahead.is_none() {
+                        planning.begin();
                         ahead = Some(PlanAhead::start(self.make_plan(Some(&new), None)));
                     }
-                    PlanAhead::during(ahead.as_mut(), self.record(session.config(), &new)).await?
+                    let input = PlanAhead::during(ahead.as_mut(), self.record(session.config(), &new)).await?;
+                    if matches!(input, Input::StatusUpdated(_))
+                        && let Some(took) = planning.recorded()
+                    {
+                        self.reporter.metrics.planned(self.name(), took);
+                    }
+                    input
                 }
                 Request::ReadConfig => {
                     ahead = None;
@@ -205,6 +215,7 @@ impl Reconciler {
                 }
                 Request::FetchFacts => Input::Facts(self.fetch(session.config()).await?),
                 Request::MakePlan { facts } => {
+                    planning.begin();
                     let made = match ahead.take().filter(|_| facts.is_none()) {
                         Some(ahead) => ahead.finish().await,
                         None => None,
@@ -213,6 +224,7 @@ impl Reconciler {
                         Some(made) => made,
                         None => self.make_plan(session.config(), facts).await,
                     };
+                    planning.made();
                     Input::Plan(Box::new(self.made_plan(made)?))
                 }
                 Request::WriteTarget { planned, request } => self.write(&planned, request).await?,

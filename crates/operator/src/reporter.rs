@@ -9,13 +9,14 @@ use kube::ResourceExt;
 use tracing::{info, warn};
 
 use crate::{
-    RequestError,
+    Metrics, RequestError,
     events::Events,
     refusal::{LACKS_RIGHT, with_advice},
 };
 
 pub(crate) struct Reporter {
     pub(crate) events: Events,
+    pub(crate) metrics: Metrics,
 }
 
 impl Reporter {
@@ -24,6 +25,7 @@ impl Reporter {
         let nothing = VirtPlatformConfigStatus::default();
         let before = old.and_then(|config| config.status.as_ref()).unwrap_or(&nothing);
         let after = new.status.as_ref().unwrap_or(&nothing);
+        self.metrics.recorded(before, new);
         let phase = after.phase.map(|phase| phase.as_str()).unwrap_or_default();
         for event_note in event_notes(before, after) {
             match event_note.warning {

@@ -16,7 +16,7 @@ use tokio::{sync::watch, task::JoinSet};
 use tracing::info;
 
 use crate::{
-    ApiServer, Clock, RequestError, approval_policy, configs,
+    ApiServer, Clock, Metrics, RequestError, approval_policy, configs,
     events::Events,
     known_state::KnownState,
     lease::{Leadership, Lease, LeaseSettings},
@@ -24,6 +24,7 @@ use crate::{
     reconciler::Reconciler,
     reporter::Reporter,
     watches::{self, Watches},
+    watching::Watching,
     work_queue::WorkQueue,
 };
 
@@ -46,14 +47,17 @@ pub struct OperatorSettings {
     /// With a lease, leaders are elected. Without one, no other operator may run.
     pub lease: Option<LeaseSettings>,
     pub readiness: Readiness,
+    pub metrics: Metrics,
     pub clock: Clock,
 }
 
 impl Default for OperatorSettings {
     fn default() -> Self {
+        let version = format!("v{}", env!("CARGO_PKG_VERSION"));
         OperatorSettings {
             profiles: PROFILES,
-            version: format!("v{}", env!("CARGO_PKG_VERSION")),
+            metrics: Metrics::new(&version, Clock::default()),
+            version,
             intervals: Intervals::default(),
             approval_mode: ApprovalMode::default(),
             records_kept: record::KEPT,
@@ -93,7 +97,12 @@ pub async fn run(
     settings: OperatorSettings,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), RunError> {
-    run_on(ApiServer::new(config, COMPONENT)?, settings, shutdown).await
+    run_on(connect(config, &settings.metrics)?, settings, shutdown).await
+}
+
+/// Connects to an API server. All requests are counted.
+pub fn connect(config: Config, metrics: &Metrics) -> Result<ApiServer, RequestError> {
+    ApiServer::observed(config, COMPONENT, Arc::new(metrics.clone()))
 }
 
 /// The same on an API server that is connected already.
@@ -136,6 +145,9 @@ pub async fn run_on(
 
 /// Runs all tasks. They end when this future is dropped.
 async fn work(api_server: ApiServer, settings: &OperatorSettings, leadership: Option<Leadership>) {
+    let metrics = &settings.metrics;
+    let _leading = Leading::begin(metrics);
+    let watching = Watching { clock: settings.clock.clone(), observer: Arc::new(metrics.clone()) };
     let client = api_server.watch_client().clone();
     let (profiles, clock) = (settings.profiles, &settings.clock);
     let mut tasks = JoinSet::new();
@@ -143,13 +155,13 @@ async fn work(api_server: ApiServer, settings: &OperatorSettings, leadership: Op
     tasks.spawn(sender);
     let queues: Vec<Arc<WorkQueue>> = profiles.iter().map(|_| Arc::default()).collect();
     let (definitions, known) = watch::channel(BTreeMap::new());
-    let watches = Arc::new(Watches::new(client.clone(), known, queues.clone(), clock.clone()));
+    let watches = Arc::new(Watches::new(client.clone(), known, queues.clone(), watching.clone()));
     for (position, (profile, queue)) in profiles.iter().zip(&queues).enumerate() {
         let reconciler = Reconciler {
             position,
             profile: *profile,
             api_server: api_server.clone(),
-            reporter: Reporter { events: events.clone() },
+            reporter: Reporter { events: events.clone(), metrics: metrics.clone() },
             queue: queue.clone(),
             watches: watches.clone(),
             version: settings.version.clone(),
@@ -164,12 +176,13 @@ async fn work(api_server: ApiServer, settings: &OperatorSettings, leadership: Op
         tasks.spawn(reconciler.run());
     }
     let kinds = custom_kinds(profiles);
-    tasks.spawn(watches::definitions(client.clone(), definitions, queues.clone(), kinds, clock.clone()));
+    tasks.spawn(watches::definitions(client.clone(), definitions, queues.clone(), kinds, watching.clone()));
     let by_name = profiles.iter().zip(queues).map(|(profile, queue)| (profile.about().name, queue)).collect();
     let malformed = Arc::<Malformed>::default();
-    tasks.spawn(configs::watch(client, by_name, malformed.clone(), settings.readiness.clone(), clock.clone()));
+    let seen = (metrics.clone(), watching.clone());
+    tasks.spawn(configs::watch(client, by_name, malformed.clone(), settings.readiness.clone(), seen));
     if let Some(mode) = settings.approval_policy {
-        tasks.spawn(approval_policy::keep(api_server.clone(), mode, settings.intervals.recheck, clock.clone()));
+        tasks.spawn(approval_policy::keep(api_server.clone(), mode, settings.intervals.recheck, watching));
     }
     let clock = clock.clone();
     tasks.spawn(async move { malformed.report(api_server, events, clock).await });
@@ -177,6 +190,22 @@ async fn work(api_server: ApiServer, settings: &OperatorSettings, leadership: Op
     // No task ends. A panic in one of them ends the process, and the next process continues from the recorded status.
     if let Some(Err(error)) = tasks.join_next().await {
         std::panic::resume_unwind(error.into_panic());
+    }
+}
+
+/// As long as it lives, the metrics say that this replica leads.
+struct Leading<'a>(&'a Metrics);
+
+impl<'a> Leading<'a> {
+    fn begin(metrics: &'a Metrics) -> Self {
+        metrics.leads(true);
+        Leading(metrics)
+    }
+}
+
+impl Drop for Leading<'_> {
+    fn drop(&mut self) {
+        self.0.leads(false);
     }
 }
 

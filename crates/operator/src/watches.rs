@@ -18,13 +18,13 @@ use kube::{
     discovery::ApiResource,
     runtime::watcher,
 };
-use kube_io::{Backoff, BackoffPolicy, Change, ResilientWatch, WatchEvent};
+use kube_io::{Change, WatchEvent};
 use serde::de::DeserializeOwned;
 use serde_json::json;
 use tokio::{sync::watch, task::JoinHandle};
 
 use crate::{
-    Clock,
+    watching::Watching,
     work_queue::{ObjectVersion, Observation, WorkQueue},
 };
 
@@ -36,7 +36,7 @@ pub(crate) struct Watches {
     definitions: watch::Receiver<Definitions>,
     queues: Vec<Arc<WorkQueue>>,
     running: Mutex<BTreeMap<Query, Running>>,
-    clock: Clock,
+    watching: Watching,
 }
 
 /// A watch that is running. It ends when this is dropped.
@@ -56,9 +56,9 @@ impl Watches {
         client: Client,
         definitions: watch::Receiver<Definitions>,
         queues: Vec<Arc<WorkQueue>>,
-        clock: Clock,
+        watching: Watching,
     ) -> Self {
-        Watches { client, definitions, queues, running: Mutex::default(), clock }
+        Watches { client, definitions, queues, running: Mutex::default(), watching }
     }
 
     /// Subscribes one reconciler to these queries and to no others.
@@ -73,7 +73,7 @@ impl Watches {
 
     fn start(&self, query: Query) -> Running {
         let subscribers = Arc::new(Subscribers { query, queues: self.queues.clone(), state: Mutex::default() });
-        let task = follow(self.client.clone(), self.definitions.clone(), subscribers.clone(), self.clock.clone());
+        let task = follow(self.client.clone(), self.definitions.clone(), subscribers.clone(), self.watching.clone());
         Running { subscribers, task: tokio::spawn(task) }
     }
 }
@@ -151,7 +151,7 @@ async fn follow(
     client: Client,
     mut definitions: watch::Receiver<Definitions>,
     subscribers: Arc<Subscribers>,
-    clock: Clock,
+    watching: Watching,
 ) {
     let kind = subscribers.query.kind();
     let definition = ObjectRef::definition(kind).name;
@@ -165,7 +165,7 @@ async fn follow(
             for version in kind.versions {
                 tokio::select! {
                     biased;
-                    () = stream(&client, kind, version, (&subscribers, &clock)) => {}
+                    () = stream(&client, kind, version, (&subscribers, &watching)) => {}
                     // The definition was deleted or changed, so another version may be served now.
                     () = changed(&mut definitions, |now| version_of(now) != defined) => break,
                 }
@@ -195,7 +195,7 @@ async fn stream(
     client: &Client,
     kind: &'static Kind,
     version: &'static str,
-    (subscribers, clock): (&Subscribers, &Clock),
+    (subscribers, watching): (&Subscribers, &Watching),
 ) {
     let resource = ApiResource {
         group: kind.group.to_owned(),
@@ -211,7 +211,7 @@ async fn stream(
                 Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
                 None => Api::all_with(client.clone(), &resource),
             };
-            observe(api, config, (subscribers, clock), object_version, |objects| {
+            observe(api, config, (subscribers, watching), object_version, |objects| {
                 objects.get(&reference.name).map_or(Observation::Absent, |version| Observation::Object(version.clone()))
             })
             .await;
@@ -221,7 +221,7 @@ async fn stream(
             observe(
                 api,
                 watcher::Config::default(),
-                (subscribers, clock),
+                (subscribers, watching),
                 |object| json!(object),
                 |objects| Observation::List { version, items: objects.values().cloned().collect() },
             )
@@ -233,7 +233,7 @@ async fn stream(
 async fn observe<K, T>(
     api: Api<K>,
     config: watcher::Config,
-    (subscribers, clock): (&Subscribers, &Clock),
+    (subscribers, watching): (&Subscribers, &Watching),
     keep: impl Fn(&K) -> T,
     observation: impl Fn(&BTreeMap<String, T>) -> Observation,
 ) where
@@ -241,7 +241,7 @@ async fn observe<K, T>(
 {
     let mut objects: BTreeMap<String, T> = BTreeMap::new();
     let mut is_synced = false;
-    let mut watch = ResilientWatch::new(api, config, Backoff::new(BackoffPolicy::WATCHES, clock.clone()));
+    let mut watch = watching.watch(api, config);
     loop {
         match watch.next().await {
             WatchEvent::Change(Change::Applied(object)) => {
@@ -287,12 +287,12 @@ pub(crate) async fn definitions(
     known: watch::Sender<Definitions>,
     queues: Vec<Arc<WorkQueue>>,
     kinds: Vec<&'static Kind>,
-    clock: Clock,
+    watching: Watching,
 ) {
     let api: Api<PartialObjectMeta<CustomResourceDefinition>> = Api::all(client);
     // Pages keep memory small: clusters have hundreds of definitions.
     let config = watcher::Config::default().page_size(50);
-    let mut watch = ResilientWatch::new(api, config, Backoff::new(BackoffPolicy::WATCHES, clock));
+    let mut watch = watching.watch(api, config);
     let by_name: BTreeMap<String, &'static Kind> =
         kinds.into_iter().map(|kind| (ObjectRef::definition(kind).name, kind)).collect();
     let mut now = Definitions::new();

@@ -4,6 +4,8 @@ pub mod cluster;
 mod identity;
 pub mod logging;
 mod shutdown;
+mod usage;
 
 pub use identity::{ProcessIdentity, is_alive};
 pub use shutdown::Shutdown;
+pub use usage::Usage;

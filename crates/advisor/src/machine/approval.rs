@@ -11,6 +11,13 @@ use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use super::{Decision, Explanation, Trigger, status_draft::StatusDraft};
 use crate::start_time::{StartTime, start_time};
 
+/// The reasons of condition ReviewRequired for which an approval is not acted on.
+pub const REJECTED: &str = "Rejected";
+pub const MISMATCH: &str = "ApprovalMismatch";
+pub const NOT_ACCEPTED: &str = "NotAccepted";
+pub const EXPIRED: &str = "ApprovalExpired";
+pub const WINDOW_INVALID: &str = "WindowInvalid";
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Approved {
     Now,
@@ -30,7 +37,7 @@ pub(super) fn approved(draft: &StatusDraft<'_>) -> Approved {
         StartTime::At(time) => Approved::At(time),
         StartTime::Expired(end) => Approved::No(expired(draft, end)),
         StartTime::Invalid(error) => {
-            Approved::No(Explanation::with_reason("WindowInvalid", format!("Nothing is applied. {error}.")))
+            Approved::No(Explanation::with_reason(WINDOW_INVALID, format!("Nothing is applied. {error}.")))
         }
     }
 }
@@ -87,7 +94,7 @@ fn accept_first(draft: &StatusDraft<'_>) -> Explanation {
          add the names of these items to spec.approval.acceptedItems.",
         items.join("; ")
     );
-    Explanation::with_reason("NotAccepted", message)
+    Explanation::with_reason(NOT_ACCEPTED, message)
 }
 
 /// The message for an approval that names another plan.
@@ -98,7 +105,7 @@ fn other_plan(draft: &StatusDraft<'_>) -> Option<Explanation> {
         "The approval names plan {named}, the current plan is {current}: nothing is applied. Read the current plan and set \
          spec.approval.planDigest to its digest, or remove it."
     );
-    Some(Explanation::with_reason("ApprovalMismatch", message))
+    Some(Explanation::with_reason(MISMATCH, message))
 }
 
 /// The message about a plan that a person has turned down.
@@ -110,7 +117,7 @@ pub(super) fn rejected(draft: &StatusDraft<'_>) -> Option<Explanation> {
         "Plan {current} was rejected{why}. Nothing is applied until another plan replaces it. To replace it, change the \
          options; to take the rejection back, remove spec.approval.rejected."
     );
-    (rejection.plan_digest == current).then(|| Explanation::with_reason("Rejected", message))
+    (rejection.plan_digest == current).then(|| Explanation::with_reason(REJECTED, message))
 }
 
 /// The message about a plan that has to be approved by its digest.
@@ -129,7 +136,7 @@ fn expired(draft: &StatusDraft<'_>, end: Timestamp) -> Explanation {
         "The approval of plan {current} ended at {end}: nothing is applied. To approve it again, set \
          spec.approval.notAfter to a later time or remove it."
     );
-    Explanation::with_reason("ApprovalExpired", message)
+    Explanation::with_reason(EXPIRED, message)
 }
 
 /// What approves a plan of this configuration.

@@ -15,6 +15,7 @@ use super::{
     approval::{self, Refused},
     inputs,
     progress::{converge, follow, is_rolled_out, note_rendered},
+    review::PLAN_STALE,
     status_draft::{FORCED_REVIEW, StatusDraft},
 };
 use crate::{
@@ -248,7 +249,7 @@ fn stale(mut draft: StatusDraft<'_>, name: &str, target: &str) -> Decision {
         name,
         format!("{target} has been modified since the plan was drawn up; nothing was written to it"),
     );
-    draft.transition(PlanStale, Explanation::with_reason("PlanStale", STALE));
+    draft.transition(PlanStale, Explanation::with_reason(PLAN_STALE, STALE));
     draft.await_change()
 }
 

@@ -21,7 +21,7 @@ use crate::truncate::cut;
 
 pub(super) const READY: &str = "Ready";
 pub(super) const RECONCILING: &str = "Reconciling";
-pub(super) const STALLED: &str = "Stalled";
+pub const STALLED: &str = "Stalled";
 
 /// The reason of drift that was not tried to be reverted.
 const DRIFT_DETECTED: &str = "DriftDetected";

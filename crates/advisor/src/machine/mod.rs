@@ -22,9 +22,13 @@ pub mod table;
 mod tests;
 mod upgrade;
 
+pub use approval::{EXPIRED, MISMATCH, NOT_ACCEPTED, REJECTED, WINDOW_INVALID};
 pub use conditions::{Explanation, conditions};
 pub use decide::{
     Decision, Input, Intervals, NotWritten, Observed, Outcome, PlanFailure, Request, Step, Written, decide,
 };
 pub use event_notes::{EventNote, event_notes};
+pub use health::STALLED;
+pub use remediation::STALLED as REMEDIATION_STALLED_REASON;
+pub use review::PLAN_STALE;
 pub use table::{TABLE, Transition, Trigger, after};

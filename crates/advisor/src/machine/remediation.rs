@@ -16,7 +16,8 @@ const WINDOW: Duration = Duration::from_secs(10 * 60);
 /// How long to wait before the next revert, by the number of reverts in the window.
 const PAUSES: [Duration; 3] = [Duration::ZERO, Duration::from_secs(30), Duration::from_secs(2 * 60)];
 
-const STALLED: &str = "RemediationStalled";
+/// The reason of drift that is not reverted any more.
+pub const STALLED: &str = "RemediationStalled";
 
 /// The reason of drift that waits for a review, because a new plan would be another one.
 const PLAN_DIFFERS: &str = "PlanDiffers";

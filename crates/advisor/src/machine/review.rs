@@ -15,6 +15,9 @@ use super::{
 };
 use crate::{Facts, Plan, PlannedItem, Refusal, drift, profile::missing};
 
+/// The reason of condition ReviewRequired when targets are no longer as the plan found them.
+pub const PLAN_STALE: &str = "PlanStale";
+
 pub(super) fn review_required(draft: StatusDraft<'_>, input: &Input<'_>) -> Decision {
     if draft.spec_is_new() { answered(draft, input) } else { wait(draft, input) }
 }
@@ -83,7 +86,7 @@ fn compare(mut draft: StatusDraft<'_>, plan: &Plan) -> Decision {
             draft.adopt_plan(plan);
             return start(draft, plan);
         }
-        draft.transition(PlanStale, Explanation::with_reason("PlanStale", STALE));
+        draft.transition(PlanStale, Explanation::with_reason(PLAN_STALE, STALE));
         return draft.await_change();
     }
     let left_out = || plan.left_out.iter().find(|left| draft.status.items.iter().any(|item| item.name == left.item));
@@ -194,5 +197,5 @@ fn moved(draft: &StatusDraft<'_>, facts: &Facts) -> Option<Explanation> {
          action to 'Ignore' and back to 'DryRun', or edit the spec.",
         moved.join(", ")
     );
-    (!moved.is_empty()).then(|| Explanation::with_reason("PlanStale", message))
+    (!moved.is_empty()).then(|| Explanation::with_reason(PLAN_STALE, message))
 }

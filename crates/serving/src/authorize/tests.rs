@@ -1,0 +1,140 @@
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, AtomicUsize, Ordering},
+};
+
+use super::*;
+
+/// An API server that knows the tokens `token-of-<user>`. Users whose names begin with `reader` may read the metrics, and `admin` may
+/// do everything.
+#[derive(Debug, Clone, Default)]
+struct Server {
+    is_down: Arc<AtomicBool>,
+    token_reviews: Arc<AtomicUsize>,
+    access_reviews: Arc<AtomicUsize>,
+}
+
+impl Server {
+    fn answer<T>(&self, count: &AtomicUsize, answer: T) -> Result<T, String> {
+        count.fetch_add(1, Ordering::Relaxed);
+        if self.is_down.load(Ordering::Relaxed) { Err("no answer".into()) } else { Ok(answer) }
+    }
+
+    fn counts(&self) -> [usize; 2] {
+        [&self.token_reviews, &self.access_reviews].map(|count| count.load(Ordering::Relaxed))
+    }
+}
+
+impl Reviews for Server {
+    async fn token(&self, token: &str) -> Result<Option<User>, String> {
+        let name = token.strip_prefix("token-of-");
+        let user = name.map(|name| User { name: name.into(), review: json!({"user": name}) });
+        // Others get their turn.
+        tokio::task::yield_now().await;
+        self.answer(&self.token_reviews, user)
+    }
+
+    async fn access(&self, user: &User, path: &str, verb: &str) -> Result<bool, String> {
+        let reads = user.name.starts_with("reader") && (path, verb) == ("/metrics", "get");
+        self.answer(&self.access_reviews, user.name == "admin" || reads)
+    }
+}
+
+fn authorizer(server: &Server) -> Authorizer<Server> {
+    Authorizer::new(server.clone(), vec![PROMETHEUS.into()])
+}
+
+fn asked<'a>(peer: Option<&'a str>, token: Option<&'a str>, verb: &'a str, path: &'a str) -> Asked<'a> {
+    Asked { peer, token, path, verb }
+}
+
+#[tokio::test]
+async fn a_known_certificate_reads_metrics_and_everything_else_needs_a_token_with_the_right() {
+    let denied = |user: &str| Verdict::Denied(user.into());
+    let long = "x".repeat(LONGEST_TOKEN + 1);
+    let cases = [
+        ("prometheus", Some(PROMETHEUS), None, "get", "/metrics", Verdict::Allowed),
+        ("prometheus changes the log", Some(PROMETHEUS), None, "put", "/loglevel", Verdict::Unauthenticated),
+        ("prometheus writes", Some(PROMETHEUS), None, "post", "/metrics", Verdict::Unauthenticated),
+        ("another certificate", Some("system:node:n"), None, "get", "/metrics", Verdict::Unauthenticated),
+        (
+            "almost the name",
+            Some("system:serviceaccount:openshift-monitoring"),
+            None,
+            "get",
+            "/metrics",
+            Verdict::Unauthenticated,
+        ),
+        ("nobody", None, None, "get", "/metrics", Verdict::Unauthenticated),
+        ("an empty token", None, Some(""), "get", "/metrics", Verdict::Unauthenticated),
+        ("a wrong token", None, Some("garbage"), "get", "/metrics", Verdict::Unauthenticated),
+        ("no token at all", None, Some(long.as_str()), "get", "/metrics", Verdict::Unauthenticated),
+        ("a reader", None, Some("token-of-reader"), "get", "/metrics", Verdict::Allowed),
+        ("another certificate and a token", Some("x"), Some("token-of-reader"), "get", "/metrics", Verdict::Allowed),
+        ("a reader changes the log", None, Some("token-of-reader"), "put", "/loglevel", denied("reader")),
+        ("without the right", None, Some("token-of-eve"), "get", "/metrics", denied("eve")),
+        ("an admin", None, Some("token-of-admin"), "put", "/loglevel", Verdict::Allowed),
+    ];
+    for (case, peer, token, verb, path, expected) in cases {
+        let verdict = authorizer(&Server::default()).decide(asked(peer, token, verb, path)).await;
+        assert_eq!(verdict, expected, "{case}");
+    }
+}
+
+#[tokio::test]
+async fn a_certificate_costs_no_request_and_counts_while_the_api_server_is_away() {
+    let server = Server::default();
+    server.is_down.store(true, Ordering::Relaxed);
+    let authorizer = authorizer(&server);
+    let verdict = authorizer.decide(asked(Some(PROMETHEUS), None, "get", "/metrics")).await;
+    assert_eq!((verdict, server.counts()), (Verdict::Allowed, [0, 0]));
+}
+
+/// Seconds, and how many reviews of tokens and of rights were made by then.
+#[tokio::test(start_paused = true)]
+async fn answers_are_kept_for_their_time_and_failures_are_not() {
+    let cases: [(&str, &[(u64, [usize; 2])]); 3] = [
+        ("token-of-reader", &[(0, [1, 1]), (59, [1, 1]), (61, [2, 1]), (299, [3, 1]), (302, [3, 2])]),
+        ("token-of-eve", &[(0, [1, 1]), (29, [1, 1]), (31, [1, 2]), (62, [2, 3])]),
+        ("garbage", &[(0, [1, 0]), (59, [1, 0]), (61, [2, 0])]),
+    ];
+    for (token, times) in cases {
+        let server = Server::default();
+        let authorizer = authorizer(&server);
+        let mut now = 0;
+        for (second, expected) in times {
+            tokio::time::advance(Duration::from_secs(second - now)).await;
+            now = *second;
+            authorizer.decide(asked(None, Some(token), "get", "/metrics")).await;
+            assert_eq!(server.counts(), *expected, "{token} after {second} s");
+        }
+    }
+    let server = Server::default();
+    let authorizer = authorizer(&server);
+    let decide = async || authorizer.decide(asked(None, Some("token-of-reader"), "get", "/metrics")).await;
+    server.is_down.store(true, Ordering::Relaxed);
+    assert_eq!(decide().await, Verdict::Failed("no answer".into()));
+    server.is_down.store(false, Ordering::Relaxed);
+    assert_eq!(decide().await, Verdict::Allowed, "at once");
+    server.is_down.store(true, Ordering::Relaxed);
+    assert_eq!(decide().await, Verdict::Allowed, "what is known still counts");
+}
+
+#[tokio::test]
+async fn strangers_push_nobody_out_of_the_cache() {
+    let server = Server::default();
+    let authorizer = authorizer(&server);
+    let reader = asked(None, Some("token-of-reader"), "get", "/metrics");
+    let (a, b, c) = tokio::join!(authorizer.decide(reader), authorizer.decide(reader), authorizer.decide(reader));
+    assert_eq!([a, b, c], [Verdict::Allowed, Verdict::Allowed, Verdict::Allowed]);
+    let [tokens, _] = server.counts();
+    assert!(tokens <= AT_ONCE, "{tokens}");
+    let before = server.counts();
+    for number in 0..2 * ENTRIES {
+        let token = format!("guess-{number}");
+        let verdict = authorizer.decide(asked(None, Some(&token), "get", "/metrics")).await;
+        assert_eq!(verdict, Verdict::Unauthenticated);
+    }
+    assert_eq!(authorizer.decide(reader).await, Verdict::Allowed);
+    assert_eq!(server.counts(), [before[0] + 2 * ENTRIES, before[1]], "the reader was not reviewed again");
+}
