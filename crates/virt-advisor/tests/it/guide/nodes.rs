@@ -56,7 +56,7 @@ impl Nodes {
 
     /// Makes the update of a node fail, after its drain.
     pub(crate) fn fail(&self, node: &str) {
-        self.stand_in.change(|settings| drop(settings.fail.insert(node.to_owned())));
+        self.stand_in.change(|settings| settings.fail.extend([node.to_owned()]));
     }
 
     /// Lets the update of every node succeed.
