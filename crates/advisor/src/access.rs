@@ -3,6 +3,7 @@
 //! Objects are named one by one, also for `create`: the API server authorizes a creating apply with the name of the object, and
 //! refuses a plain POST, which has no name.
 
+mod metrics;
 mod roles;
 mod yaml;
 
@@ -10,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{Kind, ObjectRef};
 
+pub use metrics::{CLIENT_CA_READER, PATH_ROLES, PathRole, request_reviewer};
 pub use roles::{LEASE, NAMESPACE, Role, SERVICE_ACCOUNT, operator, people, policy_keeper};
 pub use yaml::files;
 pub(crate) use yaml::{MARK, policy_keeper_file};

@@ -130,7 +130,7 @@ impl Builder {
         };
         let components = launches.into_iter().map(state).collect();
         let audit = AuditLog::new(folder.path().join(api_server::AUDIT_LOG));
-        Ok(Cluster::new(components, access, audit, etcd_url, peer_port, folder))
+        Ok(Cluster::new(components, access, audit, (etcd_url, peer_port), files.pki, folder))
     }
 }
 

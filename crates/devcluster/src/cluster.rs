@@ -16,10 +16,11 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::{
-    Access, AuditLog, Builder,
+    Access, AuditLog, Builder, CertificateAndKey,
     components::{Component, Launch},
     error::{Context, Error, Result},
     kill_on_exit,
+    pki::Pki,
     ports::Port,
     process::{Invocation, Process, Startup, resident_memory},
 };
@@ -34,6 +35,7 @@ pub struct Cluster {
     access: Access,
     audit: AuditLog,
     etcd_url: String,
+    pki: Pki,
     _peer_port: Port,
     folder: Mutex<Option<TempDir>>,
 }
@@ -73,16 +75,21 @@ impl Cluster {
         components: BTreeMap<Component, ComponentState>,
         access: Access,
         audit: AuditLog,
-        etcd_url: String,
-        peer_port: Port,
+        (etcd_url, peer_port): (String, Port),
+        pki: Pki,
         folder: TempDir,
     ) -> Self {
-        Cluster { components, access, audit, etcd_url, _peer_port: peer_port, folder: Mutex::new(Some(folder)) }
+        Cluster { components, access, audit, etcd_url, pki, _peer_port: peer_port, folder: Mutex::new(Some(folder)) }
     }
 
     /// Clients and kubeconfig files for anybody.
     pub fn access(&self) -> &Access {
         &self.access
+    }
+
+    /// A client certificate of the cluster's CA, as programs have that do not present a token.
+    pub fn client_certificate(&self, user: &str, group: &str) -> Result<CertificateAndKey> {
+        self.pki.client(user, group)
     }
 
     pub fn audit(&self) -> &AuditLog {

@@ -25,6 +25,7 @@ pub use builder::Builder;
 pub use cluster::Cluster;
 pub use components::{Component, Descheduler, Kwok, Prometheus};
 pub use error::{Error, Result};
+pub use pki::CertificateAndKey;
 pub use ports::Port;
 pub use process::Startup;
 pub use running_program::RunningProgram;

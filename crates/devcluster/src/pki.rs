@@ -16,9 +16,9 @@ pub(crate) struct Pki {
 
 /// A certificate with its key, as PEM.
 #[derive(Debug, Clone)]
-pub(crate) struct CertificateAndKey {
-    pub(crate) certificate: String,
-    pub(crate) key: String,
+pub struct CertificateAndKey {
+    pub certificate: String,
+    pub key: String,
 }
 
 impl Pki {

@@ -45,7 +45,7 @@ fn expect<'a>(tag: u8, rest: &mut &'a [u8]) -> Option<&'a [u8]> {
 fn element<'a>(rest: &mut &'a [u8]) -> Option<(u8, &'a [u8])> {
     let (&[tag, first], mut after) = rest.split_first_chunk()?;
     let length = match first {
-        0..0x80 => usize::from(first),
+        0..=0x7f => usize::from(first),
         0x81 => {
             let (&byte, more) = after.split_first()?;
             after = more;

@@ -2,6 +2,7 @@
 
 mod doctor;
 mod gather;
+mod metrics;
 mod operator;
 mod options;
 mod preview;

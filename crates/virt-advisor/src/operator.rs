@@ -9,7 +9,7 @@ use clap::ValueEnum;
 use operator::{LeaseSettings, OperatorSettings, election::LeaseTimes};
 use process::{Shutdown, cluster, logging};
 
-use crate::probes;
+use crate::{metrics::MetricsArgs, probes};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -55,9 +55,11 @@ pub(crate) struct Args {
     /// Where to answer /healthz and /readyz, as :8081 or 127.0.0.1:8081 [default: nowhere]
     #[arg(long, value_name = "ADDRESS", value_parser = probes::address)]
     health_probe_bind_address: Option<SocketAddr>,
-    /// How to write the log, which goes to standard error
-    #[arg(long, value_enum, default_value_t = LogFormat::Text)]
-    log_format: LogFormat,
+    #[command(flatten)]
+    metrics: MetricsArgs,
+    /// How to write the log, which goes to standard error [default: text on a terminal, else json]
+    #[arg(long, value_enum)]
+    log_format: Option<LogFormat>,
     /// What to log: error, warn, info, debug or trace, or a filter such as `info,operator=debug`
     #[arg(long, value_name = "FILTER", env = "LOG_LEVEL", default_value = "info")]
     log_level: String,
@@ -117,7 +119,9 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
 }
 
 pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
-    logging::to_stderr(&args.log_level, args.log_format.into())?;
+    args.metrics.check()?;
+    let format = args.log_format.map_or_else(logging::Format::of_stderr, Into::into);
+    let log_level = logging::to_stderr(&args.log_level, format)?;
     let config = cluster::config(args.context.as_deref()).await?;
     let intervals = Intervals {
         recheck: args.recheck_interval,
@@ -149,8 +153,12 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         ..OperatorSettings::default()
     };
     let probes = probes::serve(args.health_probe_bind_address, settings.readiness.clone()).await?;
+    let own_namespace = config.default_namespace.clone();
+    let api_server = operator::connect(config, &settings.metrics)?;
+    let metrics = args.metrics.serve(&settings.metrics, log_level, &api_server, &own_namespace).await?;
     tokio::select! {
-        ended = operator::run(config, settings, shutdown.requested()) => Ok(ended?),
+        ended = operator::run_on(api_server, settings, shutdown.requested()) => Ok(ended?),
         error = probes => Err(error),
+        never = metrics => match never {},
     }
 }

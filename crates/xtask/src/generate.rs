@@ -9,7 +9,8 @@ pub(crate) fn run() -> anyhow::Result<()> {
     let lessons = weaknesses::pages(&crate::root())?;
     let files = api::crd::files().into_iter().chain([advisor::machine::table::page()]).chain(lessons);
     let files = files.chain(advisor::access::files()).chain(advisor::admission::files()).chain(lab::manifests::files());
-    let files = files.chain([picture::file(&crate::root())?]).chain(advisor::monitoring::files(&alert_settings()?));
+    let files = files.chain([picture::file(&crate::root())?, advisor::monitoring::page()]);
+    let files = files.chain(advisor::monitoring::files(&alert_settings()?));
     for (path, text) in files {
         let file = crate::root().join(path);
         let verb = match std::fs::read_to_string(&file) {

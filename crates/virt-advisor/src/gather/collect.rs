@@ -176,7 +176,8 @@ impl<'a> Collector<'a> {
             }
             Err(error) => self.failed("rights of the caller".into(), &error),
         }
-        let questions = rights::questions(&access::operator(), self.namespace);
+        let roles: Vec<_> = access::operator().into_iter().chain([access::request_reviewer()]).collect();
+        let questions = rights::questions(&roles, self.namespace);
         match rights::of_operator(self.reader, self.namespace, &questions).await {
             Ok(answers) => {
                 let table = rights::table(&rights::account(self.namespace), &questions, &answers);

@@ -4,6 +4,7 @@
 
 mod guide;
 mod lease;
+mod metrics;
 mod monitoring;
 mod preview;
 mod replica;

@@ -79,7 +79,7 @@ pub(crate) async fn until(client: &Client, uri: &str, what: &str, holds: impl Fn
 /// its account.
 pub(crate) async fn grant(client: &Client, users: &[&str]) {
     let subject = |user: &&str| json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user});
-    for file in ["role.yaml", "role_binding.yaml"] {
+    for file in ["role.yaml", "role_binding.yaml", "metrics.yaml"] {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../config/rbac").join(file);
         let documents: Vec<Value> = serde_saphyr::from_multiple(&std::fs::read_to_string(path).unwrap()).unwrap();
         for mut object in documents {

@@ -5,6 +5,7 @@
 //! pools, so that only the operator's own time is measured.
 
 mod lifecycle;
+mod scrape;
 
 use std::{collections::BTreeMap, process::Command, time::Duration};
 
@@ -35,6 +36,7 @@ const STEPS: [(&str, f64); 4] = [
 ];
 
 pub(crate) async fn run() -> anyhow::Result<()> {
+    scrape::run()?;
     println!("Building the operator, and starting a control plane with the third parties' kinds");
     let built = Command::new(env!("CARGO"))
         .args(["build", "--quiet", "--locked", "--release", "--bin", "virt-advisor"])

@@ -148,6 +148,8 @@ async fn the_operator_runs_alone_in_a_root_directory_as_its_deployment_says() {
     // Ports are not the pod's own here.
     let probes = command.iter_mut().find(|word| **word == "--health-probe-bind-address=:8081").unwrap();
     *probes = "--health-probe-bind-address=127.0.0.1:0";
+    let metrics = command.iter_mut().find(|word| **word == "--metrics-bind-address=:8443").unwrap();
+    *metrics = "--metrics-bind-address=127.0.0.1:0";
     let start = cluster.audit().position(&cluster.access().client().await.unwrap()).await.unwrap();
     let running = cluster.access().run(&Identity::Admin, "operator-alone", Path::new("/usr/bin/env"), &command).await;
     let running = running.unwrap();

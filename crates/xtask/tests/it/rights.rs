@@ -1,5 +1,7 @@
 //! Who may do what once the operator is deployed: the operator itself, and people.
 
+mod metrics;
+
 use std::{path::Path, process::Output};
 
 use advisor::{Verb, profiles};
@@ -175,7 +177,7 @@ async fn an_operator_that_keeps_the_policy_is_told_so_and_may() {
 
     let bindings: Vec<&Value> = overlay.iter().filter(|object| object["kind"] == "ClusterRoleBinding").collect();
     let subjects: Vec<&Value> = bindings.iter().map(|binding| &binding["subjects"]).collect();
-    assert!(subjects.len() == 2 && subjects[0] == subjects[1], "both are the operator's: {subjects:?}");
+    assert!(subjects.len() == 3 && subjects.iter().all(|subject| *subject == subjects[0]), "{subjects:?}");
     for binding in
         rendered("config/admission-audit").iter().filter(|object| object["kind"].as_str().unwrap().ends_with("Binding"))
     {
@@ -301,6 +303,13 @@ async fn the_operator_may_do_nothing_else() {
         &["update", "leases.coordination.k8s.io/another", "-n", NAMESPACE],
         &["update", "leases.coordination.k8s.io/virt-advisor-operator", "-n", "default"],
         &["create", "events.events.k8s.io", "-n", NAMESPACE],
+        // It serves metrics and asks who reads them; nothing else in kube-system is its business.
+        &["get", "/metrics"],
+        &["put", "/loglevel"],
+        &["get", "configmaps/another", "-n", "kube-system"],
+        &["update", "configmaps/extension-apiserver-authentication", "-n", "kube-system"],
+        &["get", "secrets", "-n", "kube-system"],
+        &["create", "serviceaccounts/token", "-n", NAMESPACE],
     ];
     for args in refused {
         assert!(!can(access, &who, args).await, "it may {args:?}");
@@ -318,6 +327,9 @@ async fn the_operator_may_do_nothing_else() {
         &["get", "leases.coordination.k8s.io/virt-advisor-operator", "-n", NAMESPACE],
         &["update", "leases.coordination.k8s.io/virt-advisor-operator", "-n", NAMESPACE],
         &["create", "events.events.k8s.io", "-n", "default"],
+        &["create", "tokenreviews.authentication.k8s.io"],
+        &["create", "subjectaccessreviews.authorization.k8s.io"],
+        &["get", "configmaps/extension-apiserver-authentication", "-n", "kube-system"],
     ];
     for args in granted {
         assert!(can(access, &who, args).await, "it may not {args:?}");
