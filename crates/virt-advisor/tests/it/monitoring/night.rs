@@ -62,7 +62,7 @@ fn files(folder: &Path, found: &mut BTreeMap<String, String>) {
             files(&path, found);
         } else {
             let text = String::from_utf8_lossy(&std::fs::read(&path).unwrap()).into_owned();
-            found.insert(path.file_name().unwrap().to_string_lossy().into_owned(), text);
+            found.insert(path.to_string_lossy().into_owned(), text);
         }
     }
 }
@@ -146,12 +146,15 @@ async fn gather_has_the_story(cluster: &TestCluster) {
     let mut found = BTreeMap::new();
     files(&target, &mut found);
     for (file, parts) in [
-        ("load-aware-rebalancing.yaml", [NODE, CAUSE]),
-        ("worker.yaml", ["NodeDegraded", NODE]),
-        ("events.yaml", ["RolloutDegraded", NODE]),
+        ("virtplatformconfigs/load-aware-rebalancing.yaml", [NODE, CAUSE]),
+        ("machineconfigpools/worker.yaml", ["NodeDegraded", NODE]),
+        ("default/core/events.yaml", ["RolloutDegraded", NODE]),
         ("summary.txt", [PROFILE, "InProgress"]),
     ] {
-        let text = found.get(file).unwrap_or_else(|| panic!("{file} is not in {:?}", found.keys()));
+        let (_, text) = found
+            .iter()
+            .find(|(path, _)| path.ends_with(file))
+            .unwrap_or_else(|| panic!("{file} is not in {:?}", found.keys()));
         for part in parts {
             assert!(text.contains(part), "{part} is not in {file}:\n{text}");
         }
