@@ -25,6 +25,9 @@ const PROFILE: &str = "load-aware-rebalancing";
 const NODE: &str = "worker-2";
 const CAUSE: &str = "the stand-in was told to fail on this node";
 
+const EDIT: &str = r#"kubectl patch kubedescheduler cluster -n openshift-kube-descheduler-operator --type=merge \
+  -p '{"spec":{"deschedulingIntervalSeconds":180}}'"#;
+
 /// What the status says about the worker pool.
 fn pool(config: &Value) -> &Value {
     let items = config["status"]["items"].as_array();
@@ -71,7 +74,7 @@ fn files(folder: &Path, found: &mut BTreeMap<String, String>) {
 async fn a_degraded_node_is_named_alerted_about_and_forgotten_when_it_recovers() {
     let port = Port::reserve().unwrap();
     let address = port.address();
-    let args = ["operator", "--metrics-bind-address", &address, "--metrics-secure=false"];
+    let args = ["operator", "--metrics-bind-address", &address, "--metrics-secure=false", "--stuck-after=5s"];
     let cluster = TestCluster::with_platform_and(Cluster::builder().prometheus(component(&address)), &args).await;
     define(&cluster.control_plane, &format!("config/crd/third-party/{DESCHEDULER}")).await;
     let terminal = &cluster.terminal;
@@ -87,7 +90,9 @@ async fn a_degraded_node_is_named_alerted_about_and_forgotten_when_it_recovers()
         .run("kubectl patch vpcfg load-aware-rebalancing --type=merge -p '{\"spec\":{\"action\":\"DryRun\"}}'")
         .await;
     cluster.reach(PROFILE, "ReviewRequired").await;
+    prometheus.until_result("kubevirt_advisor_review_age_seconds").await;
     prometheus.until_firing(&[]).await;
+    let review = panels::tables(&prometheus);
     let recorder = Recorder::start(&cluster, PROFILE).await;
     let access = cluster.control_plane.access();
     let pools = terminal.start(access, "kubectl get machineconfigpool worker --watch -o json").await;
@@ -124,6 +129,7 @@ async fn a_degraded_node_is_named_alerted_about_and_forgotten_when_it_recovers()
     assert!(printed.contains("worker  Degraded  2/6"), "{printed}");
 
     gather_has_the_story(&cluster).await;
+    prometheus.until_result("kubevirt_advisor_config_stalled{reason=\"NoProgress\"}").await;
     let stuck = panels::tables(&prometheus);
 
     // In the morning the node is repaired, and everything else happens by itself.
@@ -135,7 +141,15 @@ async fn a_degraded_node_is_named_alerted_about_and_forgotten_when_it_recovers()
     assert!(holds("Ready") && !holds("Stalled") && !holds("Reconciling"), "{conditions:#?}");
     prometheus.until_firing(&[]).await;
     prometheus.until_result("kubevirt_advisor_config_phase{phase=\"Completed\"}").await;
-    panels::compare_with_the_page(&stuck, &panels::tables(&prometheus));
+    let repaired = panels::tables(&prometheus);
+
+    // At noon somebody changes by hand what was applied.
+    terminal.run(EDIT).await;
+    prometheus.until_firing(&["VirtAdvisorDrifted"]).await;
+    let edited = panels::tables(&prometheus);
+    let moments =
+        [("in review", review), ("node stuck", stuck), ("node repaired", repaired), ("edited by hand", edited)];
+    panels::compare_with_the_page(&moments);
     cluster.finish().await;
 }
 

@@ -1,6 +1,9 @@
 //! The data behind the panels of the dashboard, as tables, and the page that shows them.
 
-use std::fmt::Write as _;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
+};
 
 use advisor::monitoring::dashboard::{Panel, ROWS, Unit};
 
@@ -11,8 +14,9 @@ const PAGE: &str = "docs/monitoring.md";
 const START: &str = "<!-- panels: kept current by a test -->\n";
 const END: &str = "<!-- end of panels -->";
 
-/// Panels whose series depend on the load of the machine: their tables would differ from run to run.
-const VARYING: [&str; 3] = ["Errors", "Requests to the API server", "Restarted watches"];
+/// Panels whose series depend on the load of the machine, and how those end that are there in every run.
+const VARYING: [(&str, Option<&str>); 3] =
+    [("Errors", None), ("Requests to the API server", Some(" 200")), ("Restarted watches", None)];
 
 /// A panel and its rows: the legend of a series, and its value as the page shows it.
 pub(super) type Tables = Vec<(&'static Panel, Vec<(String, String)>)>;
@@ -35,7 +39,7 @@ fn rows(server: &Server, panel: &'static Panel) -> Vec<(String, String)> {
     rows
 }
 
-fn legend(template: &str, labels: &std::collections::BTreeMap<String, String>) -> String {
+fn legend(template: &str, labels: &BTreeMap<String, String>) -> String {
     let legend = labels.iter().fold(template.to_owned(), |text, (label, value)| {
         let value = if label == "instance" { "virt-advisor-operator-0:8443" } else { value };
         text.replace(&format!("{{{{{label}}}}}"), value)
@@ -56,9 +60,9 @@ fn shown(panel: &Panel, value: f64) -> String {
     }
 }
 
-/// Compares both moments with the page, or rewrites it when asked to.
-pub(super) fn compare_with_the_page(stuck: &Tables, healthy: &Tables) {
-    let current = page(stuck, healthy);
+/// Compares the tables of all moments, each with its name, with the page, or rewrites it when asked to.
+pub(super) fn compare_with_the_page(moments: &[(&str, Tables)]) {
+    let current = page(moments);
     let text = std::fs::read_to_string(root().join(PAGE)).unwrap();
     let (before, rest) = text.split_once(START).unwrap();
     let (shown, after) = rest.split_once(END).unwrap();
@@ -69,41 +73,44 @@ pub(super) fn compare_with_the_page(stuck: &Tables, healthy: &Tables) {
     }
 }
 
-fn page(stuck: &Tables, healthy: &Tables) -> String {
+fn page(moments: &[(&str, Tables)]) -> String {
     let mut text = String::new();
-    let mut both = stuck.iter().zip(healthy);
+    let names: Vec<&str> = moments.iter().map(|(name, _)| *name).collect();
+    let head = format!("| series | {} |\n|---|{}\n", names.join(" | "), "---|".repeat(names.len()));
+    let mut at = 0;
     for row in ROWS {
-        let _ = write!(text, "\n### {}\n\n", row.title);
-        for _ in row.panels {
-            let ((panel, stuck), (_, healthy)) = both.next().unwrap();
-            let _ = write!(text, "**{}.** {}\n\n", panel.title, panel.about);
-            if VARYING.contains(&panel.title) {
-                text += "What it shows depends on the load of the cluster.\n\n";
-                continue;
+        let _ = write!(text, "\n### {}\n", row.title);
+        for panel in row.panels {
+            let rows: Vec<&[(String, String)]> = moments.iter().map(|(_, tables)| &tables[at].1[..]).collect();
+            at += 1;
+            let _ = write!(text, "\n**{}.** {}\n\n", panel.title, panel.about);
+            // A rate needs two scrapes of its series, so when it begins differs from run to run.
+            let is_rate = panel.queries.iter().any(|query| query.with("", "").contains("rate("));
+            match VARYING.iter().find(|(title, _)| *title == panel.title) {
+                Some((_, None)) => text += "What it shows depends on the load of the cluster.\n",
+                Some((_, Some(end))) => text += &(head.clone() + &table(&rows, is_rate, end)),
+                None => text += &(head.clone() + &table(&rows, is_rate, "")),
             }
-            text += "| series | node stuck | node repaired |\n|---|---|---|\n";
-            text += &table(stuck, healthy);
-            text.push('\n');
         }
     }
-    text
+    text + "\n"
 }
 
-/// One line per series of either moment.
-fn table(stuck: &[(String, String)], healthy: &[(String, String)]) -> String {
-    let mut names: Vec<&String> = stuck.iter().chain(healthy).map(|(name, _)| name).collect();
-    names.sort();
-    names.dedup();
-    assert!(!names.is_empty() || stuck.is_empty());
+/// One line per series with this end that there is at any moment. A rate is shown as if it had always been there.
+fn table(moments: &[&[(String, String)]], is_rate: bool, end: &str) -> String {
+    let names = moments.iter().flat_map(|rows| rows.iter().map(|(name, _)| name.as_str()));
+    let names: BTreeSet<&str> = names.filter(|name| name.ends_with(end)).collect();
     let of = |rows: &[(String, String)], name: &str| {
         rows.iter().find(|(found, _)| found == name).map_or_else(|| "–".to_owned(), |(_, value)| value.clone())
     };
-    match names.is_empty() {
-        true => "| – | – | – |\n".to_owned(),
-        false => {
-            names.iter().map(|name| format!("| {name} | {} | {} |\n", of(stuck, name), of(healthy, name))).collect()
-        }
-    }
+    let line = |name: &str| {
+        let found: Vec<String> = moments.iter().map(|rows| of(rows, name)).collect();
+        let last = || found.last().cloned().unwrap_or_default();
+        let values = if is_rate { vec![last(); found.len()] } else { found };
+        format!("| {name} | {} |\n", values.join(" | "))
+    };
+    assert!(!names.is_empty(), "a panel without any data is not shown to work");
+    names.into_iter().map(line).collect()
 }
 
 #[test]
