@@ -1,7 +1,7 @@
 //! The certificate that is served: from files that somebody renews, or else one that we sign ourselves.
 
 use std::{
-    fs, io,
+    fmt, fs, io,
     path::{Path, PathBuf},
     sync::Arc,
     time::{Duration, SystemTime},
@@ -49,16 +49,23 @@ pub(crate) struct Certificates {
     served: Option<Served>,
 }
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 enum Served {
-    /// What the files contained.
-    Files {
-        certificate: Vec<u8>,
-        key: Vec<u8>,
-    },
-    Own {
-        since: Instant,
-    },
+    Files(Files),
+    Own { since: Instant },
+}
+
+/// What the files contain.
+#[derive(PartialEq, Eq)]
+struct Files {
+    certificate: Vec<u8>,
+    key: Vec<u8>,
+}
+
+impl fmt::Debug for Files {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a certificate and its key")
+    }
 }
 
 impl Certificates {
@@ -69,26 +76,24 @@ impl Certificates {
 
     /// Whether what is served comes from files.
     pub(crate) fn are_files(&self) -> bool {
-        matches!(self.served, Some(Served::Files { .. }))
+        matches!(self.served, Some(Served::Files(_)))
     }
 
     /// The next certificate, if another one has to be served from now on. After an error the old one is kept.
     pub(crate) fn next(&mut self) -> Result<Option<Arc<CertifiedKey>>, CertificateError> {
-        let files = self.folder.as_deref().map(read).transpose()?.flatten();
-        if let Some((certificate, key)) = files {
-            let folder = self.folder.as_deref().unwrap_or(Path::new(""));
-            let new = Served::Files { certificate, key };
-            if self.served.as_ref() == Some(&new) {
+        if let Some(folder) = self.folder.as_deref()
+            && let Some(files) = read(folder)?
+        {
+            if matches!(&self.served, Some(Served::Files(served)) if *served == files) {
                 return Ok(None);
             }
-            let Served::Files { certificate, key } = &new else { return Ok(None) };
-            let certified = parse(folder, certificate, key)?;
-            self.served = Some(new);
+            let certified = parse(folder, &files)?;
+            self.served = Some(Served::Files(files));
             return Ok(Some(Arc::new(certified)));
         }
         match self.served {
             // Files that went away for a moment come back; nobody would trust one of our own instead.
-            Some(Served::Files { .. }) => Ok(None),
+            Some(Served::Files(_)) => Ok(None),
             Some(Served::Own { since }) if since.elapsed() < REPLACED => Ok(None),
             _ => {
                 let certified = self_signed(&self.names)?;
@@ -100,7 +105,7 @@ impl Certificates {
 }
 
 /// The contents of both files; none if they are not there yet, as in a volume of a Secret that does not exist.
-fn read(folder: &Path) -> Result<Option<(Vec<u8>, Vec<u8>)>, CertificateError> {
+fn read(folder: &Path) -> Result<Option<Files>, CertificateError> {
     let content = |name: &str| {
         let path = folder.join(name);
         match fs::read(&path) {
@@ -109,10 +114,10 @@ fn read(folder: &Path) -> Result<Option<(Vec<u8>, Vec<u8>)>, CertificateError> {
             Err(error) => Err(CertificateError::File(path, error)),
         }
     };
-    Ok(content(CERTIFICATE)?.zip(content(KEY)?))
+    Ok(content(CERTIFICATE)?.zip(content(KEY)?).map(|(certificate, key)| Files { certificate, key }))
 }
 
-fn parse(folder: &Path, certificate: &[u8], key: &[u8]) -> Result<CertifiedKey, CertificateError> {
+fn parse(folder: &Path, Files { certificate, key }: &Files) -> Result<CertifiedKey, CertificateError> {
     let (certificate_file, key_file) = (folder.join(CERTIFICATE), folder.join(KEY));
     let chain: Result<Vec<CertificateDer<'static>>, _> = CertificateDer::pem_slice_iter(certificate).collect();
     let chain = chain.map_err(|error| CertificateError::Pem(certificate_file.clone(), error))?;

@@ -20,10 +20,7 @@ use super::metrics::{
     CONFIG_IMPACT, CONFIG_PHASE, CONFIG_PHASE_AGE, CONFIG_STALLED, DRIFTED_ITEMS, ITEMS, Metric, REMEDIATION_STALLED,
     REVIEW_AGE, ROLLOUT_NODES, ROLLOUT_STATE, ROLLOUT_UPDATED_NODES, ROLLOUT_WITHOUT_PROGRESS,
 };
-use crate::{
-    machine::{REJECTED, REMEDIATION_STALLED_REASON, STALLED},
-    truncate::shorten,
-};
+use crate::machine::{REJECTED, REMEDIATION_STALLED_REASON, STALLED};
 
 /// Field managers of one profile that have a series of their own. The others share one.
 pub const MANAGERS: usize = 8;
@@ -71,7 +68,7 @@ pub fn series(config: &VirtPlatformConfig, now: Timestamp) -> Vec<Sample> {
         samples.add(&ITEMS, &[state.as_str()], count(status.items.iter().filter(|item| item.state == state)));
     }
     for (manager, items) in drifted(&status.items) {
-        samples.add(&DRIFTED_ITEMS, &[&manager], items);
+        samples.add(&DRIFTED_ITEMS, &[manager], items);
     }
     let own = holds(status, phase.as_str());
     let gave_up = phase == Phase::Drifted && own.is_some_and(|own| own.reason == REMEDIATION_STALLED_REASON);
@@ -100,15 +97,14 @@ struct Samples<'a> {
 impl Samples<'_> {
     /// Adds a series of this profile, with the labels behind the profile.
     fn add(&mut self, metric: &'static Metric, labels: &[&str], value: f64) {
-        let labels = [self.profile].into_iter().chain(labels.iter().copied()).map(bounded).collect();
+        let labels = [self.profile].into_iter().chain(labels.iter().copied());
+        let labels = labels.map(|label| bounded(label).to_owned()).collect();
         self.samples.push(Sample { metric, labels, value });
     }
 }
 
-fn bounded(label: &str) -> String {
-    let mut label = label.to_owned();
-    shorten(&mut label, LABEL);
-    label
+fn bounded(label: &str) -> &str {
+    &label[..label.floor_char_boundary(LABEL)]
 }
 
 /// The seconds from a time until now. A time in the future was written by a wrong clock.
@@ -136,12 +132,12 @@ fn waits_for_review(status: &VirtPlatformConfigStatus, phase: Phase) -> bool {
 }
 
 /// How many items each field manager has changed. The first ones by name are told apart.
-fn drifted(items: &[Item]) -> BTreeMap<String, f64> {
+fn drifted(items: &[Item]) -> BTreeMap<&str, f64> {
     let managers = || items.iter().filter_map(|item| Some(bounded(&item.drifted_by.as_ref()?.manager)));
-    let told: BTreeSet<String> = managers().collect::<BTreeSet<_>>().into_iter().take(MANAGERS).collect();
+    let told: BTreeSet<&str> = managers().collect::<BTreeSet<_>>().into_iter().take(MANAGERS).collect();
     let mut drifted = BTreeMap::new();
     for manager in managers() {
-        let label = if told.contains(&manager) { manager } else { OTHER.to_owned() };
+        let label = if told.contains(manager) { manager } else { OTHER };
         *drifted.entry(label).or_insert(0.0) += 1.0;
     }
     drifted

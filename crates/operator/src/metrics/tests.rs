@@ -166,7 +166,7 @@ fn a_scrape_is_below_a_mebibyte_whatever_the_statuses_say() {
         let mut large = (*config(profile, Phase::Drifted)).clone();
         let status = large.status.as_mut().unwrap();
         let pool = |number: usize| PoolRollout {
-            pool: format!("{number:0253}"),
+            pool: format!("{number}-{}", "x".repeat(240)),
             updated: Some(1),
             total: Some(6),
             last_progress: Some(at(0)),
@@ -174,7 +174,7 @@ fn a_scrape_is_below_a_mebibyte_whatever_the_statuses_say() {
         };
         let item = |number: usize| Item {
             rollout: (0..64).map(|at| pool(number * 64 + at)).collect(),
-            drifted_by: Some(DriftedBy { manager: format!("{number:0128}"), ..DriftedBy::default() }),
+            drifted_by: Some(DriftedBy { manager: format!("{number}-{}", "x".repeat(120)), ..DriftedBy::default() }),
             ..Item::default()
         };
         status.items = (0..64).map(item).collect();

@@ -93,7 +93,8 @@ async fn a_certificate_costs_no_request_and_counts_while_the_api_server_is_away(
 /// Seconds, and how many reviews of tokens and of rights were made by then.
 #[tokio::test(start_paused = true)]
 async fn answers_are_kept_for_their_time_and_failures_are_not() {
-    let cases: [(&str, &[(u64, [usize; 2])]); 3] = [
+    type Row = (u64, [usize; 2]);
+    let cases: [(&str, &[Row]); 3] = [
         ("token-of-reader", &[(0, [1, 1]), (59, [1, 1]), (61, [2, 1]), (299, [3, 1]), (302, [3, 2])]),
         ("token-of-eve", &[(0, [1, 1]), (29, [1, 1]), (31, [1, 2]), (62, [2, 3])]),
         ("garbage", &[(0, [1, 0]), (59, [1, 0]), (61, [2, 0])]),

@@ -36,7 +36,8 @@ async fn every_step_may_be_repeated_and_nothing_of_others_is_lost() {
     let image = "jsonpath={.items[*].spec.template.spec.containers[*].image}";
     assert_eq!(printed(&kubectl(&at, &[&deployment[..], &[image]].concat())), "registry.example.com/advisor:v9");
     assert_eq!(ours("serviceaccounts"), ["virt-advisor-operator-controller-manager"]);
-    assert_eq!((ours("clusterroles").len(), ours("roles").len()), (5, 3));
+    assert_eq!((ours("clusterroles").len(), ours("roles").len()), (8, 3));
+    assert_eq!(ours("services"), ["virt-advisor-operator-metrics"]);
 
     // The samples, as the guide applies and deletes them.
     for _ in 0..2 {
@@ -47,7 +48,9 @@ async fn every_step_may_be_repeated_and_nothing_of_others_is_lost() {
     // Without the operator, what people made is still there, and so is the namespace.
     printed(&xtask(&at, &["undeploy"]));
     printed(&xtask(&at, &["undeploy"]));
-    for kind in ["deployments", "serviceaccounts", "clusterroles", "clusterrolebindings", "roles", "rolebindings"] {
+    for kind in
+        ["deployments", "services", "serviceaccounts", "clusterroles", "clusterrolebindings", "roles", "rolebindings"]
+    {
         assert_eq!(ours(kind), [""; 0], "{kind}");
     }
     assert!(names(&at, "namespaces").contains(&"openshift-cnv".to_owned()));
