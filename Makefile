@@ -10,7 +10,7 @@ BUILT := $(or $(CARGO_TARGET_DIR),target)/debug
 
 # The third-party programs that the demo and the tests run. Nothing else is built for them.
 DEMO_TOOLS := etcd kube-apiserver kubectl
-TEST_TOOLS := $(DEMO_TOOLS) kube-scheduler kube-controller-manager kwok descheduler prometheus
+TEST_TOOLS := $(DEMO_TOOLS) kube-scheduler kube-controller-manager kwok descheduler prometheus promtool
 
 # Says at once what is missing on this machine. Times that are announced below are of two cores.
 PREREQUISITES := @CARGO='$(CARGO)' tools/check-prerequisites

@@ -1,5 +1,6 @@
 //! Writes what is generated from code, where its readers look for it.
 
+use advisor::monitoring::{AlertSettings, RunbookUrl, alerts::RUNBOOK_URL_VARIABLE};
 use anyhow::Context;
 
 use crate::{picture, weaknesses};
@@ -9,6 +10,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
     let files = api::crd::files().into_iter().chain([advisor::machine::table::page()]).chain(lessons);
     let files = files.chain(advisor::access::files()).chain(advisor::admission::files()).chain(lab::manifests::files());
     let files = files.chain([picture::file(&crate::root())?, advisor::monitoring::page()]);
+    let files = files.chain(advisor::monitoring::files(&alert_settings()?));
     for (path, text) in files {
         let file = crate::root().join(path);
         let verb = match std::fs::read_to_string(&file) {
@@ -22,4 +24,13 @@ pub(crate) fn run() -> anyhow::Result<()> {
         println!("{path} {verb}");
     }
     Ok(())
+}
+
+/// Distributors lead to their own runbooks by a variable.
+fn alert_settings() -> anyhow::Result<AlertSettings> {
+    let runbook_url = match std::env::var(RUNBOOK_URL_VARIABLE) {
+        Ok(template) => RunbookUrl::new(&template)?,
+        Err(_) => RunbookUrl::default(),
+    };
+    Ok(AlertSettings { runbook_url, ..AlertSettings::default() })
 }

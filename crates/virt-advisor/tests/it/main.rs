@@ -5,6 +5,7 @@
 mod guide;
 mod lease;
 mod metrics;
+mod monitoring;
 mod preview;
 mod replica;
 mod stopped;

@@ -54,6 +54,16 @@ impl Nodes {
         self.stand_in.change(|settings| settings.reboot = FOREVER);
     }
 
+    /// Makes the update of a node fail, after its drain.
+    pub(crate) fn fail(&self, node: &str) {
+        self.stand_in.change(|settings| settings.fail.extend([node.to_owned()]));
+    }
+
+    /// Lets the update of every node succeed.
+    pub(crate) fn recover(&self) {
+        self.stand_in.change(|settings| settings.fail.clear());
+    }
+
     /// Makes reboots take no time.
     pub(crate) fn release(&self) {
         self.stand_in.change(|settings| settings.reboot = Duration::ZERO);

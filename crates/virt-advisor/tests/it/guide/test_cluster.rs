@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use devcluster::{Access, Cluster, Identity, LogPosition, RunningProgram};
+use devcluster::{Access, Builder, Cluster, Identity, LogPosition, RunningProgram};
 use kube::{
     Api, Client,
     api::{ApiResource, DynamicObject, GroupVersionKind},
@@ -36,26 +36,31 @@ pub(crate) struct TestCluster {
 impl TestCluster {
     /// OpenShift Virtualization at rest with three workers, and the operator; no descheduler yet.
     pub(crate) async fn with_platform() -> TestCluster {
-        let (control_plane, terminal) = build(PLATFORM).await;
+        TestCluster::with_platform_and(Cluster::builder(), &["operator"]).await
+    }
+
+    /// The same with further components, and with the operator's own arguments.
+    pub(crate) async fn with_platform_and(builder: Builder, args: &[&str]) -> TestCluster {
+        let (control_plane, terminal) = build(builder, PLATFORM).await;
         terminal.run("kubectl apply --server-side -k config/samples/third-party").await;
         terminal
             .run("kubectl apply --server-side --subresource=status -f config/samples/third-party/status.yaml")
             .await;
-        TestCluster::with_operator(control_plane, terminal).await
+        TestCluster::with_operator(control_plane, terminal, args).await
     }
 
     /// A cluster without virtualization, and the operator.
     pub(crate) async fn without_platform() -> TestCluster {
-        let (control_plane, terminal) = build(&[]).await;
+        let (control_plane, terminal) = build(Cluster::builder(), &[]).await;
         terminal.run("kubectl apply --server-side -f config/samples/third-party/namespaces.yaml").await;
-        TestCluster::with_operator(control_plane, terminal).await
+        TestCluster::with_operator(control_plane, terminal, &["operator"]).await
     }
 
-    async fn with_operator(control_plane: Cluster, terminal: Terminal) -> TestCluster {
+    async fn with_operator(control_plane: Cluster, terminal: Terminal, args: &[&str]) -> TestCluster {
         let client = control_plane.access().client().await.unwrap();
         let account = account(&terminal).await;
         let start = control_plane.audit().position(&client).await.unwrap();
-        let operator = start_operator(control_plane.access(), &account).await;
+        let operator = start_operator(control_plane.access(), &account, args).await;
         let cluster = TestCluster { control_plane, client, terminal, account, operator, start };
         for profile in ["load-aware-rebalancing", "virt-higher-density"] {
             cluster.reach(profile, "Ignored").await;
@@ -116,6 +121,16 @@ impl TestCluster {
         }
     }
 
+    /// Ends the operator at once, without a word.
+    pub(crate) fn kill_operator(&self) {
+        self.operator.kill();
+    }
+
+    /// Starts the operator anew, with other arguments.
+    pub(crate) async fn restart_operator(&mut self, args: &[&str]) {
+        self.operator = start_operator(self.control_plane.access(), &self.account, args).await;
+    }
+
     /// Ends the operator with SIGTERM. Fails if it ends with an error, or if RBAC refused a request of its.
     pub(crate) async fn finish(self) {
         let status = self.operator.stop(Duration::from_secs(20)).await.unwrap();
@@ -132,8 +147,8 @@ impl TestCluster {
 }
 
 /// A control plane with our definitions and some of the third parties'.
-async fn build(definitions: &[&str]) -> (Cluster, Terminal) {
-    let cluster = Cluster::builder().start().await.unwrap();
+async fn build(builder: Builder, definitions: &[&str]) -> (Cluster, Terminal) {
+    let cluster = builder.start().await.unwrap();
     let terminal = Terminal::open(cluster.access()).await;
     define(&cluster, "config/crd/advisor.kubevirt.io_virtplatformconfigs.yaml").await;
     for definition in definitions {
@@ -154,9 +169,9 @@ async fn account(terminal: &Terminal) -> Identity {
     Identity::service_account("openshift-cnv", "virt-advisor-operator-controller-manager")
 }
 
-async fn start_operator(access: &Access, account: &Identity) -> RunningProgram {
+async fn start_operator(access: &Access, account: &Identity, args: &[&str]) -> RunningProgram {
     let program = Path::new(env!("CARGO_BIN_EXE_virt-advisor"));
-    access.run(account, "operator", program, &["operator"]).await.unwrap()
+    access.run(account, "operator", program, args).await.unwrap()
 }
 
 fn without_managers(mut object: Value) -> Value {
