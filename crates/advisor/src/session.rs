@@ -23,6 +23,7 @@ use crate::{
     writing::{self, Lock, Writing},
 };
 use confirmation::Confirmation;
+pub use confirmation::RoundTrips;
 use recording::Recording;
 
 /// No session needs more decisions than this; more would be an endless loop.

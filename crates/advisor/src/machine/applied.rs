@@ -55,8 +55,9 @@ pub(super) fn check(mut draft: StatusDraft<'_>, input: &Input<'_>) -> Decision {
         return inputs_changed(draft, &change);
     }
     let is_upgraded = draft.status.operator_version.as_deref() != Some(draft.observed.version);
-    // A change by hand that does what this version would do is not drift.
-    if is_upgraded && !is_taken && upgrade::is_aligned(&plan_draft, facts) {
+    // A change by hand that does what this version would do is not drift. Drift that is gone is, and comes first.
+    let is_gone = draft.phase() == Phase::Drifted && !has_drifted;
+    if is_upgraded && !is_taken && !is_gone && upgrade::is_aligned(&plan_draft, facts) {
         return upgrade::upgrade(draft, &plan_draft, plan);
     }
     if has_drifted {

@@ -87,7 +87,7 @@ impl Driver {
         }
     }
 
-    fn has(&self, mutation: Mutation) -> bool {
+    pub(crate) fn has(&self, mutation: Mutation) -> bool {
         self.mutation == Some(mutation)
     }
 
@@ -155,9 +155,7 @@ impl Driver {
         };
         let (mut kept_plan, mut record) = (None, None);
         let (mut config, mut target, mut is_stopped, mut change) = (None, None, false, ClusterChange::None);
-        let Step::Send(request) = std::mem::replace(&mut run.step, Step::Send(Request::ReadConfig)) else {
-            return None;
-        };
+        let Step::Send(request) = run.take_step() else { return None };
         let input = match request {
             Request::UpdateStatus(new) => {
                 let before = cluster.config.clone();

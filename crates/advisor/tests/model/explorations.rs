@@ -34,8 +34,17 @@ pub(crate) const TIMED: &[Edit] = &[Edit::From, Edit::Until, Edit::Window, Edit:
 /// The edits that ask for the way back, and approve it.
 pub(crate) const RESTORING: &[Edit] = &[Edit::Restore, Edit::ApplyNamed, Edit::Apply, Edit::DryRun];
 pub(crate) const FOREIGN_EDITS: &[ForeignEdit] = &[ForeignEdit::Change, ForeignEdit::Touch, ForeignEdit::Delete];
-pub(crate) const NONE: Bounds =
-    Bounds { edits: 0, foreign_edits: 0, inputs: 0, lost_answers: 0, crashes: 0, refusals: 0, stale_reads: 0, days: 0 };
+pub(crate) const NONE: Bounds = Bounds {
+    edits: 0,
+    foreign_edits: 0,
+    inputs: 0,
+    lost_answers: 0,
+    crashes: 0,
+    refusals: 0,
+    stale_reads: 0,
+    days: 0,
+    stops: 0,
+};
 
 /// All starts: new or settled, in review or applied, with the lock or without.
 pub(crate) fn starts() -> Vec<Start> {
@@ -220,6 +229,14 @@ fn removals() {
 fn an_input_that_is_managed_too() {
     check(scenario("managed input, drift", &profile::DEFAULT, Bounds { edits: 1, foreign_edits: 1, ..NONE }));
     check(scenario("managed input, faults", &profile::DEFAULT, Bounds { foreign_edits: 1, crashes: 1, ..NONE }));
+}
+
+/// The process is stopped before any requests, one after the other too, and people edit the spec and the targets meanwhile.
+#[test]
+fn stops() {
+    check(scenario("stops, edits", &profile::TWO, Bounds { edits: 1, stops: 2, ..NONE }));
+    check(steered("stops, drift", &profile::ONE, Bounds { foreign_edits: 1, stops: 2, ..NONE }));
+    check(steered("stops, faults", &profile::ONE, Bounds { edits: 1, lost_answers: 1, stops: 3, ..NONE }));
 }
 
 /// One read of one object may return an old state, at any time.

@@ -45,6 +45,8 @@ pub(crate) enum Violation {
     OutsideWindow,
     /// A write of a plan that has no record.
     NotRecorded,
+    /// 1: a write after the process was stopped, and the configuration was not confirmed since.
+    WrittenAfterStop,
     /// A write after a failure under Abort.
     NotAborted,
     /// A write that follows from an input that this session has not read.
@@ -171,6 +173,9 @@ impl History {
             || confirmed_status.observed_generation != confirmed.metadata.generation
         {
             return Some(Violation::NotApproved);
+        }
+        if run.was_stopped {
+            return Some(Violation::WrittenAfterStop);
         }
         let status = stored.status.as_ref().unwrap_or(&nothing);
         let item = status.items.iter().find(|item| item.name == part.name());

@@ -37,6 +37,7 @@ const MISTAKES: &[(Mutation, Bounds, &[&str])] = &[
     (RestoreNotReviewed, Bounds { edits: 2, ..NONE }, &["begins or ends a restore"]),
     (OwnershipKept, Bounds { edits: 2, ..NONE }, &["5."]),
     (ProgressForgotten, Bounds { days: 1, ..NONE }, &["5."]),
+    (StopIgnored, Bounds { stops: 1, ..NONE }, &["after a stop"]),
 ];
 
 /// The scenario in which a mistake matters.

@@ -67,6 +67,8 @@ pub(crate) enum Mutation {
     OwnershipKept,
     /// The status does not record when a node was last updated.
     ProgressForgotten,
+    /// A process that was stopped sends what it was about to send.
+    StopIgnored,
 }
 
 impl Mutation {

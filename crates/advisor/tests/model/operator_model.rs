@@ -52,6 +52,8 @@ pub(crate) enum ModelAction {
     EditTarget(usize, ForeignEdit),
     Input(u8),
     PassDay,
+    /// The process is stopped right before its next request, and continues.
+    Stop,
 }
 
 /// Which changes by others make a difference to the next request.
@@ -61,6 +63,7 @@ struct RelevantChanges {
     input: bool,
     rollout: bool,
     day: bool,
+    stop: bool,
 }
 
 impl RelevantChanges {
@@ -125,6 +128,7 @@ impl OperatorModel {
             input: left.inputs > 0 && scope == Scope::Everything,
             rollout: sees_pool && system.cluster.is_rolling(),
             day: left.days > 0 && system.cluster.config.spec.approval.is_some(),
+            stop: left.stops > 0 && system.run.as_ref().is_some_and(|run| run.may_be_stopped()),
         }
     }
 
@@ -135,6 +139,7 @@ impl OperatorModel {
             || relevant.input
             || relevant.rollout
             || relevant.day
+            || relevant.stop
             || (0..self.scenario.profile.parts.len()).any(|at| relevant.target(at));
         let may_fail = system.request().is_some_and(|request| {
             (is_effect(system, request) && (left.lost_answers > 0 || left.crashes > 0))
@@ -256,6 +261,9 @@ impl Model for OperatorModel {
         if relevant.day {
             actions.push(ModelAction::PassDay);
         }
+        if relevant.stop {
+            actions.push(ModelAction::Stop);
+        }
     }
 
     fn next_state(&self, state: &State, action: ModelAction) -> Option<State> {
@@ -294,6 +302,12 @@ impl Model for OperatorModel {
                 system.day += 1;
                 next.left.days -= 1;
             }
+            ModelAction::Stop => {
+                let looks_again = !self.memo.driver.has(Mutation::StopIgnored);
+                system.run = Some(system.run.as_ref()?.stopped(looks_again));
+                next.left.stops -= 1;
+                next.system = self.memo.driver.end_if_done(next.system);
+            }
         }
         let is_change_by_others = match action {
             ModelAction::RollOut
@@ -301,7 +315,10 @@ impl Model for OperatorModel {
             | ModelAction::EditTarget(..)
             | ModelAction::Input(_)
             | ModelAction::PassDay => true,
-            ModelAction::StartSession { .. } | ModelAction::Step(_) | ModelAction::StepAndCrash { .. } => false,
+            ModelAction::StartSession { .. }
+            | ModelAction::Step(_)
+            | ModelAction::StepAndCrash { .. }
+            | ModelAction::Stop => false,
         };
         if is_change_by_others {
             next.system.has_pending_change = true;

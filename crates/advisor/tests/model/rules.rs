@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// The rules for every single step.
-pub(crate) const RULES: [(&str, Violation); 16] = [
+pub(crate) const RULES: [(&str, Violation); 17] = [
     ("1. nothing is written unless action is Apply at the generation that was confirmed", Violation::NotApproved),
     ("1. what is written is what the status says is being written", Violation::NotAsRecorded),
     ("1. at most the item recorded before an edit is written after it", Violation::WrittenAfterEdit),
@@ -26,6 +26,7 @@ pub(crate) const RULES: [(&str, Violation); 16] = [
     ("a plan that begins or ends a restore waits for somebody who has read it", Violation::RestoreNotRead),
     ("a restore writes only what was there originally", Violation::NotOriginal),
     ("A4. a crash or a lost answer does not change the end", Violation::DifferentEnd),
+    ("1. nothing is written after a stop before the configuration is confirmed", Violation::WrittenAfterStop),
 ];
 pub(crate) const REST: &str = "5. without further events it comes to rest, stays there, and tells the truth";
 
@@ -47,7 +48,7 @@ pub(crate) fn properties(words: Option<&[&str]>) -> Vec<Property<OperatorModel>>
     macro_rules! kept {
         ($($at:literal)*) => { vec![$(Property::always(RULES[$at].0, |_, state: &State| state.violation != Some(RULES[$at].1))),*] };
     }
-    let mut properties = kept!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
+    let mut properties = kept!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16);
     properties.push(Property::always(REST, |model: &OperatorModel, state: &State| {
         state.violation.is_some() || model.memo.ending(&state.system).result.is_ok()
     }));

@@ -28,6 +28,8 @@ pub(crate) struct Bounds {
     pub(crate) stale_reads: u8,
     /// Days that pass.
     pub(crate) days: u8,
+    /// How often the process is stopped before a request, and continues.
+    pub(crate) stops: u8,
 }
 
 /// An edit of the spec by the administrator.

@@ -3,6 +3,7 @@
 use std::{
     hash::{Hash, Hasher},
     sync::Arc,
+    time::Duration,
 };
 
 use advisor::{
@@ -16,8 +17,12 @@ use crate::{
     cluster::{ModelCluster, contents},
     hashed::{Hashed, digest},
     profile::ToyProfile,
+    requests::is_write,
     target::Target,
 };
+
+/// How long a process is stopped.
+const STOP: Duration = Duration::from_secs(10);
 
 /// The cluster and the operator, without what the checker remembers about them.
 #[derive(Debug, Clone, Hash, PartialEq)]
@@ -72,6 +77,12 @@ pub(crate) struct RunningSession {
     pub(crate) is_recorded: bool,
     /// The session does not close the record again.
     pub(crate) is_closing_done: bool,
+    /// How long the process was stopped. Nothing else takes time.
+    uptime: Duration,
+    /// The process was stopped after the API server has confirmed the configuration.
+    pub(crate) was_stopped: bool,
+    /// The process was stopped right before the next request, which is the one to send after that.
+    is_ready_to_send: bool,
 }
 
 /// What a plan was made from: the managed fields of the targets, and the input.
@@ -98,7 +109,41 @@ impl RunningSession {
             decided_on: system.day,
             is_recorded: false,
             is_closing_done: false,
+            uptime: Duration::ZERO,
+            was_stopped: false,
+            is_ready_to_send: false,
         }
+    }
+
+    /// Takes the step, as it is when its request is sent.
+    pub(crate) fn take_step(&mut self) -> Step {
+        let step = std::mem::replace(&mut self.step, Step::Send(Request::ReadConfig));
+        match std::mem::take(&mut self.is_ready_to_send) {
+            true => step,
+            false => self.session.before_sending(step, self.uptime),
+        }
+    }
+
+    /// Whether it makes a difference that the process is stopped now: right before the next request.
+    pub(crate) fn may_be_stopped(&self) -> bool {
+        let is_affected = match self.request() {
+            Some(Request::CreateRecord(_) | Request::ReadConfig) => true,
+            Some(request) => is_write(request),
+            None => false,
+        };
+        is_affected && !self.is_ready_to_send
+    }
+
+    /// The process was stopped for longer than any request takes. With the mistake, it does not look again before it sends.
+    pub(crate) fn stopped(&self, looks_again: bool) -> Arc<Self> {
+        let mut run = self.clone();
+        run.uptime += STOP;
+        run.was_stopped = true;
+        if looks_again {
+            run.step = run.take_step();
+        }
+        run.is_ready_to_send = true;
+        run.identified()
     }
 
     pub(crate) fn request(&self) -> Option<&Request> {
@@ -123,6 +168,7 @@ impl RunningSession {
         self.known = config.clone();
         self.is_confirmed = true;
         self.is_outdated = false;
+        self.was_stopped = false;
         self.stored_at_start = None;
     }
 
@@ -160,7 +206,10 @@ impl RunningSession {
         let config = (&self.known, self.is_confirmed, self.is_outdated, &self.stored_at_start);
         let recording = (self.is_recorded, self.is_closing_done);
         let result = (self.last_result, &self.seen, &self.plan_basis, self.fetched_input, self.decided_on);
-        self.id = digest((step, config, result, recording));
+        // What a session knows about the way to the API server matters only after a stop.
+        let way = (!self.uptime.is_zero()).then(|| format!("{:?} {:?}", self.uptime, self.session.confirmation()));
+        let stops = (way, self.was_stopped, self.is_ready_to_send);
+        self.id = digest((step, config, result, recording, stops));
         Arc::new(self)
     }
 }

@@ -15,8 +15,9 @@ use crate::{
 /// What happens until the first write to the target, as one letter per request: `s`tatus update, `p`lan, `r`ecord, `c`onfirmation,
 /// `w`rite, `x` for others. The life ends with the write, or with `.` when the session is done without one.
 ///
-/// `takes` says how long the answer to a request takes, by its letter and by how many requests were sent before.
-fn life(takes: impl Fn(char, usize) -> f64, withdrawn: bool) -> String {
+/// `takes` says how long the answer to a request takes, by its letter and by how many requests were sent before. During the request
+/// with the number `withdrawn`, after it was carried out, the administrator withdraws the consent.
+fn life(takes: impl Fn(char, usize) -> f64, withdrawn: Option<usize>) -> String {
     let profile = profiles::find("example-profile").unwrap();
     let context = Context {
         profile,
@@ -50,7 +51,7 @@ fn life(takes: impl Fn(char, usize) -> f64, withdrawn: bool) -> String {
             Request::WriteTarget { .. } => 'w',
             _ => 'x',
         };
-        let took = takes(letter, letters.len());
+        let (took, number) = (takes(letter, letters.len()), letters.len());
         letters.push(letter);
         if letter == 'w' {
             return letters;
@@ -72,8 +73,7 @@ fn life(takes: impl Fn(char, usize) -> f64, withdrawn: bool) -> String {
             Request::CreateRecord(_) => Input::RecordCreated,
             other => panic!("{other:?} after {letters}"),
         };
-        // Long enough for a stop: the administrator withdraws the consent.
-        if withdrawn && took > 1.0 && letter != 'c' && stored.spec.action == Action::Apply {
+        if withdrawn == Some(number) {
             version += 1;
             stored.spec.action = Action::DryRun;
             stored.metadata.generation = Some(2);
@@ -88,8 +88,8 @@ const UNDISTURBED: &str = "sspsrw";
 
 #[test]
 fn a_write_needs_no_further_request_if_the_process_was_not_stopped() {
-    assert_eq!(life(|_, _| 0.005, false), UNDISTURBED);
-    assert_eq!(life(|_, _| 0.3, false), UNDISTURBED, "0.6 s from the last status update to the write");
+    assert_eq!(life(|_, _| 0.005, None), UNDISTURBED);
+    assert_eq!(life(|_, _| 0.3, None), UNDISTURBED, "0.6 s from the last status update to the write");
 }
 
 /// After a stop the configuration is read again, and a withdrawn consent is respected.
@@ -99,8 +99,8 @@ fn after_a_stop_of_more_than_a_second_the_configuration_is_confirmed_before_anyt
     for stop in [1.1, 5.0, 21.0, 86_400.0] {
         for (at, with_consent) in [(last_update, "sspscrw"), (last_update + 1, "sspsrcw")] {
             let takes = |_, sent: usize| if sent == at { stop } else { 0.005 };
-            assert_eq!(life(takes, false), with_consent, "{stop} s at {at}");
-            let letters = life(takes, true);
+            assert_eq!(life(takes, None), with_consent, "{stop} s at {at}");
+            let letters = life(takes, Some(at));
             assert!(letters.starts_with(with_consent.trim_end_matches(['r', 'w'])), "{letters}");
             assert!(letters.ends_with('.'), "{stop} s at {at}: written without consent: {letters}");
         }
@@ -115,14 +115,55 @@ fn a_confirmation_that_took_long_is_asked_for_again() {
         ('c', 4) => 21.0,
         _ => 0.005,
     };
-    assert_eq!(life(takes, false), "sspsccrw");
+    assert_eq!(life(takes, None), "sspsccrw");
 }
 
-/// On a slow way every answer takes long, and a confirmation that takes as long as the one before it has to do.
+/// Found by reading: the limit was twice what the confirmation before had taken, and that one may have been a stop, too.
+#[test]
+fn stops_one_after_the_other_do_not_look_like_a_slow_way() {
+    let last_update = UNDISTURBED.rfind('s').unwrap();
+    for stops in [&[5.0, 8.0][..], &[21.0, 42.0], &[42.0, 21.0], &[1.1, 1.1], &[5.0, 8.0, 15.0]] {
+        let takes =
+            |_, sent: usize| sent.checked_sub(last_update).and_then(|at| stops.get(at)).copied().unwrap_or(0.005);
+        let with_consent = format!("ssps{}rw", "c".repeat(stops.len()));
+        assert_eq!(life(takes, None), with_consent, "{stops:?}");
+        let letters = life(takes, Some(last_update + stops.len() - 1));
+        assert!(letters.ends_with('.'), "{stops:?}: written without consent: {letters}");
+    }
+}
+
+/// A session that begins right before its write knows nothing about the way, and an earlier one does.
+#[test]
+fn what_is_slow_is_known_from_earlier_sessions_and_learned_anew_when_it_changes() {
+    let of = |seconds: &[f64]| {
+        let mut known = RoundTrips::default();
+        seconds.iter().for_each(|seconds| known.add(Duration::from_secs_f64(*seconds)));
+        known
+    };
+    let recent = |known: RoundTrips, age: f64| {
+        let confirmation = Confirmation { asked: Some(Duration::ZERO), round_trips: known, ..Confirmation::default() };
+        confirmation.is_recent(Duration::from_secs_f64(age))
+    };
+    let cases = [
+        ("nothing is known", &[][..], 0.9, true),
+        ("nothing is known, and it took long", &[], 1.5, false),
+        ("too little is known", &[20.0, 20.0, 20.0], 20.0, false),
+        ("a slow way", &[20.0, 20.0, 20.0, 20.0], 40.0, true),
+        ("slower than that", &[20.0, 20.0, 20.0, 20.0], 41.0, false),
+        ("three stops", &[0.005, 5.0, 8.0, 15.0], 8.0, false),
+        ("a way that has become slow", &[0.005, 20.0, 20.0, 20.0, 20.0], 40.0, true),
+        ("a way that has become fast", &[20.0, 20.0, 20.0, 0.005], 1.5, false),
+    ];
+    for (case, known, age, expected) in cases {
+        assert_eq!(recent(of(known), age), expected, "{case}");
+    }
+}
+
+/// On a slow way every answer takes long, and a confirmation that takes no longer than the others has to do.
 #[test]
 fn on_a_slow_way_a_write_takes_few_more_requests_and_is_made() {
     for seconds in [1.5, 6.0, 20.0] {
-        let letters = life(|_, _| seconds, false);
+        let letters = life(|_, _| seconds, None);
         assert!(letters.ends_with('w') && letters.len() <= UNDISTURBED.len() + 2, "{seconds} s: {letters}");
     }
 }
@@ -134,6 +175,6 @@ fn a_session_that_cannot_confirm_ends_without_a_write() {
         'c' => 3_f64.powi(sent as i32),
         _ => 0.005,
     };
-    let letters = life(takes, false);
+    let letters = life(takes, None);
     assert!(letters.ends_with("rccccc."), "{letters}");
 }
