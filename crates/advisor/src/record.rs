@@ -3,6 +3,7 @@
 //! A record is made before the first write of the plan. Whoever restores compares it with the cluster.
 
 mod leaves;
+mod managed;
 mod outcome;
 mod restore;
 mod retention;
@@ -22,6 +23,7 @@ use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
 
 use crate::{Facts, Plan, PlannedItem, Verb, field_manager, fields, fields::Path};
 
+pub use managed::managed;
 pub use outcome::{abandoned, outcome};
 pub use restore::{Restored, restored};
 pub use retention::{KEPT, Summary, expired, next_number};

@@ -121,7 +121,7 @@ impl Restoring {
     fn targets(&self, facts: &Facts) -> Vec<(ObjectRef, &'static str, Vec<RecordedItem>)> {
         let mut targets: Vec<(ObjectRef, &'static str, Vec<RecordedItem>)> = Vec::new();
         for record in self.records(facts).unwrap_or_default() {
-            for item in record.spec.items.into_iter().rev().filter(is_changed) {
+            for item in record.spec.items.into_iter().rev().filter(RecordedItem::changes_something) {
                 let Some((target, version)) = self.target(&item.target_ref) else { continue };
                 match targets.iter_mut().find(|(known, ..)| *known == target) {
                     Some((.., items)) => items.push(item),
@@ -142,11 +142,6 @@ impl Restoring {
             Some((object, *version))
         })
     }
-}
-
-/// Whether the plan of a record has changed the target of an item.
-fn is_changed(item: &RecordedItem) -> bool {
-    !item.leaves.is_empty() || !item.existed
 }
 
 /// The way back of one object, and what a reviewer has to know about it.
