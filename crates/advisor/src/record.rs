@@ -26,7 +26,7 @@ use crate::{Facts, Plan, PlannedItem, Verb, field_manager, fields, fields::Path}
 pub use managed::managed;
 pub use outcome::{abandoned, outcome};
 pub use restore::{Restored, restored};
-pub use retention::{KEPT, Summary, expired, next_number};
+pub use retention::{KEPT, Ledger, Summary, expired, next_number};
 pub use size::TooLarge;
 
 /// The record of a plan that is about to be applied, under the name that the status has for it.
