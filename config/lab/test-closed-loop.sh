@@ -82,7 +82,7 @@ fi
 
 say "metrics"
 NODES=$(nodes)
-((NODES > 0)) || fail "no node is labelled kubevirt.io/schedulable=true"
+((NODES > 0)) || fail "no node is labeled kubevirt.io/schedulable=true"
 eventually "Prometheus scrapes the exporter" targets_are_up
 for series in node_cpu_usage_ratio node_memory_usage_ratio node_cpu_pressure_psi node_memory_pressure_psi; do
   eventually "all $NODES nodes have $series" every_node_has "$series"

@@ -3,6 +3,7 @@
 //! A record is made before the first write of the plan. Whoever restores compares it with the cluster.
 
 mod leaves;
+mod managed;
 mod outcome;
 mod restore;
 mod retention;
@@ -22,9 +23,10 @@ use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
 
 use crate::{Facts, Plan, PlannedItem, Verb, field_manager, fields, fields::Path};
 
+pub use managed::managed;
 pub use outcome::{abandoned, outcome};
 pub use restore::{Restored, restored};
-pub use retention::{KEPT, Summary, expired, next_number};
+pub use retention::{KEPT, Ledger, Summary, expired, next_number};
 pub use size::TooLarge;
 
 /// The record of a plan that is about to be applied, under the name that the status has for it.

@@ -8,7 +8,7 @@ mod tests;
 use api::{
     VirtPlatformConfigSpec, VirtPlatformPlanRecord,
     virt_platform_config::{ORIGINAL, Profile as ProfileName, TargetRef},
-    virt_platform_plan_record::{RecordedItem, number},
+    virt_platform_plan_record::{RecordedItem, name as record_name, number},
 };
 
 use crate::{
@@ -96,8 +96,15 @@ impl Restoring {
             ORIGINAL => records.iter().find(|record| record.spec.first),
             name => records.iter().find(|record| record.metadata.name.as_deref() == Some(name)),
         };
-        let Some(oldest) = oldest.and_then(number) else { return Err(self.missing(&records)) };
-        records.retain(|record| number(record) >= Some(oldest));
+        let Some(oldest) = oldest else { return Err(self.missing(&records)) };
+        let numbers: Vec<u32> = records.iter().filter_map(number).collect();
+        let Some(from) = number(oldest) else { return Err(self.missing(&records)) };
+        // What was there before the configuration managed anything is always kept.
+        if let Some(gap) = gap(&numbers, from).filter(|_| !oldest.spec.first) {
+            let has_original = records.iter().any(|record| record.spec.first);
+            return Err(self.incomplete(gap, &numbers, has_original));
+        }
+        records.retain(|record| number(record) >= Some(from));
         Ok(records)
     }
 
@@ -105,7 +112,7 @@ impl Restoring {
         let names: Vec<&str> = records.iter().filter_map(|record| record.metadata.name.as_deref()).collect();
         let instead = match names.is_empty() {
             true => format!("There is no record of {} to restore instead: set the objects back by hand", self.name),
-            false => format!("Restore one of these instead: {}; or set the objects back by hand", names.join(", ")),
+            false => instead(&names),
         };
         match self.record.as_str() {
             ORIGINAL => format!(
@@ -117,11 +124,35 @@ impl Restoring {
         }
     }
 
+    /// `gap` are the first and the last number of records that came later and are not kept.
+    fn incomplete(&self, gap: (u32, u32), numbers: &[u32], has_original: bool) -> String {
+        let names = has_original
+            .then(|| ORIGINAL.to_owned())
+            .into_iter()
+            .chain(numbers.iter().take_while(|number| **number > gap.1).map(|number| record_name(self.name, *number)));
+        let gone = match gap {
+            (one, last) if one == last => {
+                format!("VirtPlatformPlanRecord {}, which came later, is", record_name(self.name, one))
+            }
+            (first, last) => format!(
+                "VirtPlatformPlanRecords from {} to {}, which came later, are",
+                record_name(self.name, first),
+                record_name(self.name, last)
+            ),
+        };
+        let names: Vec<String> = names.collect();
+        format!(
+            "The state before {} cannot be restored as a whole: {gone} not kept any longer, and what was changed then is not known. {}",
+            self.record,
+            instead(&names.iter().map(String::as_str).collect::<Vec<_>>())
+        )
+    }
+
     /// The objects that the records have changed, the last one first, each with its recorded changes, the newest first.
     fn targets(&self, facts: &Facts) -> Vec<(ObjectRef, &'static str, Vec<RecordedItem>)> {
         let mut targets: Vec<(ObjectRef, &'static str, Vec<RecordedItem>)> = Vec::new();
         for record in self.records(facts).unwrap_or_default() {
-            for item in record.spec.items.into_iter().rev().filter(is_changed) {
+            for item in record.spec.items.into_iter().rev().filter(RecordedItem::changes_something) {
                 let Some((target, version)) = self.target(&item.target_ref) else { continue };
                 match targets.iter_mut().find(|(known, ..)| *known == target) {
                     Some((.., items)) => items.push(item),
@@ -144,9 +175,14 @@ impl Restoring {
     }
 }
 
-/// Whether the plan of a record has changed the target of an item.
-fn is_changed(item: &RecordedItem) -> bool {
-    !item.leaves.is_empty() || !item.existed
+fn instead(names: &[&str]) -> String {
+    format!("Restore one of these instead: {}; or set the objects back by hand", names.join(", "))
+}
+
+/// The first and the last number that is missing behind this one, of numbers from the highest to the lowest.
+fn gap(numbers: &[u32], from: u32) -> Option<(u32, u32)> {
+    let pairs = numbers.windows(2).filter(|pair| pair[1] >= from && pair[0] > pair[1].saturating_add(1));
+    pairs.map(|pair| (pair[1] + 1, pair[0] - 1)).reduce(|newer, older| (older.0, newer.1))
 }
 
 /// The way back of one object, and what a reviewer has to know about it.
@@ -163,6 +199,11 @@ fn draft(target: ObjectRef, version: &'static str, items: &[&RecordedItem], rest
     if !restored.shared.is_empty() {
         let fields = listed(&restored.shared);
         draft.notes.push(format!("{target}: these fields stay, because others have applied them too: {fields}"));
+    }
+    if restored.created_again {
+        let note = "was deleted by somebody and created again by a later plan. What it was before that is not known as a whole: only \
+                    what was applied since then is taken back";
+        draft.notes.push(format!("{target} {note}"));
     }
     let Some(change) = restored.change.clone() else {
         if restored.replaced {

@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 use advisor::{
     Facts, Plan, PlannedItem, Profile, Query, Refusal,
     machine::{Intervals, PlanFailure},
+    record::Ledger,
     restore,
     session::{Context, Input, Outcome, Request, Session, Step},
     writing,
@@ -57,6 +58,8 @@ pub(crate) struct Reconciler {
     pub(crate) approval_mode: ApprovalMode,
     /// How many records of the profile are kept.
     pub(crate) records_kept: usize,
+    /// The records of the profile, as far as they are known.
+    pub(crate) ledger: Ledger,
     pub(crate) clock: Clock,
     pub(crate) known: KnownState,
     /// Failures in a row.
@@ -228,11 +231,19 @@ impl Reconciler {
                     Input::Plan(Box::new(self.made_plan(made)?))
                 }
                 Request::WriteTarget { planned, request } => self.write(&planned, request).await?,
-                Request::CreateRecord(record) => records::create(&self.api_server, &record).await?,
+                Request::CreateRecord(record) => {
+                    let input = records::create(&self.api_server, &record).await?;
+                    match input {
+                        Input::RecordCreated => self.ledger.created(&record),
+                        _ => self.ledger = Ledger::default(),
+                    }
+                    input
+                }
                 Request::ListRecords { profile } => Input::Records(records::list(&self.api_server, profile).await?),
                 Request::CloseRecord { name, status } => {
                     let input = records::close(&self.api_server, &name, &status).await;
                     if input == Input::RecordClosed {
+                        self.ledger.closed(&name, &status);
                         self.delete_expired_records(session.config(), &name).await;
                     }
                     input
@@ -268,9 +279,10 @@ impl Reconciler {
     }
 
     /// Deletes records beyond the number that is kept. The next plan tries again what goes wrong.
-    async fn delete_expired_records(&self, config: Option<&VirtPlatformConfig>, newest: &str) {
+    async fn delete_expired_records(&mut self, config: Option<&VirtPlatformConfig>, newest: &str) {
         let Some(profile) = config.map(|config| config.spec.profile) else { return };
-        if let Err(error) = records::delete_expired(&self.api_server, profile, newest, self.records_kept).await {
+        let (api_server, keep) = (&self.api_server, self.records_kept);
+        if let Err(error) = records::delete_expired(api_server, profile, newest, keep, &mut self.ledger).await {
             warn!(config = self.name(), %error, "could not delete old records");
         }
     }

@@ -4,7 +4,7 @@
 mod tests;
 
 use advisor::{
-    record::{Summary, abandoned, expired},
+    record::{Ledger, Summary, abandoned},
     session::Input,
 };
 use api::{
@@ -135,23 +135,32 @@ async fn try_close(
     }
 }
 
-/// Deletes the records of a profile that are no longer kept, if there can be any. `newest` is the name of the last record.
+/// Deletes the records of a profile that are no longer kept, if there can be any. `newest` is the name of the last record. They are
+/// listed only if the ledger does not tell them.
 pub(crate) async fn delete_expired(
     api_server: &ApiServer,
     profile: Profile,
     newest: &str,
     keep: usize,
+    ledger: &mut Ledger,
 ) -> Result<(), RequestError> {
     if number(profile, newest).is_none_or(|number| number as usize <= keep) {
         return Ok(());
     }
-    for name in expired(&list(api_server, profile).await?, keep) {
+    let expired = match ledger.expired(keep) {
+        Some(expired) => expired,
+        None => {
+            *ledger = Ledger::listed(list(api_server, profile).await?);
+            ledger.expired(keep).unwrap_or_default()
+        }
+    };
+    for name in expired {
         let doing = format!("deleting VirtPlatformPlanRecord {name}, which is not kept any longer");
         let options = json!({"apiVersion": "v1", "kind": "DeleteOptions"});
         let uri = path(&format!("/{name}"));
         match api_server.send_body(Method::DELETE, uri, "application/json", &options, doing).await {
             Err(error) if error.class != Class::NotFound => return Err(error),
-            _ => {}
+            _ => ledger.deleted(&name),
         }
     }
     Ok(())

@@ -169,6 +169,7 @@ async fn work(api_server: ApiServer, settings: &OperatorSettings, leadership: Op
             intervals: settings.intervals,
             approval_mode: settings.approval_mode,
             records_kept: settings.records_kept,
+            ledger: record::Ledger::default(),
             clock: clock.clone(),
             known: KnownState::default(),
             failures: 0,

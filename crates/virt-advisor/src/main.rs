@@ -10,6 +10,7 @@ mod probes;
 mod reader;
 mod report;
 mod rights;
+mod tail;
 mod text;
 
 use std::{ffi::OsString, path::Path, process::ExitCode};

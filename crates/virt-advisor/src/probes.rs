@@ -13,7 +13,7 @@ pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
     all.as_deref().unwrap_or(text).parse().map_err(|_| "expected an address such as :8081 or 127.0.0.1:8081".to_owned())
 }
 
-/// Begins to listen. What is returned serves until it fails, or does nothing for ever without an address.
+/// Begins to listen. What is returned serves until it fails, or does nothing forever without an address.
 pub(crate) async fn serve(
     address: Option<SocketAddr>,
     readiness: Readiness,

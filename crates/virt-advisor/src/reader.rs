@@ -1,14 +1,20 @@
 //! What `gather` and `doctor` ask the API server. Every request is a read, or a question about rights, which stores nothing.
 
-use std::time::Duration;
+use std::{pin::pin, time::Duration};
 
+use futures::AsyncReadExt;
 use jiff::{SignedDuration, Timestamp, fmt::rfc2822::DateTimeParser};
 use kube::client::Body;
 use operator::{ApiServer, Class, RequestError};
 use process::cluster;
 use serde_json::Value;
 
+use crate::tail::Tail;
+
 const DEADLINE: Duration = Duration::from_secs(10);
+
+/// So much of a long text is read at once.
+const PART: usize = 64 * 1024;
 
 /// A client for the person who runs the program.
 #[derive(Debug)]
@@ -41,7 +47,25 @@ impl Reader {
         Ok(items(self.get(path).await?))
     }
 
-    /// A text, for example a log.
+    /// The end of a text that may be long, for example of a log. It may take any time, as long as more of it comes.
+    pub(crate) async fn end_of_text(&self, path: &str, limit: usize) -> Result<String, RequestError> {
+        let failed = |error: String| RequestError::other(doing(path), error, Class::Other);
+        let timed_out = |_| RequestError::timed_out(doing(path), self.deadline.as_secs());
+        let request = http::Request::get(path).body(Vec::new()).map_err(|error| failed(error.to_string()))?;
+        let answer = tokio::time::timeout(self.deadline, self.api_server.client().request_stream(request)).await;
+        let stream = answer.map_err(timed_out)?.map_err(|error| RequestError::new(doing(path), &error))?;
+        let mut stream = pin!(stream);
+        let (mut tail, mut part) = (Tail::new(limit), vec![0; PART]);
+        loop {
+            let read = tokio::time::timeout(self.deadline, stream.read(&mut part)).await;
+            match read.map_err(timed_out)?.map_err(|error| failed(error.to_string()))? {
+                0 => return Ok(tail.into_text()),
+                count => tail.push(&part[..count]),
+            }
+        }
+    }
+
+    /// A short text.
     pub(crate) async fn text(&self, path: &str) -> Result<String, RequestError> {
         let request = http::Request::get(path).body(Vec::new());
         let request = request.map_err(|error| RequestError::other(doing(path), error.to_string(), Class::Other))?;

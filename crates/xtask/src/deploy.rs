@@ -12,7 +12,7 @@ use anyhow::{Context, bail};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::{image_reference::ImageReference, install::configurations, kubectl::Kubectl, managed, root};
+use crate::{image_reference::ImageReference, install::list, kubectl::Kubectl, managed, root};
 
 const FOLDER: &str = "config/default";
 /// Names the image of config/manager.
@@ -45,7 +45,7 @@ pub(crate) fn deploy(args: &Args) -> anyhow::Result<()> {
 
 pub(crate) fn undeploy() -> anyhow::Result<()> {
     let kubectl = Kubectl::current()?;
-    managed::warn(&configurations(&kubectl)?);
+    managed::warn(&list(&kubectl)?);
     let is_kept = |object: &Value| KEPT.iter().any(|kind| object["kind"] == *kind);
     let objects: Vec<Value> = kubectl.kustomize(FOLDER)?.into_iter().filter(|object| !is_kept(object)).collect();
     kubectl.run_on(&["delete", "--ignore-not-found"], &objects)?;

@@ -23,13 +23,20 @@ fn records() -> String {
     format!("virtplatformplanrecords.{ADVISOR_GROUP}")
 }
 
-/// All configurations, if their kind is installed.
-pub(crate) fn configurations(kubectl: &Kubectl) -> anyhow::Result<Value> {
-    let definition = definition();
-    if kubectl.read(&["get", "crd", &definition, "--ignore-not-found", "-o", "name"])?.is_empty() {
-        return Ok(Value::Null);
-    }
-    Ok(serde_json::from_str(&kubectl.read(&["get", &definition, "-o", "json"])?)?)
+/// What is there of our kinds. Null for a kind that is not installed.
+pub(crate) struct Listed {
+    pub(crate) configurations: Value,
+    pub(crate) records: Value,
+}
+
+pub(crate) fn list(kubectl: &Kubectl) -> anyhow::Result<Listed> {
+    let all = |definition: String| {
+        if kubectl.read(&["get", "crd", &definition, "--ignore-not-found", "-o", "name"])?.is_empty() {
+            return anyhow::Ok(Value::Null);
+        }
+        Ok(serde_json::from_str(&kubectl.read(&["get", &definition, "-o", "json"])?)?)
+    };
+    Ok(Listed { configurations: all(definition())?, records: all(records())? })
 }
 
 pub(crate) fn install() -> anyhow::Result<()> {
@@ -44,24 +51,29 @@ pub(crate) fn install_with(kubectl: &Kubectl) -> anyhow::Result<()> {
 
 pub(crate) fn uninstall(args: &Args) -> anyhow::Result<()> {
     let kubectl = Kubectl::current()?;
-    let listed = configurations(&kubectl)?;
-    if listed.is_null() {
+    let listed = list(&kubectl)?;
+    if listed.configurations.is_null() {
         println!("{} is not installed", definition());
         return Ok(());
     }
-    let of_people: Vec<&Value> =
-        listed["items"].as_array().into_iter().flatten().filter(|it| is_of_people(it)).collect();
-    let records = kubectl.read(&["get", &records(), "--ignore-not-found", "-o", "name"])?.lines().count();
+    let all = |list: &Value| list["items"].as_array().cloned().unwrap_or_default();
+    let of_people: Vec<Value> = all(&listed.configurations).into_iter().filter(is_of_people).collect();
+    let records = all(&listed.records).len();
     if !of_people.is_empty() {
         eprintln!("These VirtPlatformConfigs go with their definition:");
         of_people.iter().for_each(|config| eprintln!("  {}", described(config)));
         eprintln!("What they applied stays in the cluster, unmanaged.");
     }
-    managed::warn(&listed);
     if records > 0 {
-        eprintln!("So do {records} VirtPlatformPlanRecords, which tell who agreed to what and what was there before.");
+        let lost = "who agreed to what, and what was there before";
+        let they = match records {
+            1 => "1 VirtPlatformPlanRecord goes with its definition".to_owned(),
+            _ => format!("{records} VirtPlatformPlanRecords go with their definition"),
+        };
+        eprintln!("{they}: {lost}.");
         eprintln!("To keep them: kubectl get {} -o yaml > records.yaml", self::records());
     }
+    managed::warn(&listed);
     let loses_something = !of_people.is_empty() || records > 0;
     if loses_something && !args.force {
         bail!("nothing was deleted: delete them first, or say `make uninstall FORCE=1`");

@@ -2,7 +2,7 @@
 
 use api::{
     VirtPlatformConfigStatus, VirtPlatformPlanRecordStatus, bounds,
-    virt_platform_config::{Item, ItemState, Phase},
+    virt_platform_config::{Item, ItemState, Phase, PoolRollout, RolloutState},
     virt_platform_plan_record::{ItemOutcome, Outcome, PoolReboot},
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -19,30 +19,32 @@ pub fn outcome(
     config: &VirtPlatformConfigStatus,
     now: &Time,
 ) -> Option<VirtPlatformPlanRecordStatus> {
-    let is_same_plan = config.plan_digest.as_deref() == Some(plan_digest);
-    let outcome = if is_same_plan { of_phase(config.phase?, &config.items)? } else { Outcome::Superseded };
-    let ended = VirtPlatformPlanRecordStatus {
-        outcome: Some(outcome),
+    if config.plan_digest.as_deref() != Some(plan_digest) {
+        // The items of the status belong to another plan.
+        return Some(unseen("Another plan has replaced it", now.clone()));
+    }
+    Some(VirtPlatformPlanRecordStatus {
+        outcome: Some(of_phase(config.phase?, &config.items)?),
         message: Some(message(config)).filter(|message| !message.is_empty()),
         finished_at: Some(now.clone()),
         items: items(&config.items),
         reboots: reboots(&config.items),
-    };
-    // The items of the status may belong to another plan by now.
-    let superseded = VirtPlatformPlanRecordStatus {
-        outcome: Some(Outcome::Superseded),
-        items: Vec::new(),
-        reboots: Vec::new(),
-        ..ended.clone()
-    };
-    Some(if is_same_plan { ended } else { superseded })
+    })
 }
 
-/// How a plan ended whose configuration was deleted. Nobody knows how far it got.
+/// How a plan ended whose configuration was deleted.
 pub fn abandoned(now: Time) -> VirtPlatformPlanRecordStatus {
+    unseen("The VirtPlatformConfig was deleted", now)
+}
+
+/// A plan whose end nobody has seen.
+fn unseen(why: &str, now: Time) -> VirtPlatformPlanRecordStatus {
+    let message = format!(
+        "{why} before the plan was seen to end. So this record does not tell which items were applied and which nodes were rebooted"
+    );
     VirtPlatformPlanRecordStatus {
         outcome: Some(Outcome::Superseded),
-        message: Some("The VirtPlatformConfig was deleted before the plan had ended".to_owned()),
+        message: Some(message),
         finished_at: Some(now),
         ..VirtPlatformPlanRecordStatus::default()
     }
@@ -89,23 +91,49 @@ fn items(items: &[Item]) -> Vec<ItemOutcome> {
     items.iter().map(outcome).collect()
 }
 
-/// The pools of the items that were applied. A pool that several items roll is rolled as a whole when all of them are done.
+/// The pools that the applied items roll, and how far they were seen to get. A pool that several items roll is as far as the one that is
+/// the least far.
 fn reboots(items: &[Item]) -> Vec<PoolReboot> {
     let mut reboots: Vec<PoolReboot> = Vec::new();
     for item in items.iter().filter(|item| item.applied_fingerprint.is_some()) {
-        let finished = item.state == ItemState::Completed;
-        for pool in item.impact_detail.iter().filter(|detail| detail.reboot).flat_map(|detail| &detail.pools) {
-            match reboots.iter_mut().find(|known| known.name == pool.name) {
+        for reboot in reboots_of(item) {
+            match reboots.iter_mut().find(|known| known.name == reboot.name) {
                 Some(known) => {
-                    known.finished &= finished;
-                    known.nodes = known.nodes.max(pool.nodes);
+                    known.finished &= reboot.finished;
+                    known.nodes = known.nodes.max(reboot.nodes);
+                    known.updated = known.updated.into_iter().chain(reboot.updated).min();
                 }
-                None => reboots.push(PoolReboot { name: pool.name.clone(), nodes: pool.nodes, finished }),
+                None => reboots.push(reboot),
             }
         }
     }
     reboots.truncate(bounds::SHORT_LIST);
     reboots
+}
+
+/// The pools of the review. What the status tells of those that were still waited for is newer; one that it does not tell of any more, or
+/// with an item that is in effect, has finished.
+fn reboots_of(item: &Item) -> Vec<PoolReboot> {
+    let Some(detail) = item.impact_detail.as_ref().filter(|detail| detail.reboot) else { return Vec::new() };
+    let is_over = item.state == ItemState::Completed || !item.rollout.is_empty();
+    let waited = |name: &str| item.rollout.iter().find(|waited| waited.pool == name);
+    let reviewed = detail.pools.iter().map(|pool| match waited(&pool.name) {
+        Some(waited) => PoolReboot { nodes: waited.total.or(pool.nodes), ..seen(waited) },
+        None => PoolReboot { name: pool.name.clone(), nodes: pool.nodes, updated: None, finished: is_over },
+    });
+    let is_new = |waited: &&PoolRollout| !detail.pools.iter().any(|pool| pool.name == waited.pool);
+    reviewed.chain(item.rollout.iter().filter(is_new).map(seen)).collect()
+}
+
+fn seen(waited: &PoolRollout) -> PoolReboot {
+    let updated = match waited.state {
+        // Its own number still counts the nodes that run what was there before.
+        RolloutState::Pending | RolloutState::RenderDegraded => Some(0),
+        RolloutState::Updating | RolloutState::Degraded => waited.updated,
+        // Nobody knows which of both it counts.
+        RolloutState::Paused | RolloutState::NoProgress => None,
+    };
+    PoolReboot { name: waited.pool.clone(), nodes: waited.total, updated, finished: false }
 }
 
 #[cfg(test)]
@@ -177,7 +205,7 @@ mod tests {
             items,
             [("item-0", "Completed", true), ("item-1", "InProgress", true), ("item-2", "Pending", false)]
         );
-        let pool = |nodes, finished| PoolReboot { name: "worker".into(), nodes: Some(nodes), finished };
+        let pool = |nodes, finished| PoolReboot { name: "worker".into(), nodes: Some(nodes), updated: None, finished };
         assert_eq!(stopped.reboots, [pool(4, false)], "the second item is still being rolled out");
 
         for phase in ["Completed", "InProgress"] {
@@ -185,11 +213,63 @@ mod tests {
             other.plan_digest = Some("another".into());
             let left = ended(&other).unwrap();
             assert_eq!(left.outcome, Some(Outcome::Superseded), "{phase}");
+            let message = left.message.unwrap();
+            assert!(
+                message.starts_with("Another plan has replaced it") && message.contains("does not tell"),
+                "{message}"
+            );
             assert_eq!((left.items, left.reboots), (vec![], vec![]), "they are not known any more");
         }
 
         assert_eq!(ended(&config("Completed", "CC")).unwrap().reboots, [pool(4, true)]);
         assert_eq!(ended(&config("Failed", "fp")).unwrap().reboots, [], "nothing was written");
+    }
+
+    #[test]
+    fn what_was_rebooted_is_what_was_seen_and_not_what_was_reviewed() {
+        /// The state of the pool, its updated nodes, and what is recorded of it: nodes, updated and finished.
+        type Case = (&'static str, Option<i32>, (i32, Option<i32>, bool));
+        let cases: [Case; 6] = [
+            ("Pending", Some(5), (5, Some(0), false)),
+            ("RenderDegraded", Some(5), (5, Some(0), false)),
+            ("Updating", Some(2), (5, Some(2), false)),
+            ("Degraded", Some(2), (5, Some(2), false)),
+            ("Paused", Some(2), (5, None, false)),
+            ("NoProgress", Some(2), (5, None, false)),
+        ];
+        let with = |pools: Value| {
+            let mut config = config("Drafting", "I");
+            config.items[0].rollout = serde_json::from_value(pools).unwrap();
+            ended(&config).unwrap().reboots
+        };
+        for (state, updated, expected) in cases {
+            let reboots = with(json!([{"pool": "worker", "state": state, "updated": updated, "total": 5}]));
+            let told: Vec<_> = reboots.iter().map(|pool| (pool.nodes.unwrap(), pool.updated, pool.finished)).collect();
+            assert_eq!(told, [expected], "{state}");
+        }
+        let reboots = with(json!([{"pool": "infra", "state": "Updating", "updated": 1, "total": 2}]));
+        let told: Vec<_> = reboots.iter().map(|pool| (pool.name.as_str(), pool.updated, pool.finished)).collect();
+        assert_eq!(told, [("worker", None, true), ("infra", Some(1), false)], "worker is not waited for any more");
+        assert!(!with(json!([]))[0].finished, "nothing was seen of it yet");
+
+        let mut two = config("Drafting", "CI");
+        two.items[1].rollout =
+            serde_json::from_value(json!([{"pool": "worker", "state": "Updating", "updated": 1, "total": 4}])).unwrap();
+        let pool = PoolReboot { name: "worker".into(), nodes: Some(4), updated: Some(1), finished: false };
+        assert_eq!(ended(&two).unwrap().reboots, [pool], "the second item is the least far");
+    }
+
+    #[test]
+    fn a_deleted_configuration_leaves_a_record_that_says_that_it_does_not_know() {
+        let status = abandoned(now());
+        assert_eq!((status.outcome, &status.finished_at), (Some(Outcome::Superseded), &Some(now())));
+        assert_eq!(
+            status.message.as_deref(),
+            Some(
+                "The VirtPlatformConfig was deleted before the plan was seen to end. So this record does not tell which items were \
+                 applied and which nodes were rebooted"
+            )
+        );
     }
 
     #[test]

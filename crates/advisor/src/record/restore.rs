@@ -22,6 +22,8 @@ pub struct Restored {
     pub changed_since: Vec<Path>,
     /// The object is not the one that the plan changed: it was deleted since, and perhaps created again.
     pub replaced: bool,
+    /// The object was deleted, and a plan has created it again since. Only what was done since then is taken back.
+    pub created_again: bool,
     /// Fields whose values were not recorded. They stay as they are.
     pub not_recorded: Vec<Path>,
     /// Fields that were not there before, and that others have applied too since. They stay, and are given up.
@@ -31,8 +33,10 @@ pub struct Restored {
 /// Restores an object to what it was before these items of one target, from the newest to the oldest. `now` is the object as it is.
 /// The change has to be made under the field manager of the newest item: only that one can give its fields up.
 pub fn restored(now: Option<&Value>, items: &[&RecordedItem]) -> Restored {
-    let Some(newest) = items.first() else { return Restored::default() };
-    let mut result = compared(now, items);
+    let known = if now.is_some() { of_this_object(items) } else { items };
+    let Some(newest) = known.first() else { return Restored::default() };
+    let mut result = Restored { created_again: known.len() < items.len(), ..compared(now, known) };
+    let items = known;
     let mut state = now.map(content);
     for item in items {
         if item.existed && state.is_none() && item.operation == Operation::Apply {
@@ -62,6 +66,17 @@ pub fn restored(now: Option<&Value>, items: &[&RecordedItem]) -> Restored {
         }
     };
     result
+}
+
+/// The items that are about the object as it is, if it exists. Before the oldest of them it did not exist, although an older one has
+/// changed it: somebody has deleted it in between. Of what was deleted only some fields are known, which do not make an object.
+fn of_this_object<'a, 'b>(items: &'a [&'b RecordedItem]) -> &'a [&'b RecordedItem] {
+    let is_deleted_between =
+        |pair: &[&RecordedItem]| !pair[0].existed && pair[1].existed && pair[1].operation == Operation::Apply;
+    match items.windows(2).position(is_deleted_between) {
+        Some(created) => &items[..=created],
+        None => items,
+    }
 }
 
 /// What differs from the end of the newest plan that has the field, and what is not known.
@@ -171,8 +186,17 @@ fn apply(newest: &RecordedItem, items: &[&RecordedItem], now: &Value, state: &Va
             path.set(&mut fields, value.clone());
         }
     }
-    let maps = items.iter().flat_map(|item| maps(item));
-    remove.extend(maps.filter(|path| path.find(state).is_none()));
+    // A map that a plan created stays if others have members in it. The innermost maps come first.
+    let mut left = now.clone();
+    remove.iter().for_each(|path| path.remove(&mut left));
+    let mut maps: Vec<Path> = items.iter().flat_map(|item| maps(item)).collect();
+    maps.sort_by_key(|path| std::cmp::Reverse(path.keys().len()));
+    for path in maps.into_iter().filter(|path| path.find(state).is_none()) {
+        if path.find(&left).and_then(Value::as_object).is_some_and(Map::is_empty) {
+            path.remove(&mut left);
+            remove.push(path);
+        }
+    }
     let mut outermost: Vec<Path> = Vec::new();
     for path in &remove {
         let is_outermost = !remove.iter().any(|other| other != path && path.is_within(other));

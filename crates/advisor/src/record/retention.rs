@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use api::{
-    VirtPlatformPlanRecord,
+    VirtPlatformPlanRecord, VirtPlatformPlanRecordStatus,
     virt_platform_config::Profile,
     virt_platform_plan_record::{name, number},
 };
@@ -30,16 +30,63 @@ impl Summary {
     pub fn of(record: &VirtPlatformPlanRecord) -> Option<Self> {
         let VirtPlatformPlanRecord { metadata, spec, status } = record;
         let number = number(spec.profile, metadata.name.as_deref()?)?;
-        let applied = status.iter().flat_map(|status| &status.items).any(|item| item.applied);
-        let finished = status.as_ref().is_some_and(|status| status.finished_at.is_some());
+        let (applied, finished) = ends(status.as_ref());
         Some(Summary { profile: spec.profile, number, first: spec.first, original: spec.original, applied, finished })
     }
+}
+
+/// Whether an item was applied, and whether the plan has ended.
+fn ends(status: Option<&VirtPlatformPlanRecordStatus>) -> (bool, bool) {
+    let applied = status.into_iter().flat_map(|status| &status.items).any(|item| item.applied);
+    (applied, status.is_some_and(|status| status.finished_at.is_some()))
 }
 
 /// The number of the next record of a profile.
 pub fn next_number(profile: Profile, records: &[Summary]) -> u32 {
     let last = records.iter().filter(|record| record.profile == profile).map(|record| record.number).max();
     last.map_or(1, |last| last.saturating_add(1))
+}
+
+/// What a process knows of the records of a profile without listing them: what it listed once, and what it has done since.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Ledger {
+    /// None until they were listed, and when something does not fit together.
+    records: Option<Vec<Summary>>,
+}
+
+impl Ledger {
+    pub fn listed(records: Vec<Summary>) -> Self {
+        Ledger { records: Some(records) }
+    }
+
+    /// A record was created. If its number does not come next, somebody else has created others.
+    pub fn created(&mut self, record: &VirtPlatformPlanRecord) {
+        let new = Summary::of(record);
+        let Some((records, new)) = self.records.as_mut().zip(new) else { return };
+        match next_number(new.profile, records) == new.number {
+            true => records.push(new),
+            false => *self = Ledger::default(),
+        }
+    }
+
+    /// A record was closed.
+    pub fn closed(&mut self, name: &str, status: &VirtPlatformPlanRecordStatus) {
+        let Some(records) = &mut self.records else { return };
+        match records.iter_mut().find(|record| self::name(record.profile, record.number) == name) {
+            Some(record) => (record.applied, record.finished) = ends(Some(status)),
+            None => *self = Ledger::default(),
+        }
+    }
+
+    pub fn deleted(&mut self, name: &str) {
+        let is_other = |record: &Summary| self::name(record.profile, record.number) != name;
+        self.records.iter_mut().for_each(|records| records.retain(is_other));
+    }
+
+    /// As [`expired`]. None if they have to be listed first.
+    pub fn expired(&self, keep: usize) -> Option<Vec<String>> {
+        self.records.as_ref().map(|records| expired(records, keep))
+    }
 }
 
 /// The names of the records that are no longer kept, if this many are kept of each profile.
@@ -123,6 +170,47 @@ mod tests {
         for (case, records, keep, expected) in cases {
             assert_eq!(deleted(records, keep), expected, "{case}");
         }
+    }
+
+    /// A record as it is created.
+    fn created(number: u32) -> VirtPlatformPlanRecord {
+        serde_json::from_value(serde_json::json!({
+            "apiVersion": "advisor.kubevirt.io/v1alpha1", "kind": "VirtPlatformPlanRecord",
+            "metadata": {"name": name(Profile::Example, number)},
+            "spec": {
+                "profile": "example-profile", "configUid": "u", "generation": 1, "planDigest": "d", "operatorVersion": "v",
+                "startedAt": "2026-01-05T08:00:00Z", "impactSeverity": "Low",
+            },
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn records_are_listed_once_and_then_followed() {
+        let finished: VirtPlatformPlanRecordStatus = serde_json::from_value(serde_json::json!({
+            "finishedAt": "2026-01-05T09:00:00Z", "items": [{"name": "a", "state": "Completed", "applied": true}],
+        }))
+        .unwrap();
+        let mut ledger = Ledger::default();
+        ledger.created(&created(1));
+        ledger.closed("example-profile-1", &finished);
+        assert_eq!(ledger.expired(1), None, "nothing was listed yet");
+
+        let mut ledger = Ledger::listed(vec![record(1, "foa"), record(2, "a")]);
+        for (number, expired) in [(3, "example-profile-2"), (4, "example-profile-3")] {
+            assert_eq!(ledger.expired(1), Some(vec![]), "only number 1 and the newest are there");
+            ledger.created(&created(number));
+            assert_eq!(ledger.expired(1), Some(vec![]), "{number} runs, and the one before it is the newest applied");
+            ledger.closed(&name(Profile::Example, number), &finished);
+            assert_eq!(ledger.expired(1), Some(vec![expired.to_owned()]));
+            ledger.deleted(expired);
+        }
+
+        let mut skipped = ledger.clone();
+        skipped.created(&created(6));
+        assert_eq!(skipped.expired(1), None, "another process has created number 5");
+        ledger.closed("example-profile-5", &finished);
+        assert_eq!(ledger.expired(1), None, "another process has created it");
     }
 
     #[test]

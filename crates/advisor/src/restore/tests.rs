@@ -147,6 +147,55 @@ fn a_record_that_does_not_exist_is_missing_and_the_others_are_named() {
     assert_eq!(told(&old, "load-aware-rebalancing-1"), None);
 }
 
+/// Records of which no value is from before the profile managed anything are not kept for good.
+#[test]
+fn a_record_behind_which_others_are_missing_is_not_restored_in_part() {
+    let mut cluster = applied(cluster().with(existing(3600)).with_defaults(), &[60, 120, 180, 240, 300, 360]);
+    let told = |cluster: &TestCluster, number: u32| {
+        let planner = restoring(LOAD_AWARE, &record_name(ProfileName::LoadAwareRebalancing, number));
+        let facts = cluster.facts(planner.as_ref());
+        missing(&planner.requirements(&facts), &facts).unwrap_or_default()
+    };
+    assert_eq!(told(&cluster, 2), "");
+    cluster.delete(&PLAN_RECORD, "load-aware-rebalancing-4");
+    let expected = "The state before load-aware-rebalancing-3 cannot be restored as a whole: VirtPlatformPlanRecord \
+                    load-aware-rebalancing-4, which came later, is not kept any longer, and what was changed then is not known. \
+                    Restore one of these instead: original, load-aware-rebalancing-6, load-aware-rebalancing-5; or set the objects \
+                    back by hand";
+    let text = told(&cluster, 3);
+    assert!(text.contains(expected), "{text}");
+    assert_eq!(verbs(&cluster.restore_plan(LOAD_AWARE, "load-aware-rebalancing-3")), []);
+    assert_eq!(
+        (told(&cluster, 5), told(&cluster, 6)),
+        (String::new(), String::new()),
+        "nothing is missing behind these"
+    );
+    assert_eq!(told(&cluster, 1), "", "it was the first, and what was there before is always kept");
+    let original = cluster.restore_plan(LOAD_AWARE, "original");
+    assert_eq!(verbs(&original), [(DESCHEDULER, Verb::Configured)]);
+    cluster.delete(&PLAN_RECORD, "load-aware-rebalancing-5");
+    let text = told(&cluster, 2);
+    assert!(
+        text.contains("from load-aware-rebalancing-4 to load-aware-rebalancing-5, which came later, are not"),
+        "{text}"
+    );
+}
+
+/// Somebody deletes the object, and the next plan creates it.
+#[test]
+fn what_was_created_again_is_deleted_and_the_reviewer_learns_why() {
+    let mut cluster = applied(cluster().with(existing(3600)).with_defaults(), &[60]);
+    cluster.delete(&KUBE_DESCHEDULER, "cluster");
+    let plan = cluster.plan(LOAD_AWARE, interval(60));
+    cluster.apply_recorded(&plan, 2);
+    let plan = cluster.restore_plan(LOAD_AWARE, "load-aware-rebalancing-1");
+    assert_eq!(verbs(&plan), [(DESCHEDULER, Verb::Deleted)]);
+    assert!(plan.notes[0].contains("was deleted by somebody and created again by a later plan"), "{:?}", plan.notes);
+    assert!(!plan.notes.iter().any(|note| note.contains("does not exist any more")), "{:?}", plan.notes);
+    carry_out(&mut cluster, &plan);
+    assert_eq!(found(&cluster), None);
+}
+
 /// Whoever can write records must not be able to have anything changed.
 #[test]
 fn a_record_leads_to_no_other_objects_than_those_of_the_profile() {

@@ -77,6 +77,13 @@ pub struct RecordedItem {
     pub created_maps: Vec<Vec<String>>,
 }
 
+impl RecordedItem {
+    /// Whether the plan has changed the target, if the item was applied.
+    pub fn changes_something(&self) -> bool {
+        !self.leaves.is_empty() || !self.existed
+    }
+}
+
 /// One field of the target.
 #[derive(JsonSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -11,7 +11,7 @@ use crate::virt_platform_config::ItemState;
 string_enum! {
     /// How a plan ended. What each word means is told in the schema, by [`VirtPlatformPlanRecordStatus::outcome`].
     pub enum Outcome {
-        /// Not finished.
+        /// Not finished. Nobody writes it: it is the default of a record without a status.
         Running = "Running",
         /// In force.
         Completed = "Completed",
@@ -27,6 +27,7 @@ string_enum! {
 /// How the plan ended.
 #[derive(JsonSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[schemars(extend("default" = {"outcome": "Running"}))]
 pub struct VirtPlatformPlanRecordStatus {
     /// How the plan ended.
     ///
@@ -56,7 +57,8 @@ pub struct VirtPlatformPlanRecordStatus {
     )]
     pub items: Vec<ItemOutcome>,
 
-    /// The pools whose nodes were drained and rebooted.
+    /// The pools whose nodes the plan has rebooted, each with how far it was seen to get. Empty when no node was to
+    /// be rebooted, or when message says that it is not known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(
         length(max = bounds::SHORT_LIST),
@@ -99,7 +101,7 @@ pub struct ItemOutcome {
     pub last_transition_time: Option<Time>,
 }
 
-/// A MachineConfigPool whose nodes were rebooted.
+/// A MachineConfigPool whose nodes a plan reboots.
 #[derive(JsonSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PoolReboot {
@@ -107,10 +109,17 @@ pub struct PoolReboot {
     #[schemars(length(min = 1, max = bounds::NAME))]
     pub name: String,
 
-    /// How many nodes the pool had. Absent when the pool did not tell.
+    /// How many nodes the pool had: by its own status if it was still waited for when the plan ended, otherwise as
+    /// reviewed. Absent when the pool did not tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub nodes: Option<i32>,
+
+    /// How many of them had the change when the plan ended, by the status of the pool. Absent when the pool was not
+    /// waited for any more, or did not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
+    pub updated: Option<i32>,
 
     /// Whether all of its nodes were seen with the change. If not, some of them may not have been rebooted.
     #[serde(default)]

@@ -54,10 +54,10 @@ impl Renderer<'_> {
 
     /// PromQL has no maximum of several vectors. An aggregation computes it, once the vectors differ in a label.
     fn greatest(&self, terms: &[Formula]) -> String {
-        let labelled = |(at, term): (usize, &Formula)| {
+        let labeled = |(at, term): (usize, &Formula)| {
             format!("label_replace({}, \"dimension\", \"{at}\", \"\", \"\")", self.expression(term))
         };
-        let all: Vec<String> = terms.iter().enumerate().map(labelled).collect();
+        let all: Vec<String> = terms.iter().enumerate().map(labeled).collect();
         format!("max by (instance) ({})", all.join(" or "))
     }
 

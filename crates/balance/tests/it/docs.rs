@@ -68,7 +68,7 @@ fn page() -> String {
             text.push_str(
                 "A node is on front 0 when no node is at least as good in every signal and better in one, on front 1 when \
                  only\nnodes of front 0 are, and so on. Crowding adds up to 0.1 within a front: the closer a node's \
-                 neighbours, the more.\nPromQL cannot compare every node with every other, so the exporter computes \
+                 neighbors, the more.\nPromQL cannot compare every node with every other, so the exporter computes \
                  this score, from the signals of the\nmoment and with the same code as the simulator, and the rule \
                  exposes it.\n\n",
             );

@@ -99,7 +99,7 @@ pub(super) async fn send(
         Request::LabelVm(node) => {
             let patch = json!({"metadata": {"labels": {launcher::NODE_NAME: node}}});
             let answer = vms.patch(&key.name, &params, &Patch::Merge(patch)).await;
-            Ok(Response::Vm(Box::new(Vm::of(&answer.map_err(failed("labelling the VM".into()))?))))
+            Ok(Response::Vm(Box::new(Vm::of(&answer.map_err(failed("labeling the VM".into()))?))))
         }
     }
 }

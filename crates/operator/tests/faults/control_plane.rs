@@ -8,7 +8,7 @@ use testkit::{platform::Platform, rollout::PSI};
 use tokio::sync::Mutex;
 
 use crate::{
-    checks::{Messages, only_what_was_approved, same_end},
+    checks::{Messages, only_what_was_approved, same_contents, same_end},
     lifecycle::{Lifecycle, Moment, reset},
     matrix::{Baseline, prepare},
     supervisor::Supervised,
@@ -41,8 +41,9 @@ pub(crate) async fn conclude(
     let proxy = operator.proxy.clone();
     let ended = same_end(platform, &baseline.outcome, Messages::Same).await;
     operator.stop().await;
-    let written = only_what_was_approved(platform, mark, &proxy).await;
-    assert_eq!((ended, written), (Ok(()), Ok(baseline.written.clone())));
+    let contents = same_contents(&proxy, &baseline.contents);
+    let written = only_what_was_approved(platform, mark).await;
+    assert_eq!((ended, contents, written), (Ok(()), Ok(()), Ok(baseline.written.clone())));
     let requests = proxy.record().requests.len();
     println!("{requests} requests, {} undisturbed", baseline.requests.len());
     assert!(requests <= most, "{requests} requests: {:#?}", proxy.record().requests);
@@ -127,7 +128,7 @@ async fn hang(label: &str, before: &str, towards: &str) {
                     if let Some(key) = operator.proxy.record().abandoned.first() {
                         break key.to_string();
                     }
-                    assert!(start.elapsed() < 2 * LONGEST, "the operator waits for ever");
+                    assert!(start.elapsed() < 2 * LONGEST, "the operator waits forever");
                     tokio::time::sleep(Duration::from_millis(10)).await;
                 };
                 println!("etcd was paused for {:.1?}, until the operator gave up on {abandoned}", start.elapsed());

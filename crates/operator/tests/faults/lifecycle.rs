@@ -27,7 +27,7 @@ pub(crate) enum Moment {
 pub(crate) enum Lifecycle {
     /// Offer, plan, approval, rollout, drift and its end.
     Usual,
-    /// The takeover of a KubeDescheduler of somebody else; then the machine config is removed.
+    /// The takeover of a KubeDescheduler of somebody else; then the machine config is removed, and everything is restored.
     Takeover,
 }
 
@@ -104,6 +104,14 @@ async fn takeover(platform: &Platform, disturb: impl AsyncFn(Moment, &'static st
         platform.until_phase(LOAD_AWARE, "Completed").await;
         at_rest("Completed").await;
     }
+    platform.configure(LOAD_AWARE, json!({"action": "DryRun", "restore": {"record": "original"}})).await;
+    busy("ReviewRequired").await;
+    platform.until_phase(LOAD_AWARE, "ReviewRequired").await;
+    at_rest("ReviewRequired").await;
+    platform.patch(APPROVER, &config(LOAD_AWARE, json!({"action": "Apply"}))).await;
+    busy("Restored").await;
+    platform.until_phase(LOAD_AWARE, "Completed").await;
+    at_rest("Restored").await;
 }
 
 /// Removes what a life cycle leaves. No operator may be running.
@@ -132,6 +140,13 @@ pub(crate) async fn outcome(platform: &Platform) -> Value {
         "descheduler": target(descheduler(json!({}))).await,
         "machineConfig": target(machine_config(PSI, json!({}))).await,
     })
+}
+
+/// How many records there are.
+pub(crate) async fn records(platform: &Platform) -> usize {
+    let uri = "/apis/advisor.kubevirt.io/v1alpha1/virtplatformplanrecords";
+    let list = platform.request("GET", uri, None, Value::Null).await;
+    list["items"].as_array().map_or(0, Vec::len)
 }
 
 /// The values before and after, and how the plan ended.

@@ -15,6 +15,7 @@ mod records;
 mod repeat;
 mod requests;
 mod restore;
+mod restore_any;
 mod two_profiles;
 mod versions;
 mod workflow_guide;

@@ -177,6 +177,57 @@ async fn a_webhook_that_says_no_is_quoted() {
     assert_eq!(plan.items[1].verb, Verb::Created, "the other item is shown all the same");
 }
 
+/// A policy refuses in words like those of a webhook.
+#[tokio::test]
+async fn an_admission_policy_that_says_no_is_not_called_a_webhook() {
+    let platform = Platform::at_rest().await;
+    let version = "admissionregistration.k8s.io/v1";
+    let rule = json!({
+        "apiGroups": ["machineconfiguration.openshift.io"], "apiVersions": ["*"], "resources": ["machineconfigs"],
+        "operations": ["CREATE", "UPDATE"],
+    });
+    let validation = json!({"expression": "false", "message": "node changes are frozen until Monday"});
+    let policy = json!({"matchConstraints": {"resourceRules": [rule]}, "validations": [validation]});
+    let binding = json!({"policyName": "frozen.example.com", "validationActions": ["Deny"]});
+    for (kind, plural, spec) in [
+        ("ValidatingAdmissionPolicy", "validatingadmissionpolicies", policy),
+        ("ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings", binding),
+    ] {
+        let object =
+            json!({"apiVersion": version, "kind": kind, "metadata": {"name": "frozen.example.com"}, "spec": spec});
+        platform.request("POST", &format!("/apis/{version}/{plural}"), Some("application/json"), object).await;
+    }
+    let plan = refused_plan(&platform, LOAD_AWARE).await;
+    assert_eq!(plan.items[0].refusal.as_ref().unwrap().reason(), "PolicyRefused");
+    let message = plan.items[0].item.message.as_deref().unwrap();
+    assert!(message.starts_with("MachineConfig 99-worker-psi-karg was refused by an admission policy: "), "{message}");
+    assert!(message.ends_with("denied request: node changes are frozen until Monday"), "{message}");
+    assert_eq!(plan.items[1].verb, Verb::Created, "the other item is shown all the same");
+}
+
+/// An object with a finalizer keeps the definition, and with it the kind, from going.
+#[tokio::test]
+async fn a_kind_whose_definition_is_being_deleted_is_not_a_missing_right() {
+    let platform = Platform::at_rest().await;
+    let mut other = descheduler(json!({}));
+    other["metadata"]["name"] = "other".into();
+    other["metadata"]["finalizers"] = json!(["example.com/stays"]);
+    platform.apply("admin", &other, "").await;
+    let definition = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/kubedeschedulers.operator.openshift.io";
+    platform.request("DELETE", definition, None, Value::Null).await;
+    let plan = refused_plan(&platform, LOAD_AWARE).await;
+    let planned = &plan.items[1];
+    assert_eq!((planned.verb, planned.refusal.as_ref().unwrap().reason()), (Verb::Refused, "KindTerminating"));
+    assert_eq!(
+        planned.item.message.as_deref(),
+        Some(
+            "KubeDescheduler openshift-kube-descheduler-operator/cluster cannot be created: the definition of its kind is being \
+             deleted. When it is gone, install the component that owns it; if it stays, look for objects of the kind that have finalizers"
+        )
+    );
+    assert_eq!(plan.items[0].verb, Verb::Created, "the other item is shown all the same");
+}
+
 #[tokio::test]
 async fn a_webhook_without_dry_run_support_makes_an_item_that_cannot_be_previewed() {
     let platform = Platform::at_rest().await;

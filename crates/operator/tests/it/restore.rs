@@ -1,11 +1,10 @@
 //! The way back, on the real API server: a plan like any other, after which everything is as it was.
 
-use advisor::{Plan, Verb, profiles, render, test_cluster::records};
-use operator::make_plan_by;
+use advisor::render;
 use serde_json::{Value, json};
 use testkit::{
     configs::{condition, item, phase, reason},
-    platform::{DENSITY, LOAD_AWARE, Platform, descheduler, hyper_converged, machine_config},
+    platform::{DENSITY, LOAD_AWARE, Platform, descheduler, machine_config},
     running_operator::RunningOperator,
 };
 
@@ -16,18 +15,12 @@ fn interval(seconds: i32) -> Value {
 }
 
 /// An object as people see it, without what the API server maintains.
-async fn seen(platform: &Platform, object: &Value) -> Option<Value> {
+pub(crate) async fn seen(platform: &Platform, object: &Value) -> Option<Value> {
     platform.find(object).await.map(|found| {
         let mut found = render::sanitized(&found);
         found.as_object_mut().unwrap().remove("status");
         found
     })
-}
-
-async fn restore_plan(platform: &Platform, profile: &str, record: &str) -> Plan {
-    let about = profiles::find(profile).unwrap().about();
-    let planner = records::restoring(profile, record);
-    make_plan_by(&platform.kubernetes().await, about, planner.as_ref()).await.unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -124,87 +117,4 @@ async fn a_machine_config_that_did_not_exist_is_deleted_and_its_rollout_followed
     platform.until_phase(LOAD_AWARE, "Completed").await;
     assert_eq!(platform.find(&descheduler(json!({}))).await, None, "it did not exist either");
     operator.stop().await;
-}
-
-/// Every release of the descheduler's operator × new or existing objects × one, two or three plans of both profiles.
-#[tokio::test(flavor = "multi_thread")]
-async fn after_any_plans_everything_can_be_set_back() {
-    let platform = Platform::at_rest().await;
-    platform.install().await;
-    let load_aware = [
-        json!({"loadAware": {"deschedulingIntervalSeconds": 120}}),
-        json!({"loadAware": {"enablePSIMetrics": false, "mode": "Predictive"}}),
-        json!({"loadAware": {"evictionLimitTotal": 7, "deviationThresholds": "High"}}),
-    ];
-    let selector = json!({"matchLabels": {"ksm": "true"}});
-    let density = [
-        json!({"virtHigherDensity": {}}),
-        json!({"virtHigherDensity": {"enableSwap": false, "ksmConfiguration": {"nodeLabelSelector": selector}}}),
-        json!({"virtHigherDensity": {"memoryToRequestRatio": 180}}),
-    ];
-    let mut number = 0;
-    for release in ["4.17", "4.18", "4.19", "4.20", "4.21", "5.1"] {
-        for is_existing in [false, true] {
-            for plans in 1..=3 {
-                let case = format!("{release}, existing {is_existing}, {plans} plans");
-                let objects = start(&platform, release, is_existing, plans).await;
-                let mut before = Vec::new();
-                for object in &objects {
-                    before.push(seen(&platform, object).await);
-                }
-                for (profile, options) in [(LOAD_AWARE, &load_aware), (DENSITY, &density)] {
-                    let first = number + 1;
-                    for options in &options[..plans] {
-                        let plan = platform.plan_with(profile, options.clone()).await;
-                        assert_eq!(plan.refusals().next(), None, "{case}");
-                        number += 1;
-                        platform.apply("operator", &json!(records::recorded(&plan, number)), "").await;
-                        platform.carry_out(&plan).await;
-                    }
-                    let plan = restore_plan(&platform, profile, &format!("{profile}-{first}")).await;
-                    assert_eq!(plan.refusals().next(), None, "{case}");
-                    platform.carry_out(&plan).await;
-                    let again = restore_plan(&platform, profile, &format!("{profile}-{first}")).await;
-                    assert!(again.items.iter().all(|planned| planned.verb == Verb::Unchanged), "{case}: {again:#?}");
-                }
-                for (object, before) in objects.iter().zip(before) {
-                    assert_eq!(seen(&platform, object).await, before, "{case}");
-                    let managers = platform.find(object).await.map(|it| it["metadata"]["managedFields"].to_string());
-                    assert!(managers.is_none_or(|it| !it.contains("virt-advisor-operator/")), "{case}");
-                }
-            }
-        }
-    }
-}
-
-/// Deletes all targets, and creates some of them. Returns all of them.
-async fn start(platform: &Platform, release: &str, is_existing: bool, plans: usize) -> [Value; 4] {
-    let (psi, swap) = ("99-worker-psi-karg", "90-worker-kubelet-swap");
-    let objects = [
-        descheduler(json!({})),
-        machine_config(psi, json!({})),
-        machine_config(swap, json!({})),
-        hyper_converged(json!({})),
-    ];
-    for object in &objects {
-        platform.delete(object).await;
-    }
-    platform.define(&format!("kubedescheduler-{release}.yaml")).await;
-    platform.apply("installer", &hyper_converged(json!({})), "").await;
-    if is_existing {
-        let profiles = ["AffinityAndTaints", "LifecycleAndUtilization"];
-        let spec = json!({"deschedulingIntervalSeconds": 3600, "profiles": profiles, "managementState": "Managed"});
-        platform.apply("admin", &descheduler(spec), "").await;
-        platform.apply("admin", &machine_config(psi, json!({"kernelArguments": ["quiet", "psi=0"]})), "").await;
-        let config = json!({"config": {"ignition": {"version": "3.2.0"}, "storage": {"files": []}}});
-        platform.apply("admin", &machine_config(swap, config), "").await;
-        // Page merging is off by an empty map, or on.
-        let ksm = match plans {
-            2 => json!({}),
-            _ => json!({"nodeLabelSelector": {"matchLabels": {"theirs": "yes"}}}),
-        };
-        let density = json!({"higherWorkloadDensity": {"memoryOvercommitPercentage": 130}, "ksmConfiguration": ksm});
-        platform.patch("admin", &hyper_converged(density)).await;
-    }
-    objects
 }

@@ -156,7 +156,7 @@ fn a_lab_is_started_looked_at_loaded_and_ended_and_leaves_nothing() {
     for part in ["kube-apiserver", "prometheus", "vm-controller", "eviction-webhook", "metrics-exporter", "VMs"] {
         assert!(said.contains(&format!("✔ {part} ")), "{part}: {said}");
     }
-    assert!(!said.contains('\x1b'), "colours belong on a terminal: {said}");
+    assert!(!said.contains('\x1b'), "colors belong on a terminal: {said}");
     let said = up.until("query=descheduler:node:linear_amplified_ideal_point_positive_distance:k3:avg1m");
     assert!(said.contains("export KUBECONFIG=") && said.contains("rebalance-lab logs descheduler -f"), "{said}");
 

@@ -16,12 +16,12 @@ pub(crate) fn build(scenario: &Scenario) -> (ClusterModel, RunSettings) {
 
 fn nodes() -> impl Strategy<Value = Vec<NodeGroup>> {
     let node = (1..4_u32, 4.0..64.0_f64, 8..256_u64, 1..40_u32, any::<bool>(), 0..8_u8).prop_map(
-        |(count, cores, memory, max_vms, labelled, state)| NodeGroup {
+        |(count, cores, memory, max_vms, labeled, state)| NodeGroup {
             count: Some(count),
             cores,
             memory: Bytes(memory << 30),
             max_vms,
-            labels: labelled.then(|| ("zone".to_owned(), "a".to_owned())).into_iter().collect(),
+            labels: labeled.then(|| ("zone".to_owned(), "a".to_owned())).into_iter().collect(),
             taints: if state == 1 { vec![Taint { key: "odd".to_owned(), effect: Default::default() }] } else { vec![] },
             cordoned: state == 2,
             ..NodeGroup::reference("")

@@ -56,7 +56,8 @@ fn stalled(config: &Value) -> Option<Finding> {
     let phase = config["status"]["phase"].as_str().unwrap_or_default();
     let message = format!("{name} is {phase} ({reason}): {}", cut(message));
     let remedy = remedy(reason, name);
-    Some(match DECISIONS.contains(&reason) {
+    // A plan that was given up does not go on by a decision about it.
+    Some(match DECISIONS.contains(&reason) && phase != "Failed" {
         true => Finding::warning(CHECK, message, remedy),
         false => Finding::problem(CHECK, message, remedy),
     })
@@ -66,9 +67,13 @@ fn stalled(config: &Value) -> Option<Finding> {
 fn remedy(reason: &str, name: &str) -> String {
     let show = format!("kubectl get vpcfg {name} -o yaml");
     match reason {
-        "ApprovalExpired" | "ApprovalMismatch" | "ApprovalRequired" | "PlanStale" | "Restored" | "ReviewRequired" => {
+        "ApprovalExpired" | "ApprovalMismatch" | "ApprovalRequired" | "ReviewRequired" => {
             format!("read the plan ({show}), and approve it by its digest: docs/approvals.md")
         }
+        "PlanStale" => {
+            "have the plan made again: set action to Ignore and back to DryRun, or edit the spec; then read it".into()
+        }
+        "Restored" => "take spec.restore out of the spec to apply the profile again, or leave it as it is".into(),
         "NotAccepted" => format!("name the items in spec.approval.acceptedItems if their changes may be lost: {show}"),
         "Rejected" => "change the options, or take spec.approval.rejected back".into(),
         "DriftDetected" | "RemediationStalled" => {
@@ -121,6 +126,8 @@ mod tests {
         for (case, config, level) in [
             ("in force", config("Completed", None, 2), Level::Ok),
             ("waits for an approval", config("ReviewRequired", Some("ApprovalRequired"), 2), Level::Warning),
+            ("would overwrite a change", config("ReviewRequired", Some("PlanStale"), 2), Level::Warning),
+            ("was approved and would have overwritten it", config("Failed", Some("PlanStale"), 2), Level::Problem),
             ("failed", config("Failed", Some("Failed"), 2), Level::Problem),
             ("a rollout that stands still", config("InProgress", Some("NoProgress"), 2), Level::Problem),
             ("of a reason that is new", config("Failed", Some("Whatever"), 2), Level::Problem),
@@ -131,6 +138,13 @@ mod tests {
             assert_eq!(findings[0].level, level, "{case}: {findings:?}");
             assert_eq!(findings[0].remedy.is_some(), level != Level::Ok, "{case}: {findings:?}");
         }
+    }
+
+    /// The status says the same; an approval would only fail.
+    #[test]
+    fn a_plan_that_is_out_of_date_is_made_again_and_not_approved() {
+        let remedy = remedy("PlanStale", "p");
+        assert!(remedy.contains("Ignore and back to DryRun") && !remedy.contains("digest"), "{remedy}");
     }
 
     #[test]

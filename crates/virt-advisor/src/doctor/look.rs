@@ -1,7 +1,7 @@
 //! Asks the API server what the checks need to know, and hands it to them.
 
-use advisor::{access, profile, profiles};
-use api::{names::ADVISOR_GROUP, virt_platform_config::Item};
+use advisor::{InvalidOptions, Planner, Profile, access, profile, profiles, restore};
+use api::{VirtPlatformConfigSpec, names::ADVISOR_GROUP, virt_platform_config::Item};
 use futures::future::join_all;
 use jiff::{SignedDuration, Timestamp};
 use operator::{Class, RequestError, fetch_facts};
@@ -100,7 +100,17 @@ async fn webhooks(reader: &Reader) -> Result<Vec<Value>, RequestError> {
     Ok(all)
 }
 
-/// A profile is looked at with the options of its configuration, or with the defaults.
+/// The planner of a configuration: of its profile with its options or, while it restores, of the way back. Without a configuration, or if
+/// its spec cannot be read, that of the profile with the defaults.
+fn planner(known: &'static dyn Profile, config: Option<&Value>) -> Result<Box<dyn Planner>, InvalidOptions> {
+    let spec = config.and_then(|config| serde_json::from_value::<VirtPlatformConfigSpec>(config["spec"].clone()).ok());
+    match spec {
+        Some(spec) => restore::planner(known, &spec),
+        None => known.resolve(None),
+    }
+}
+
+/// What each profile, or the restore of what it has changed, lacks.
 async fn prerequisites(reader: &Reader, configs: &[Value]) -> Vec<prerequisites::Seen> {
     // The example has nothing to do with a platform; it is looked at only if somebody uses it.
     let shown = profiles::PROFILES.iter().map(|known| {
@@ -110,8 +120,7 @@ async fn prerequisites(reader: &Reader, configs: &[Value]) -> Vec<prerequisites:
     let shown = shown.filter(|(known, config)| known.about().advertised || config.is_some());
     join_all(shown.map(|(known, config)| async move {
         let action = config.and_then(|config| config["spec"]["action"].as_str());
-        let options = config.and_then(|config| serde_json::from_value(config["spec"]["options"].clone()).ok());
-        let missing = match known.resolve(options.as_ref()) {
+        let missing = match planner(known, config) {
             Ok(planner) => fetch_facts(reader.api_server(), planner.as_ref())
                 .await
                 .map(|facts| profile::missing(&planner.requirements(&facts), &facts)),
@@ -123,9 +132,10 @@ async fn prerequisites(reader: &Reader, configs: &[Value]) -> Vec<prerequisites:
     .await
 }
 
-/// The targets of applied items, as they are.
+/// The targets of applied items, as they are. A restore manages nothing.
 async fn targets(reader: &Reader, configs: &[Value]) -> Vec<managers::Seen> {
-    let items = configs.iter().flat_map(|config| config["status"]["items"].as_array().into_iter().flatten());
+    let managing = configs.iter().filter(|config| config["status"]["restore"].is_null());
+    let items = managing.flat_map(|config| config["status"]["items"].as_array().into_iter().flatten());
     let items = items.filter_map(|item| serde_json::from_value::<Item>(item.clone()).ok()).filter(managers::is_applied);
     let kinds: Vec<_> =
         profiles::PROFILES.iter().flat_map(|known| known.access()).map(|access| access.kind()).collect();
@@ -138,4 +148,28 @@ async fn targets(reader: &Reader, configs: &[Value]) -> Vec<managers::Seen> {
         Some((item, path))
     });
     join_all(located.map(|(item, path)| async move { managers::Seen { item, live: reader.get(&path).await } })).await
+}
+
+#[cfg(test)]
+mod tests {
+    use advisor::{Facts, Query, kind};
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_configuration_that_restores_is_asked_for_its_records_and_not_for_what_the_profile_needs() {
+        let profile = profiles::find("load-aware-rebalancing").unwrap();
+        let wanted = |spec: Value| {
+            let config = json!({"spec": spec});
+            let planner = planner(profile, Some(&config)).unwrap();
+            planner.wants(&Facts::default()).contains(&Query::List(&kind::PLAN_RECORD))
+        };
+        let spec =
+            |restore: Value| json!({"profile": "load-aware-rebalancing", "action": "DryRun", "restore": restore});
+        assert!(wanted(spec(json!({"record": "original"}))));
+        assert!(!wanted(spec(Value::Null)));
+        assert!(!wanted(json!({"profile": 7})), "it cannot be read");
+        assert!(planner(profile, None).is_ok());
+    }
 }

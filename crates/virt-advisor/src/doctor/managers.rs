@@ -1,4 +1,4 @@
-//! Others who set the same fields as an applied plan. Two that keep applying different values overwrite each other for ever.
+//! Others who set the same fields as an applied plan. Two that keep applying different values overwrite each other forever.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -47,9 +47,20 @@ pub(super) fn managers(seen: &[Seen]) -> Vec<Finding> {
     findings
 }
 
-/// Who else owns fields that the item manages, and which.
+/// The fields that the item sets or takes out, among those that it manages. A managed map may have members of others.
+fn ours(item: &Item) -> Vec<fields::Path> {
+    let parsed = |paths: &[String]| paths.iter().map(|path| fields::Path::parsed(path)).collect::<Vec<_>>();
+    let managed = parsed(&item.managed_fields);
+    let Some(desired) = &item.desired_state else { return managed };
+    let mut ours = fields::set_by(&Value::Object(desired.clone()));
+    ours.extend(parsed(&item.removes));
+    ours.retain(|path| managed.iter().any(|managed| managed.overlaps(path)));
+    ours
+}
+
+/// Who else owns fields that the item sets, and which.
 fn others(item: &Item, live: &Value) -> BTreeMap<String, BTreeSet<String>> {
-    let managed: Vec<fields::Path> = item.managed_fields.iter().map(|path| fields::Path::parsed(path)).collect();
+    let managed = ours(item);
     let us = field_manager::of_item(item);
     let mut others: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for manager in fields::managers(live) {
@@ -134,6 +145,32 @@ mod tests {
                     assert!(findings[0].remedy.as_ref().unwrap().contains(remedy), "{case}: {findings:?}");
                 }
                 None => assert_eq!(findings[0].level, Level::Ok, "{case}: {findings:?}"),
+            }
+        }
+    }
+
+    /// The descheduler has settings in the same map that no profile is about.
+    #[test]
+    fn another_member_of_a_managed_map_is_nobodys_business() {
+        let state = json!({"apiVersion": "v1", "spec": {"profileCustomizations": {"devEnableSoftTainter": true}}});
+        let item = Item {
+            managed_fields: vec!["spec.profileCustomizations".into()],
+            desired_state: state.as_object().cloned(),
+            removes: vec!["spec.profileCustomizations.thresholds".into()],
+            ..item()
+        };
+        for (fields, expected) in [
+            (json!({"f:profileCustomizations": {"f:namespaces": {}}}), None),
+            (json!({"f:profileCustomizations": {"f:devEnableSoftTainter": {}}}), Some("devEnableSoftTainter")),
+            (json!({"f:profileCustomizations": {"f:thresholds": {}}}), Some("thresholds")),
+            (json!({"f:profileCustomizations": {}}), Some("profileCustomizations")),
+            (json!({"f:mode": {}}), None),
+        ] {
+            let live = live(&[("kubectl", fields.clone())]);
+            let findings = managers(&[Seen { item: item.clone(), live: Ok(live) }]);
+            match expected {
+                Some(field) => assert!(findings[0].message.contains(field), "{fields}: {findings:?}"),
+                None => assert_eq!(findings[0].level, Level::Ok, "{fields}: {findings:?}"),
             }
         }
     }

@@ -88,7 +88,7 @@ fn items(items: &Value) -> String {
             ("state", &item["state"]),
             ("message", &item["message"]),
             ("impact", &item["impactSeverity"]),
-            ("drifted by", &item["driftedBy"]["manager"]),
+            ("drifted by", &drifted_by(&item["driftedBy"])),
         ] {
             text += &field(label, value);
         }
@@ -101,6 +101,11 @@ fn items(items: &Value) -> String {
         text += &format!("\n{}", decoded(diff));
     }
     text
+}
+
+/// Who has changed a managed field. Nothing tells who has deleted an object.
+fn drifted_by(drifted_by: &Value) -> Value {
+    if drifted_by["deleted"] == true { "a deletion, nothing tells whose".into() } else { drifted_by["manager"].clone() }
 }
 
 /// A diff in which every `data:` URL is followed by its text.
@@ -166,6 +171,16 @@ rollout      pool worker: Degraded, 1 of 3 nodes updated, cause node-2: disk
 +a
 ";
         assert_eq!(of_config(&config), expected);
+    }
+
+    #[test]
+    fn a_deletion_is_told_as_one() {
+        let drifted =
+            |by: Value| items(&json!([{"name": "i", "targetRef": {"kind": "K", "name": "o"}, "driftedBy": by}]));
+        assert!(drifted(json!({"manager": "kubectl-edit"})).contains("drifted by   kubectl-edit\n"));
+        let deleted = drifted(json!({"manager": "unknown", "deleted": true}));
+        assert!(deleted.contains("drifted by   a deletion, nothing tells whose\n"), "{deleted}");
+        assert!(!drifted(Value::Null).contains("drifted"));
     }
 
     #[test]

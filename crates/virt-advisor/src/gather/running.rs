@@ -7,7 +7,7 @@ use super::{collect::Collector, index::Entry, layout};
 /// The labels of everything that the operator is installed with.
 pub(crate) const LABELS: &str = "app.kubernetes.io/name=virt-advisor-operator";
 
-/// So much of a log is read at most.
+/// So much of the end of a log is kept.
 const LOG_LIMIT: usize = 10 * 1024 * 1024;
 
 /// The part of the metrics that tells of requests to the API server.
@@ -69,14 +69,13 @@ impl Collector<'_> {
                     continue;
                 }
                 let path = format!(
-                    "/api/v1/namespaces/{}/pods/{pod}/log?container={container}&timestamps=true&limitBytes={LOG_LIMIT}\
-                     &previous={}{}",
+                    "/api/v1/namespaces/{}/pods/{pod}/log?container={container}&timestamps=true&previous={}{}",
                     self.namespace,
                     which == "previous",
                     self.since,
                 );
                 let what = format!("{which} log of {pod}/{container}");
-                match self.reader.text(&path).await {
+                match self.reader.end_of_text(&path, LOG_LIMIT).await {
                     Ok(log) => self.add(what, layout::log(self.namespace, pod, &container, which), log),
                     Err(error) => self.entries.push(Entry::refused(what, &error)),
                 }

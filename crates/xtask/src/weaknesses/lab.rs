@@ -65,7 +65,7 @@ const MIGRATIONS: &[Lesson] = &[
     lesson("L22", "ignored spec.running", "`spec.running` is ignored"),
     lesson("L23", "growing conditions", "Conditions grow without bound"),
     lesson("L24", "stale node and label", "Node and label of a VM are those of a pod that is gone"),
-    lesson("L25", "second pod stays", "A second pod of a VM stays for ever"),
+    lesson("L25", "second pod stays", "A second pod of a VM stays forever"),
     lesson("L26", "dropped write", "A write that is overtaken is dropped"),
     lesson(
         "L27",

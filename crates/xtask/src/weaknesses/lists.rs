@@ -68,7 +68,7 @@ pub(crate) const WEAKNESSES: &[Lesson] = &[
         "Conditions break the conventions of Kubernetes",
         "Types, order, reasons and messages are those of the workflow guide, both of its spellings of the failed prerequisites included; there is no condition that sums them up",
     ),
-    lesson("W29", "lagging observedGeneration", "observedGeneration lags behind, so that people wait for ever"),
+    lesson("W29", "lagging observedGeneration", "observedGeneration lags behind, so that people wait forever"),
     lesson("W30", "DryRun after completion", "DryRun after completion does nothing"),
     partly(
         "W31",

@@ -3,6 +3,11 @@
 use std::path::Path;
 
 use devcluster::{Cluster, Identity};
+use serde_json::{Value, json};
+use testkit::{
+    platform::{LOAD_AWARE, Platform},
+    running_operator::RunningOperator,
+};
 
 use crate::commands::{kubectl, printed, text, xtask};
 
@@ -84,4 +89,45 @@ fn offer(at: &Path) {
         r#"{"metadata": {"annotations": {"advisor.kubevirt.io/auto-created": "true"}}, "spec": {"action": "Ignore"}}"#;
     printed(&kubectl(at, &["apply", "-f", "config/samples/loadaware_sample.yaml"]));
     printed(&kubectl(at, &["patch", "virtplatformconfig", "load-aware-rebalancing", "--type=merge", "-p", patch]));
+}
+
+/// A plan that waits for a review has replaced the applied one in the status, so the records tell what is managed.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_still_managed_is_told_until_it_is_restored() {
+    const MANAGED: &str = "load-aware-rebalancing   KubeDescheduler cluster\n";
+    let platform = Platform::at_rest().await;
+    let at = platform.cluster.access().kubeconfig(&Identity::Admin).await.unwrap();
+    printed(&xtask(&at, &["install"]));
+    let operator = RunningOperator::start(&platform).await;
+    let options =
+        |seconds: i32| json!({"loadAware": {"enablePSIMetrics": false, "deschedulingIntervalSeconds": seconds}});
+    platform.complete(LOAD_AWARE, json!({"options": options(120)}), &[]).await;
+    let told = |args: &[&str]| text(&xtask(&at, args).stderr);
+    assert!(told(&["undeploy"]).contains(MANAGED), "applied");
+
+    platform.configure(LOAD_AWARE, json!({"action": "DryRun", "options": options(180)})).await;
+    let waiting = platform.until_phase(LOAD_AWARE, "ReviewRequired").await;
+    assert_eq!(waiting["status"]["items"][0]["appliedFingerprint"], Value::Null);
+    let said = told(&["undeploy"]);
+    assert!(
+        said.contains(MANAGED) && said.contains(r#""restore":{"record":"original"}"#),
+        "another plan waits:\n{said}"
+    );
+    let said = told(&["uninstall"]);
+    assert!(said.contains("\n1 VirtPlatformPlanRecord goes with its definition"), "{said}");
+    assert!(said.contains(MANAGED) && said.contains("nothing was deleted"), "{said}");
+
+    platform.configure(LOAD_AWARE, json!({"restore": {"record": "original"}})).await;
+    let restores = |config: &Value| config["status"]["restore"].is_object();
+    platform.until(LOAD_AWARE, "planned", restores).await;
+    let review = platform.until_phase(LOAD_AWARE, "ReviewRequired").await;
+    assert!(told(&["undeploy"]).contains(MANAGED), "the restore waits");
+    let approval = json!({"planDigest": review["status"]["planDigest"]});
+    platform.complete(LOAD_AWARE, json!({"approval": approval}), &[]).await;
+    let said = told(&["undeploy"]);
+    assert!(!said.contains("still manage"), "everything is restored:\n{said}");
+    let said = told(&["uninstall"]);
+    assert!(said.contains("\n2 VirtPlatformPlanRecords go with their definition"), "{said}");
+    assert!(!said.contains("still manage"), "{said}");
+    operator.stop().await;
 }

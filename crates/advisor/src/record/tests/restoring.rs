@@ -72,6 +72,10 @@ fn an_object_that_we_created_is_deleted_unless_others_use_it() {
     assert_eq!(restored(after.as_ref(), &[&item]).change, Some(Change::Delete));
     assert_eq!(restored(None, &[&item]), Restored::default(), "it is gone already");
     let mut now = after.unwrap();
+    let beside = object("ConfigMap", json!({"theirs": "1"}));
+    let used = server_side_apply::apply(Some(&now), &beside, None, "argocd").0;
+    let (fields, remove) = change_of(&restored(Some(&used), &[&item]));
+    assert_eq!((fields, remove), (json!({}), vec!["data.a".to_owned(), "data.b".to_owned()]), "theirs stays");
     let theirs = object("ConfigMap", json!({"theirs": "1", "b": "1"}));
     now = server_side_apply::apply(Some(&now), &theirs, None, "argocd").0;
     let restored = restored(Some(&now), &[&item]);
@@ -102,6 +106,33 @@ fn an_object_that_was_replaced_since_is_named() {
     assert!(restored(Some(&with_uid("2", after)), &[&item]).replaced);
     let gone = restored(None, &[&item]);
     assert_eq!((gone.change, gone.replaced), (None, true), "one field does not make an object");
+}
+
+/// Somebody deletes the object, and the next plan creates it: what was there before that is not known as a whole.
+#[test]
+fn an_object_that_we_created_again_is_taken_back_to_its_deletion() {
+    let (_, first) = applied(Some(kubectls(json!({"a": "1"}))), apply(json!({"a": "2"}), &[]));
+    let (second, created) = applied(None, apply(json!({"a": "2"}), &[]));
+    let (third, changed) = applied(second.clone(), apply(json!({"a": "3", "b": "3"}), &[]));
+    for (now, items) in [(&second, vec![&created, &first]), (&third, vec![&changed, &created, &first])] {
+        let result = restored(now.as_ref(), &items);
+        assert_eq!((result.change, result.created_again, result.replaced), (Some(Change::Delete), true, false));
+    }
+    let theirs = object("ConfigMap", json!({"theirs": "1"}));
+    let now = server_side_apply::apply(third.as_ref(), &theirs, None, "argocd").0;
+    let used = restored(Some(&now), &[&changed, &created, &first]);
+    assert_eq!(change_of(&used), (json!({}), vec!["data.a".to_owned(), "data.b".to_owned()]), "others use it");
+    let gone = restored(None, &[&changed, &created, &first]);
+    assert_eq!((gone.change, gone.created_again, gone.replaced), (None, false, true), "it is gone once more");
+
+    let live = set_by(US, "Apply", object("ConfigMap", json!({"a": "1"})));
+    let (_, deleted) = applied(Some(live), Change::Delete);
+    let by_us = restored(second.as_ref(), &[&created, &deleted]);
+    assert_eq!(
+        (change_of(&by_us).0, by_us.created_again),
+        (json!({"a": "1"}), false),
+        "we deleted it, and know all of it"
+    );
 }
 
 #[test]

@@ -28,7 +28,7 @@ async fn a_vm_is_started_loaded_stopped_started_and_deleted() {
 
     lab.change("a", json!({"utilization": {"cpu": "0.9"}})).await;
     let shows_it = async || (lab.pods_of("a").await[0].annotations()[launcher::CPU_UTILIZATION] == "0.9").then_some(());
-    eventually("the pod shows its utilisation", shows_it).await;
+    eventually("the pod shows its utilization", shows_it).await;
     lab.reach("a", "shows it", |vm| super::status(vm).cpu_utilization.as_deref() == Some("0.9")).await;
     assert_eq!(lab.pods_of("a").await[0].name_any(), pod.name_any(), "it is the same pod");
 

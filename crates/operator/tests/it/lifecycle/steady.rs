@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use advisor::profiles::PROFILES;
 use devcluster::Request;
+use operator::OperatorSettings;
 use serde_json::{Value, json};
 
 use super::{PSI_ITEM, catch_up};
@@ -109,7 +110,7 @@ async fn a_status_that_others_report_causes_no_request_at_all() {
 
 /// Offer, plan, approval, rollout in steps, Completed.
 #[tokio::test(flavor = "multi_thread")]
-async fn one_life_of_a_plan_costs_at_most_thirty_requests() {
+async fn one_life_of_a_plan_costs_at_most_32_requests_two_of_them_for_its_record() {
     let platform = Platform::shared().await;
     let mark = platform.mark().await;
     let operator = RunningOperator::start(&platform).await;
@@ -135,7 +136,39 @@ async fn one_life_of_a_plan_costs_at_most_thirty_requests() {
     assert!(looks <= PROFILES.len(), "{looks}: {lines:#?}");
     let requests: Vec<_> = requests.iter().filter(|request| !is_look(request)).collect();
     // The other profile is offered too.
-    assert!(requests.len() <= 31, "{}: {lines:#?}", requests.len());
+    assert!(requests.len() <= 32, "{}: {lines:#?}", requests.len());
+    assert_eq!(of_records(&requests), ["create virtplatformplanrecords", "patch virtplatformplanrecords/status"]);
+    operator.stop().await;
+}
+
+/// What was requested of records.
+fn of_records(requests: &[&Request]) -> Vec<String> {
+    let ours = requests.iter().filter(|request| request.resource.starts_with("virtplatformplanrecords"));
+    ours.map(|request| format!("{} {}", request.verb, request.resource)).collect()
+}
+
+/// When there are as many records as are kept, each plan also costs a deletion; and one list in the life of a process.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_record_that_is_not_kept_costs_its_deletion_and_the_others_are_listed_once() {
+    let platform = Platform::shared().await;
+    let settings = OperatorSettings { records_kept: 1, ..OperatorSettings::default() };
+    let operator = RunningOperator::start_with(&platform, settings).await;
+    let (create, close) = ("create virtplatformplanrecords", "patch virtplatformplanrecords/status");
+    let (list, delete) = ("list virtplatformplanrecords", "delete virtplatformplanrecords");
+    let lives: [&[&str]; 4] =
+        [&[create, close], &[create, close, list], &[create, close, delete], &[create, close, delete]];
+    platform.until_phase(LOAD_AWARE, "Ignored").await;
+    for (life, expected) in lives.iter().enumerate() {
+        let mark = platform.mark().await;
+        let options = json!({"loadAware": {"enablePSIMetrics": false, "deschedulingIntervalSeconds": 100 + life}});
+        platform.complete(LOAD_AWARE, json!({"options": options}), &[]).await;
+        let requested = eventually(format!("{expected:?} in life {}", life + 1), async || {
+            let requests = platform.requests_since(mark).await;
+            let requested = of_records(&requests.iter().collect::<Vec<_>>());
+            (requested.len() >= expected.len()).then_some(requested)
+        });
+        assert_eq!(requested.await, *expected, "life {}", life + 1);
+    }
     operator.stop().await;
 }
 

@@ -1,6 +1,9 @@
 //! The journeys of `docs/approvals.md` and `docs/undo.md`, with the operator as its own process: every command as printed, and what it
 //! prints.
 
+use serde_json::Value;
+use testkit::eventually;
+
 use super::{
     document::Document,
     test_cluster::{DESCHEDULER, TestCluster, define},
@@ -13,6 +16,13 @@ const PLAN: &str = r#"kubectl patch vpcfg load-aware-rebalancing --type=merge \
 const DIFF: &str = "kubectl get vpcfg load-aware-rebalancing -o jsonpath='{.status.items[0].diff}'";
 const DIGEST: &str = r#"kubectl get vpcfg load-aware-rebalancing -o jsonpath='{.status.planDigest}{"\n"}'"#;
 const RECORDS: &str = "kubectl get virtplatformplanrecords";
+const MISMATCH: &str = r#"kubectl get vpcfg load-aware-rebalancing \
+    -o jsonpath='{.status.conditions[?(@.type=="ReviewRequired")].message}{"\n"}'"#;
+const POLICY: &str = "kubectl apply -k config/admission";
+const APPROVERS: &str = "kubectl create clusterrolebinding approvers --user=jane \\
+    --clusterrole=virt-advisor-operator-virtplatformconfig-approver-role";
+/// Refused as soon as the policy is in force: nobody sets the name of somebody else.
+const CLAIM: &str = r#"kubectl patch vpcfg load-aware-rebalancing --type=merge --dry-run=server -p '{"spec":{"approval":{"approvedBy":"bob"}}}'"#;
 const PREVIEW: &str = "virt-advisor preview load-aware-rebalancing --restore original";
 const RESTORE: &str =
     r#"kubectl patch vpcfg load-aware-rebalancing --type=merge -p '{"spec":{"restore":{"record":"original"}}}'"#;
@@ -54,26 +64,31 @@ async fn approve_exactly_what_the_board_saw_and_show_later_who_agreed() {
     let seen = digest(&cluster).await;
 
     // Somebody changes the options behind the board's back. The approval of the plan that was seen applies nothing.
-    let interval = |seconds: &str| {
-        format!(
-            r#"kubectl patch vpcfg load-aware-rebalancing --type=merge -p '{{"spec":{{"options":{{"loadAware":{{"deschedulingIntervalSeconds":{seconds}}}}}}}}}'"#
-        )
-    };
-    terminal.run(&interval("77")).await;
+    let edit = |spec: &str| format!("kubectl patch vpcfg load-aware-rebalancing --type=merge -p '{{\"spec\":{spec}}}'");
+    terminal.run(&edit(r#"{"options":{"loadAware":{"deschedulingIntervalSeconds":77}}}"#)).await;
     cluster.until(PROFILE, "planned anew", |config| config["status"]["planDigest"] != seen.as_str()).await;
-    terminal.run(&approve(&seen)).await;
-    let refused = cluster.reach(PROFILE, "ReviewRequired").await;
-    assert_eq!(condition(&refused, "ReviewRequired").1, "ApprovalMismatch");
-    terminal.run(&interval("null")).await;
+    page.show(terminal, &[&approve(&seen)]).await;
+    let is_refused = |config: &Value| condition(config, "ReviewRequired").1 == "ApprovalMismatch";
+    cluster.until(PROFILE, "refused", is_refused).await;
+    page.also(terminal, &[MISMATCH]).await;
+    terminal.run(&edit(r#"{"action":"DryRun","options":{"loadAware":{"deschedulingIntervalSeconds":null}}}"#)).await;
+    cluster.until(PROFILE, "as the board saw it", |config| config["status"]["planDigest"] == seen.as_str()).await;
+
+    // From here on a name is more than a claim.
+    page.show(terminal, &[POLICY, APPROVERS]).await;
+    eventually("the policy is in force", async || (!terminal.try_run(CLAIM).await.status.success()).then_some(()))
+        .await;
+    page.also(terminal, &[&approve(&seen).replacen("kubectl", "kubectl --as jane", 1)]).await;
     let applied = cluster.reach(PROFILE, "Completed").await;
     assert_eq!(applied["status"]["approval"]["planDigest"], seen.as_str(), "exactly what was seen");
     cluster.record_until_finished("load-aware-rebalancing-1").await;
-    page.show(terminal, &[&approve(&seen), RECORDS]).await;
+    page.also(terminal, &[RECORDS]).await;
 
     // The configuration is deleted, and what was agreed to stays.
     terminal.run("kubectl delete vpcfg load-aware-rebalancing").await;
     page.show(terminal, &[AGREED, VALUES]).await;
     page.check("docs/approvals.md");
+    cluster.finish().await;
 }
 
 #[tokio::test]
@@ -102,4 +117,5 @@ async fn put_it_back_on_monday() {
     page.also(terminal, &[END, RECORDS]).await;
     assert_eq!(terminal.run(SPEC).await, before, "everything is as it was");
     page.check("docs/undo.md");
+    cluster.finish().await;
 }
