@@ -180,7 +180,8 @@ impl Reconciler {
             intervals: self.intervals,
             approval_mode: self.approval_mode,
         };
-        let mut session = Session::new(config, self.known.closed_record.take());
+        let round_trips = self.known.round_trips.clone();
+        let mut session = Session::new(config, self.known.closed_record.take()).with_round_trips(round_trips);
         let mut step = session.start(&context, self.clock.now());
         let mut ahead: Option<PlanAhead> = None;
         loop {
@@ -229,6 +230,7 @@ impl Reconciler {
             step = session.next(&context, self.clock.now(), input);
             self.known.config = session.config().cloned().map(Arc::new);
             self.known.closed_record = session.closed_record().map(str::to_owned);
+            self.known.round_trips = session.round_trips().clone();
         }
     }
 
