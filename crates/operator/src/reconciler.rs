@@ -18,6 +18,7 @@ use futures::{
     future::{BoxFuture, try_join},
 };
 use kube_io::{Backoff, BackoffPolicy};
+use serde_json::json;
 use tokio::time::{Instant, sleep_until};
 use tracing::{debug, warn};
 
@@ -184,6 +185,7 @@ impl Reconciler {
         let mut session = Session::new(config, self.known.closed_record.take()).with_round_trips(round_trips);
         let mut step = session.start(&context, self.clock.now());
         let mut ahead: Option<PlanAhead> = None;
+        let mut unreported: Option<Update> = None;
         loop {
             // The process may have been stopped until now.
             let request = match session.before_sending(step, self.clock.uptime()) {
@@ -196,12 +198,19 @@ impl Reconciler {
                     if session.makes_plan_next(&new) && ahead.is_none() {
                         ahead = Some(PlanAhead::start(self.make_plan(Some(&new), None)));
                     }
-                    PlanAhead::during(ahead.as_mut(), self.record(session.config(), &new)).await?
+                    let input = PlanAhead::during(ahead.as_mut(), self.record(session.config(), &new)).await?;
+                    unreported = (input == Input::StatusNotUpdated)
+                        .then(|| Update { old: session.config().cloned(), new: *new });
+                    input
                 }
                 Request::ReadConfig => {
                     ahead = None;
                     let config = configs::read(&self.api_server, self.name());
                     let (config, ()) = try_join(config, self.confirm_lease()).await?;
+                    // The answer to the update was lost, and the update was carried out.
+                    if let Some(update) = unreported.take().filter(|update| update.is_stored_in(&config)) {
+                        self.reporter.recorded(update.old.as_ref(), &update.new);
+                    }
                     Input::Config(Some(Box::new(config)))
                 }
                 Request::FetchFacts => Input::Facts(self.fetch(session.config()).await?),
@@ -332,6 +341,23 @@ impl Reconciler {
             self.known.facts.insert(query, planned.version, (**object).clone());
         }
         Ok(Input::Target(input))
+    }
+}
+
+/// An update of the status of which nobody knows whether it was carried out.
+struct Update {
+    old: Option<VirtPlatformConfig>,
+    new: VirtPlatformConfig,
+}
+
+impl Update {
+    /// Whether the stored configuration has the status of this update, and not the one from before.
+    fn is_stored_in(&self, stored: &VirtPlatformConfig) -> bool {
+        let version = |config: &VirtPlatformConfig| config.metadata.resource_version.clone();
+        stored.metadata.uid == self.new.metadata.uid
+            && version(stored) != version(&self.new)
+            // Times are stored to the second.
+            && json!(stored.status) == json!(self.new.status)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
@@ -39,7 +39,7 @@ struct Way {
     /// Per direction.
     delay: Duration,
     /// When the connections that are free were used last. A new one takes a round trip of TCP and one of TLS.
-    free: Arc<std::sync::Mutex<Vec<Instant>>>,
+    free: Arc<Mutex<Vec<Instant>>>,
     /// How much later than that an answer is noticed.
     stop: Handler,
 }
@@ -201,5 +201,30 @@ async fn is_withdrawn_and_unwritten(server: &Server, stops: Handler, case: &str)
     until(server, Duration::from_secs(120), "withdrawn", is_withdrawn).await;
     let is_written = client::exists(server, "/api/v1/namespaces/openshift-cnv/configmaps/example-config");
     assert!(!is_written, "{case}: {}", server.cluster().log.join("\n"));
+    operator.abort();
+}
+
+/// Found by reading: the status was stored, the answer was lost, and nobody was told.
+#[tokio::test(start_paused = true)]
+async fn people_are_told_of_an_update_whose_answer_was_lost() {
+    let server = server();
+    let (told, was_lost) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicBool::new(false)));
+    let (notes, lost) = (told.clone(), was_lost.clone());
+    let loses: Handler = Arc::new(move |sent, uri, body| {
+        if uri.contains("/events.k8s.io/") {
+            notes.lock().unwrap().extend(body["note"].as_str().map(str::to_owned));
+        }
+        let is_update = *sent == "PUT" && body["status"]["phase"] == "ReviewRequired";
+        // Nobody waits for an answer that long.
+        (is_update && !lost.swap(true, Ordering::SeqCst)).then_some(Duration::from_secs(600))
+    });
+    let operator = start(&server, Duration::ZERO, loses);
+    configure(&server, EXAMPLE, json!({"action": "DryRun"}));
+    until(&server, Duration::from_secs(60), "planned", |config| config["status"]["phase"] == "ReviewRequired").await;
+    sleep(Duration::from_secs(120)).await;
+    assert!(was_lost.load(Ordering::SeqCst));
+    let told = told.lock().unwrap().clone();
+    let count = told.iter().filter(|note| note.starts_with("ReviewRequired (was Drafting)")).count();
+    assert_eq!(count, 1, "{told:#?}");
     operator.abort();
 }
