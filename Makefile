@@ -109,8 +109,9 @@ test-e2e: ## Run the guides command by command, the operator as its own process,
 	@$(CARGO) test --locked --package virt-advisor --package rebalance-lab --package xtask --test it
 
 .PHONY: test-faults
-test-faults: ## Run the faults against the real API server, the slow ones too
+test-faults: ## Run the faults and stopped processes against the real API server, the slow ones too
 	@FAULTS=all $(CARGO) test --package operator --locked --test faults -- --nocapture --include-ignored
+	@$(CARGO) test --package virt-advisor --locked --test it stopped:: -- --nocapture --include-ignored
 
 .PHONY: test-schedules
 test-schedules: ## Try random schedules of faults on a model of the API server (SCHEDULES=50000: so many; SEED=7: just this one)

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use advisor::{Facts, Query};
+use advisor::{Facts, Query, session::RoundTrips};
 use api::{VirtPlatformConfig, resource_version};
 use kube::ResourceExt;
 use tokio::time::Instant;
@@ -29,6 +29,8 @@ pub(crate) struct KnownState {
     pub(crate) facts: FactCache,
     /// The last record that is known to be finished.
     pub(crate) closed_record: Option<String>,
+    /// How long the last requests took.
+    pub(crate) round_trips: RoundTrips,
     /// The uid of the configuration for which the records of earlier ones were closed; inside, `None` if none existed.
     pub(crate) successor: Option<Option<String>>,
     definitions_changed: Option<Instant>,

@@ -19,6 +19,7 @@ use futures::{
     future::{BoxFuture, try_join},
 };
 use kube_io::{Backoff, BackoffPolicy};
+use serde_json::json;
 use tokio::time::{Instant, sleep_until};
 use tracing::{debug, warn};
 
@@ -185,10 +186,12 @@ impl Reconciler {
             intervals: self.intervals,
             approval_mode: self.approval_mode,
         };
-        let mut session = Session::new(config, self.known.closed_record.take());
+        let round_trips = self.known.round_trips.clone();
+        let mut session = Session::new(config, self.known.closed_record.take()).with_round_trips(round_trips);
         let mut step = session.start(&context, self.clock.now());
         let mut ahead: Option<PlanAhead> = None;
         let mut planning = PlanTimer::default();
+        let mut unreported: Option<Update> = None;
         loop {
             // The process may have been stopped until now.
             let request = match session.before_sending(step, self.clock.uptime()) {
@@ -208,12 +211,18 @@ impl Reconciler {
                     {
                         self.reporter.metrics.planned(self.name(), took);
                     }
+                    unreported = (input == Input::StatusNotUpdated)
+                        .then(|| Update { old: session.config().cloned(), new: *new });
                     input
                 }
                 Request::ReadConfig => {
                     ahead = None;
                     let config = configs::read(&self.api_server, self.name());
                     let (config, ()) = try_join(config, self.confirm_lease()).await?;
+                    // The answer to the update was lost, and the update was carried out.
+                    if let Some(update) = unreported.take().filter(|update| update.is_stored_in(&config)) {
+                        self.reporter.recorded(update.old.as_ref(), &update.new);
+                    }
                     Input::Config(Some(Box::new(config)))
                 }
                 Request::FetchFacts => Input::Facts(self.fetch(session.config()).await?),
@@ -252,6 +261,7 @@ impl Reconciler {
             step = session.next(&context, self.clock.now(), input);
             self.known.config = session.config().cloned().map(Arc::new);
             self.known.closed_record = session.closed_record().map(str::to_owned);
+            self.known.round_trips = session.round_trips().clone();
         }
     }
 
@@ -354,6 +364,23 @@ impl Reconciler {
             self.known.facts.insert(query, planned.version, (**object).clone());
         }
         Ok(Input::Target(input))
+    }
+}
+
+/// An update of the status of which nobody knows whether it was carried out.
+struct Update {
+    old: Option<VirtPlatformConfig>,
+    new: VirtPlatformConfig,
+}
+
+impl Update {
+    /// Whether the stored configuration has the status of this update, and not the one from before.
+    fn is_stored_in(&self, stored: &VirtPlatformConfig) -> bool {
+        let version = |config: &VirtPlatformConfig| config.metadata.resource_version.clone();
+        stored.metadata.uid == self.new.metadata.uid
+            && version(stored) != version(&self.new)
+            // Times are stored to the second.
+            && json!(stored.status) == json!(self.new.status)
     }
 }
 

@@ -118,3 +118,46 @@ async fn a_machine_config_that_did_not_exist_is_deleted_and_its_rollout_followed
     assert_eq!(platform.find(&descheduler(json!({}))).await, None, "it did not exist either");
     operator.stop().await;
 }
+
+/// Approves the plan that is in review.
+async fn approve(platform: &Platform, profile: &str) {
+    let review = platform.until_phase(profile, "ReviewRequired").await;
+    platform.configure(profile, json!({"approval": {"planDigest": review["status"]["planDigest"]}})).await;
+    platform.until(profile, "waiting for nodes", testkit::configs::is_waiting_for_nodes).await;
+}
+
+/// Found by reading: the pool was expected to have what the restore had taken out, and was waited for without end.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_machine_config_that_loses_fields_is_completed_when_the_nodes_have_lost_them() {
+    let platform = Platform::shared().await;
+    let config = json!({"config": {"ignition": {"version": "3.2.0"}, "storage": {"files": []}}});
+    let existing = machine_config(testkit::rollout::SWAP, config);
+    platform.apply("admin", &existing, "").await;
+    let before = seen(&platform, &existing).await;
+    let operator = RunningOperator::start(&platform).await;
+    platform.complete(DENSITY, json!({}), &[testkit::rollout::SWAP]).await;
+    platform.configure(DENSITY, json!({"restore": {"record": "original"}})).await;
+    approve(&platform, DENSITY).await;
+    assert_eq!(seen(&platform, &existing).await, before);
+    platform.roll(&[testkit::rollout::SWAP], 3).await;
+    platform.until_phase(DENSITY, "Completed").await;
+    operator.stop().await;
+}
+
+/// The operator created it, and somebody has added to it since. What is left has no role, so no pool takes it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_machine_config_that_others_use_loses_what_was_ours_and_leaves_its_pool() {
+    let platform = Platform::shared().await;
+    let operator = RunningOperator::start(&platform).await;
+    let psi = machine_config(testkit::rollout::PSI, json!({"extensions": ["usbguard"]}));
+    platform.complete(LOAD_AWARE, json!({}), &[testkit::rollout::PSI]).await;
+    platform.patch("kubectl-edit", &psi).await;
+    platform.roll(&[testkit::rollout::PSI], 3).await;
+    platform.configure(LOAD_AWARE, json!({"restore": {"record": "original"}})).await;
+    approve(&platform, LOAD_AWARE).await;
+    let left = platform.get(&psi).await;
+    assert_eq!((&left["spec"], &left["metadata"]["labels"]), (&json!({"extensions": ["usbguard"]}), &Value::Null));
+    platform.roll(&[], 3).await;
+    platform.until_phase(LOAD_AWARE, "Completed").await;
+    operator.stop().await;
+}

@@ -175,7 +175,7 @@ async fn a_leader_that_was_stopped_before_a_write_and_replaced_writes_nothing() 
 
 /// With the times that the operator is shipped with.
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "takes six minutes"]
+#[ignore = "takes six minutes: `make test-faults` runs it"]
 async fn twenty_stops_of_five_and_twenty_one_seconds_lead_to_no_late_write() {
     let mut scene = Scene::start(&["replica-a", "replica-b"], &[]).await;
     let mut taken_over = 0;
