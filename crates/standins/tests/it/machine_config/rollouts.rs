@@ -96,8 +96,10 @@ fn advisor_views(recording: &Recording, pool: &TestPool, is_present: bool) -> Ve
         let items = vec![serde_json::to_value(seen).unwrap()];
         let answer = Answer::List { version: "v1", items };
         let facts = Facts::of([(Query::List(&MACHINE_CONFIG_POOL), answer)]);
-        let expected = Expected { name: &name, config: is_present.then_some(&config) };
-        rollout(expected, &advisor::pools::reached(&facts, &labels), &facts, |_| None)
+        let config = is_present.then_some(&config);
+        let pools = advisor::pools::reached(&facts, &labels).into_iter();
+        let expected: Vec<_> = pools.map(|pool| Expected { pool, config }).collect();
+        rollout(&name, &expected, &facts, |_| None)
     };
     let mut views: Vec<Rollout> = recording.pools.iter().map(of_state).collect();
     views.dedup();
