@@ -165,3 +165,27 @@ fn what_we_own_besides_the_record_is_not_given_up() {
     let now = server_side_apply::apply(after.as_ref(), &more, None, US).0;
     assert_eq!(change_of(&restored(Some(&now), &[&item])), (json!({"a": "1", "b": {"c": "3"}}), vec![]));
 }
+
+/// A label selector is atomic: a patch that takes out a member would make its author the owner of all of it.
+#[test]
+fn an_atomic_map_is_set_back_as_a_whole() {
+    let selector = |labels: Value| json!({"selector": {"matchLabels": labels}});
+    let live = kubectls(selector(json!({"theirs": "yes"})));
+    let (after, item) = applied(Some(live), apply(selector(json!({"ours": "yes"})), &[]));
+    let mut now = after.unwrap();
+    now["data"] = selector(json!({"ours": "yes"}));
+    let entry = json!({
+        "manager": US, "operation": "Apply", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": {"f:data": {"f:selector": {}}},
+    });
+    now["metadata"]["managedFields"] = json!([entry]);
+    let mut item = item;
+    let leaf = |name: &str, before: Option<&str>, after: Option<&str>| Leaf {
+        path: ["f:data", "f:selector", "f:matchLabels", name].map(str::to_owned).to_vec(),
+        before: before.map(str::to_owned),
+        after: after.map(str::to_owned),
+        ..Leaf::default()
+    };
+    item.leaves = vec![leaf("f:ours", None, Some("\"yes\"")), leaf("f:theirs", Some("\"yes\""), None)];
+    item.created_maps = Vec::new();
+    assert_eq!(change_of(&restored(Some(&now), &[&item])), (selector(json!({"theirs": "yes"})), vec![]));
+}
