@@ -162,12 +162,29 @@ fn shared(now: &Value, state: Option<&Value>, items: &[&RecordedItem]) -> Vec<Pa
     shared
 }
 
+/// The atomic map in which a field is, if the field manager owns it. It is set as a whole: whoever removed a member of it by a patch would
+/// own it from then on.
+fn atomic_around(now: &Value, manager: &str, path: &Path) -> Option<Path> {
+    let all = fields::managers(now);
+    let is_whole = |leaf: &Path| {
+        !all.iter().flat_map(|manager| &manager.leaves).any(|other| other != leaf && other.is_within(leaf))
+    };
+    fields::applied_by(now, manager).into_iter().find(|leaf| leaf != path && path.is_within(leaf) && is_whole(leaf))
+}
+
 /// Sets every recorded field that is to be there, also those that are as they should be, and what the field manager owns besides: an
 /// apply gives up what it leaves out.
 fn apply(newest: &RecordedItem, items: &[&RecordedItem], now: &Value, state: &Value, shared: &[Path]) -> Change {
     let mut fields = json!({});
     let mut remove: Vec<Path> = Vec::new();
-    let paths: Vec<Path> = items.iter().flat_map(|item| leaves(item).map(|(path, _)| path)).collect();
+    let recorded: Vec<Path> = items.iter().flat_map(|item| leaves(item).map(|(path, _)| path)).collect();
+    let mut paths: Vec<Path> = Vec::new();
+    for path in recorded {
+        let path = atomic_around(now, &newest.field_manager, &path).unwrap_or(path);
+        if !paths.contains(&path) {
+            paths.push(path);
+        }
+    }
     for path in fields::applied_by(now, &newest.field_manager).iter().map(Path::without_entries) {
         let is_recorded = paths.iter().any(|known| known.overlaps(&path));
         if let Some(value) = path.find(now).filter(|_| !is_recorded) {

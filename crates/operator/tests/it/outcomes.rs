@@ -210,7 +210,7 @@ async fn an_admission_policy_that_says_no_is_not_called_a_webhook() {
 async fn a_kind_whose_definition_is_being_deleted_is_not_a_missing_right() {
     let platform = Platform::at_rest().await;
     let mut other = descheduler(json!({}));
-    other["metadata"]["name"] = "other".into();
+    other["metadata"]["namespace"] = "openshift-cnv".into();
     other["metadata"]["finalizers"] = json!(["example.com/stays"]);
     platform.apply("admin", &other, "").await;
     let definition = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/kubedeschedulers.operator.openshift.io";

@@ -107,7 +107,7 @@ async fn after_any_plans_everything_can_be_set_back() {
     for release in RELEASES {
         for is_existing in [false, true] {
             for plans in 1..=3 {
-                let mut options = |known: &[Value], random: Value| -> Vec<Value> {
+                let options = |known: &[Value], random: Value| -> Vec<Value> {
                     let known = (0..plans).map(|plan| known[(turn + plan) % known.len()].clone());
                     known.take(2).chain((plans == 3).then_some(random)).collect()
                 };
@@ -142,7 +142,8 @@ async fn after_any_plans_everything_can_be_set_back() {
                 for (object, before) in objects.iter().zip(before) {
                     assert_eq!(seen(&platform, object).await, before, "{case}");
                     let managers = platform.find(object).await.map(|it| it["metadata"]["managedFields"].to_string());
-                    assert!(managers.is_none_or(|it| !it.contains("virt-advisor-operator/")), "{case}");
+                    let is_ours = managers.as_ref().is_some_and(|it| it.contains("virt-advisor-operator/"));
+                    assert!(!is_ours, "{case}: {} is still managed: {managers:?}", object["kind"]);
                 }
             }
         }

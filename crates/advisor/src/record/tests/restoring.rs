@@ -182,3 +182,27 @@ fn what_others_have_added_to_an_object_that_we_created_stays() {
     remove.sort();
     assert_eq!(remove, ["data.a", "metadata.labels"]);
 }
+
+/// A label selector is atomic: a patch that takes out a member would make its author the owner of all of it.
+#[test]
+fn an_atomic_map_is_set_back_as_a_whole() {
+    let selector = |labels: Value| json!({"selector": {"matchLabels": labels}});
+    let live = kubectls(selector(json!({"theirs": "yes"})));
+    let (after, item) = applied(Some(live), apply(selector(json!({"ours": "yes"})), &[]));
+    let mut now = after.unwrap();
+    now["data"] = selector(json!({"ours": "yes"}));
+    let entry = json!({
+        "manager": US, "operation": "Apply", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": {"f:data": {"f:selector": {}}},
+    });
+    now["metadata"]["managedFields"] = json!([entry]);
+    let mut item = item;
+    let leaf = |name: &str, before: Option<&str>, after: Option<&str>| Leaf {
+        path: ["f:data", "f:selector", "f:matchLabels", name].map(str::to_owned).to_vec(),
+        before: before.map(str::to_owned),
+        after: after.map(str::to_owned),
+        ..Leaf::default()
+    };
+    item.leaves = vec![leaf("f:ours", None, Some("\"yes\"")), leaf("f:theirs", Some("\"yes\""), None)];
+    item.created_maps = Vec::new();
+    assert_eq!(change_of(&restored(Some(&now), &[&item])), (selector(json!({"theirs": "yes"})), vec![]));
+}

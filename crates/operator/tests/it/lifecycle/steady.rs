@@ -137,7 +137,7 @@ async fn one_life_of_a_plan_costs_at_most_32_requests_two_of_them_for_its_record
     let requests: Vec<_> = requests.iter().filter(|request| !is_look(request)).collect();
     // The other profile is offered too.
     assert!(requests.len() <= 32, "{}: {lines:#?}", requests.len());
-    assert_eq!(of_records(&requests), ["create virtplatformplanrecords", "patch virtplatformplanrecords/status"]);
+    assert_eq!(of_records(&requests), ["create virtplatformplanrecords", "patch virtplatformplanrecords"]);
     operator.stop().await;
 }
 
@@ -153,7 +153,7 @@ async fn a_record_that_is_not_kept_costs_its_deletion_and_the_others_are_listed_
     let platform = Platform::shared().await;
     let settings = OperatorSettings { records_kept: 1, ..OperatorSettings::default() };
     let operator = RunningOperator::start_with(&platform, settings).await;
-    let (create, close) = ("create virtplatformplanrecords", "patch virtplatformplanrecords/status");
+    let (create, close) = ("create virtplatformplanrecords", "patch virtplatformplanrecords");
     let (list, delete) = ("list virtplatformplanrecords", "delete virtplatformplanrecords");
     let lives: [&[&str]; 4] =
         [&[create, close], &[create, close, list], &[create, close, delete], &[create, close, delete]];
