@@ -18,6 +18,9 @@ pub struct BudgetAtLimit {
     pub pods: usize,
 }
 
+/// A budget, the nodes with pods of it, and the number of these pods.
+type Covered<'a> = (&'a Budget, Vec<String>, usize);
+
 /// The budgets at their limit that have pods on the nodes that reboot, or may have.
 pub(super) fn at_limit(
     observed: &Observed,
@@ -35,7 +38,7 @@ pub(super) fn at_limit(
     let Some(pods) = observed.pods.value() else {
         return budgets.map(|budget| limit(budget, None, 0)).collect();
     };
-    let mut by_namespace: HashMap<&str, Vec<(&Budget, Vec<String>, usize)>> = HashMap::new();
+    let mut by_namespace: HashMap<&str, Vec<Covered<'_>>> = HashMap::new();
     for budget in budgets {
         by_namespace.entry(&budget.namespace).or_default().push((budget, Vec::new(), 0));
     }

@@ -76,6 +76,9 @@ impl Load<'_> {
     }
 }
 
+/// Preferred nodes first, then those with the most free memory.
+type Rank = (Reverse<bool>, Reverse<u64>);
+
 struct Site<'a> {
     node: &'a Node,
     free: Resources,
@@ -86,7 +89,7 @@ struct Site<'a> {
 }
 
 impl Site<'_> {
-    fn rank(&self) -> (Reverse<bool>, Reverse<u64>) {
+    fn rank(&self) -> Rank {
         (Reverse(self.is_preferred), Reverse(self.free.memory))
     }
 
@@ -130,7 +133,7 @@ struct Sites<'a> {
     sites: Vec<Site<'a>>,
     positions: HashMap<&'a str, usize>,
     /// The sites that can take something, the best one first.
-    ranked: BTreeSet<((Reverse<bool>, Reverse<u64>), usize)>,
+    ranked: BTreeSet<(Rank, usize)>,
     moved: bool,
 }
 
@@ -306,7 +309,7 @@ enum Amount {
 impl Amount {
     fn text(self, amount: u64) -> String {
         match self {
-            Amount::Thousandths if amount % 1000 == 0 => format!("{}", amount / 1000),
+            Amount::Thousandths if amount.is_multiple_of(1000) => format!("{}", amount / 1000),
             Amount::Thousandths => format!("{amount}m"),
             Amount::Bytes => format!("{:.1} GiB", amount as f64 / f64::from(1 << 30)),
             Amount::Units => amount.to_string(),
