@@ -169,6 +169,10 @@ bench-operator: ## Measure what the operator costs: waiting time, requests, memo
 bench-plan: ## Measure what a plan costs, as a ratio to the API calls it cannot avoid (optimized build)
 	@$(CARGO) run --locked --release --package xtask -- bench-plan
 
+.PHONY: bench-impact
+bench-impact: ## Measure the blast radius of a plan on up to 500 nodes with 10,000 virtual machines (optimized build)
+	@$(CARGO) bench --locked --package advisor --bench blast_radius
+
 .PHONY: bench-lab
 bench-lab: ## Measure the lab's parts: VM controller, exporter, rules in Prometheus (optimized build)
 	@$(CARGO) bench --locked --package lab-parts

@@ -10,6 +10,7 @@ pub mod access;
 pub mod admission;
 pub mod advertise;
 pub mod autopilot;
+pub mod blast_radius;
 pub mod diff;
 pub mod drift;
 pub mod facts;

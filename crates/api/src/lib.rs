@@ -9,6 +9,7 @@ mod value;
 pub mod bounds;
 pub mod crd;
 pub mod names;
+pub mod quantity;
 pub mod resource_version;
 pub mod virt_platform_config;
 pub mod virt_platform_plan_record;

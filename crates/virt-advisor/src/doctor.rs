@@ -21,11 +21,8 @@ use anyhow::Context;
 use clap::ValueEnum;
 use serde::Serialize;
 
-use crate::reader::Reader;
+use crate::{reader::Reader, terminal};
 use finding::{Finding, Level, Signs};
-
-/// Where nobody says how wide the terminal is.
-const WIDTH: usize = 80;
 
 #[derive(clap::Args)]
 #[command(after_help = "Exit codes: 0 without a problem, 1 with at least one, 2 for a wrong command line.")]
@@ -66,7 +63,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let findings = look::look(&reader, &args.namespace).await;
     let healthy = findings.iter().all(|finding| finding.level != Level::Problem);
     let text = match args.output {
-        Output::Text => finding::render(&findings, width(), signs(locale().as_deref())),
+        Output::Text => finding::render(&findings, terminal::width(), signs(locale().as_deref())),
         Output::Json => {
             let client = crate::VERSION;
             let (api_version, kind) = ("doctor.advisor.kubevirt.io/v1alpha1", "DoctorReport");
@@ -79,11 +76,6 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<ExitCode> {
         _ => {}
     }
     Ok(if healthy { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-fn width() -> usize {
-    let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse::<usize>().ok());
-    columns.unwrap_or(WIDTH).clamp(40, 120)
 }
 
 /// The first of these variables that is set says which characters there are.

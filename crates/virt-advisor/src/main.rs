@@ -2,6 +2,7 @@
 
 mod doctor;
 mod gather;
+mod impact;
 mod metrics;
 mod operator;
 mod options;
@@ -10,7 +11,9 @@ mod probes;
 mod reader;
 mod report;
 mod rights;
+mod table;
 mod tail;
+mod terminal;
 mod text;
 
 use std::{ffi::OsString, path::Path, process::ExitCode};
@@ -26,6 +29,8 @@ pub(crate) const VERSION: &str = concat!("v", env!("CARGO_PKG_VERSION"));
 enum Command {
     /// Show what a profile would change in the current cluster; writes nothing
     Preview(preview::Args),
+    /// Show what a plan does to nodes and virtual machines, for how long, and what may go wrong
+    Impact(impact::Args),
     /// Run the operator against the current cluster
     Operator(operator::Args),
     /// Collect what support asks for: configurations, plans, managed objects, events, logs
@@ -40,6 +45,7 @@ async fn main() -> ExitCode {
     let done = |()| ExitCode::SUCCESS;
     let result = match Command::parse_from(arguments(std::env::args_os().collect())) {
         Command::Preview(args) => preview::run(&args).await.map(done),
+        Command::Impact(args) => impact::run(&args).await.map(done),
         Command::Operator(args) => operator::run(&args).await.map(done),
         Command::Gather(args) => gather::run(&args).await.map(done),
         Command::Doctor(args) => doctor::run(&args).await,

@@ -1,4 +1,4 @@
-//! What `gather` and `doctor` ask the API server. Every request is a read, or a question about rights, which stores nothing.
+//! What `gather`, `doctor` and `impact` ask the API server. Every request is a read, or a question about rights, which stores nothing.
 
 use std::{pin::pin, time::Duration};
 
@@ -15,6 +15,9 @@ const DEADLINE: Duration = Duration::from_secs(10);
 
 /// So much of a long text is read at once.
 const PART: usize = 64 * 1024;
+
+/// So many objects are asked for at a time, as kubectl does.
+const PAGE: usize = 500;
 
 /// A client for the person who runs the program.
 #[derive(Debug)]
@@ -61,6 +64,33 @@ impl Reader {
             match read.map_err(timed_out)?.map_err(|error| failed(error.to_string()))? {
                 0 => return Ok(tail.into_text()),
                 count => tail.push(&part[..count]),
+            }
+        }
+    }
+
+    /// All objects of a list page by page, each reduced by `of`, so that no more than one page is in memory. Also the number of
+    /// requests and of objects. A part of a list is no answer: if a page fails, so does the list.
+    pub(crate) async fn pages<T>(
+        &self,
+        path: &str,
+        mut of: impl FnMut(&Value) -> Option<T>,
+    ) -> (Result<Vec<T>, RequestError>, usize, usize) {
+        let separator = if path.contains('?') { '&' } else { '?' };
+        let (mut found, mut requests, mut objects) = (Vec::new(), 0, 0);
+        let mut next = String::new();
+        loop {
+            let page = self.get(&format!("{path}{separator}limit={PAGE}{next}")).await;
+            requests += 1;
+            let page = match page {
+                Ok(page) => page,
+                Err(error) => return (Err(error), requests, objects),
+            };
+            let items = page["items"].as_array().map_or(&[][..], Vec::as_slice);
+            objects += items.len();
+            found.extend(items.iter().filter_map(&mut of));
+            match page.pointer("/metadata/continue").and_then(Value::as_str) {
+                Some(token) if !token.is_empty() => next = format!("&continue={token}"),
+                _ => return (Ok(found), requests, objects),
             }
         }
     }

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod guide;
+mod impact;
 mod lease;
 mod metrics;
 mod monitoring;

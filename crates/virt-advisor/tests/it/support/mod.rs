@@ -19,7 +19,7 @@ use crate::guide::terminal::root;
 
 const VERSION: &str = concat!("v", env!("CARGO_PKG_VERSION"));
 
-const LIMIT: Duration = Duration::from_secs(60);
+pub(crate) const LIMIT: Duration = Duration::from_secs(60);
 
 /// The file that a rendered MachineConfig has of every node. Nobody may find it in what is collected.
 const PULL_SECRET: &str = "cHVsbC1zZWNyZXQ=";
@@ -116,7 +116,7 @@ pub(crate) async fn kubectl(access: &Access, args: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-async fn apply(access: &Access, object: &Value) {
+pub(crate) async fn apply(access: &Access, object: &Value) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("object.json");
     std::fs::write(&path, object.to_string()).unwrap();
@@ -127,7 +127,7 @@ async fn apply(access: &Access, object: &Value) {
     .await;
 }
 
-async fn phase(access: &Access, profile: &str, phase: &str) {
+pub(crate) async fn phase(access: &Access, profile: &str, phase: &str) {
     let start = Instant::now();
     loop {
         let found =

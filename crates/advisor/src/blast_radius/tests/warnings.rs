@@ -1,0 +1,139 @@
+//! Risks have names and evidence, and what could not be read is said.
+
+use super::*;
+use api::virt_platform_config::Risk;
+
+fn named<'a>(radius: &'a BlastRadius, name: &str) -> Option<&'a NamedRisk> {
+    radius.risks.iter().find(|risk| risk.name == name)
+}
+
+/// The first piece of evidence of a risk.
+fn evidence(observed: &Observed, name: &str) -> Option<String> {
+    let radius = radius(&reboots(&["worker"]), observed);
+    named(&radius, name).and_then(|risk| risk.evidence.first().cloned())
+}
+
+#[test]
+fn risks_name_what_they_are_seen_from() {
+    let cases = [
+        (
+            "VMBlocksDrain",
+            "n/blocks on w1: must be moved (LiveMigrate) and cannot be: a disk of it is not shared between nodes",
+        ),
+        ("VMRestarts", "n/restarts on w1: its eviction strategy is None; started again (Always)"),
+    ];
+    for (name, expected) in cases {
+        assert_eq!(evidence(&each_class(), name).as_deref(), Some(expected));
+    }
+    assert!(evidence(&each_class(), "VMStaysDown").unwrap().starts_with("n/stays-down on w1: "));
+    for name in ["NoSpareCapacity", "DrainExceedsOneHour", "PoolStandsStill", "NotEverythingRead", "VMFateUnknown"] {
+        assert_eq!(evidence(&each_class(), name), None, "{name}");
+    }
+}
+
+#[test]
+fn a_pool_that_is_paused_or_has_no_node_to_spare_is_named() {
+    let mut cordoned = node("w1", 64);
+    cordoned["spec"]["unschedulable"] = true.into();
+    let nodes = || read(&[cordoned.clone(), node("w2", 64), node("w3", 64)], Node::of);
+    let stands_still = Observed { nodes: nodes(), ..each_class() };
+    let expected = "MachineConfigPool worker: 1 may be unavailable; w1 is cordoned";
+    assert_eq!(evidence(&stands_still, "PoolStandsStill").as_deref(), Some(expected));
+    let two = Observed { nodes: nodes(), pools: read(&[pool("worker", 2)], MachinePool::of), ..each_class() };
+    assert_eq!(evidence(&two, "PoolStandsStill"), None);
+    assert_eq!(evidence(&two, "NodesHeldBack").as_deref(), Some("w1: cordoned"));
+    let mut paused = pool("worker", 1);
+    paused["spec"]["paused"] = true.into();
+    let paused = Observed { pools: read(&[paused], MachinePool::of), ..each_class() };
+    assert_eq!(evidence(&paused, "PoolPaused").as_deref(), Some("MachineConfigPool worker"));
+}
+
+#[test]
+fn a_drain_that_takes_an_hour_is_named_before_its_node_becomes_degraded() {
+    let guests = |count: usize| {
+        let instances: Vec<Value> =
+            (0..count).map(|number| instance(&format!("g{number}"), "w1", "LiveMigrate", true)).collect();
+        let transition = |phase: &str, time: &str| json!({"phase": phase, "phaseTransitionTimestamp": time});
+        let migration = json!({"status": {"phaseTransitionTimestamps": [
+            transition("Running", "2026-01-01T10:00:00Z"), transition("Succeeded", "2026-01-01T10:02:00Z"),
+        ]}});
+        let platform = json!({"spec": {"configuration": {"migrations": {"parallelOutboundMigrationsPerNode": 1}}}});
+        Observed {
+            instances: read(&instances, Instance::of),
+            migrations: Reading::Read(vec![Migration::of(&migration)]),
+            platform: Reading::Read(Platform::of(&platform)),
+            pods: Reading::Read(Vec::new()),
+            ..each_class()
+        }
+    };
+    assert_eq!(evidence(&guests(30), "DrainExceedsOneHour").as_deref(), Some("w1: 1h02m"), "30 guests, 2 minutes each");
+    assert_eq!(evidence(&guests(25), "DrainExceedsOneHour"), None);
+}
+
+#[test]
+fn budgets_at_their_limit_are_named_if_they_cover_pods_on_these_nodes() {
+    let budget = |name: &str, allowed: u64, app: &str| {
+        json!({
+            "metadata": {"namespace": "n", "name": name}, "spec": {"selector": {"matchLabels": {"app": app}}},
+            "status": {"disruptionsAllowed": allowed},
+        })
+    };
+    let pod = |name: &str, node: &str, app: &str| json!({"metadata": {"namespace": "n", "name": name, "labels": {"app": app}}, "spec": {"nodeName": node}});
+    let budgets = [
+        budget("at-limit", 0, "db"),
+        budget("elsewhere", 0, "other"),
+        budget("roomy", 1, "db"),
+        budget("kubevirt-disruption-budget-x", 0, "db"),
+    ];
+    let pods = [pod("a", "w2", "db"), pod("b", "w1", "db"), pod("c", "master", "other")];
+    let observed = Observed { budgets: read(&budgets, Budget::of), pods: read(&pods, Pod::of), ..each_class() };
+    let expected = "PodDisruptionBudget n/at-limit with 2 pods on w1, w2";
+    let found = radius(&reboots(&["worker"]), &observed);
+    assert_eq!(named(&found, "PDBAllowsNoDisruption").unwrap().evidence, [expected]);
+    assert_eq!(found.pools[0].nodes[1].drain.max_seconds, None, "nobody knows when the budget allows it");
+    let unknown = Observed { pods: Reading::Unreadable("forbidden".into()), ..observed };
+    assert_eq!(radius(&reboots(&["worker"]), &unknown).budgets.len(), 2, "then both may cover pods here");
+}
+
+#[test]
+fn what_else_goes_on_is_told() {
+    let operation = |phase: &str| {
+        let subject = json!({"kind": "VirtualMachine", "namespace": "n", "name": "a"});
+        json!({"spec": {"operation": "Restore", "subject": subject}, "status": {"phase": phase}})
+    };
+    let operations = read(&[operation("Active"), operation("Completed")], Operation::of);
+    let observed = Observed {
+        operations,
+        migrations: Reading::Read(vec![Migration::of(&json!({"status": {"phase": "Running"}}))]),
+        ..each_class()
+    };
+    let found = radius(&reboots(&["worker"]), &observed);
+    let evidence = &named(&found, "OperationsRunning").unwrap().evidence;
+    assert_eq!(evidence, &["1 migrations", "Restore: VirtualMachine n/a"]);
+}
+
+#[test]
+fn what_could_not_be_read_is_said_and_not_guessed() {
+    let forbidden = || "forbidden (403)".to_owned();
+    let nothing = Observed::default();
+    let found = radius(&reboots(&["worker"]), &nothing);
+    assert_eq!(found.unread.len(), 10);
+    assert_eq!(found.pools[0].expected_nodes, Some(3), "what the plan itself says");
+    assert_eq!((found.totals.nodes, found.duration), (0, Estimate::UNKNOWN));
+    let missing = Observed { instances: Reading::Unreadable(forbidden()), ..each_class() };
+    let found = radius(&reboots(&["worker"]), &missing);
+    let unread: Vec<_> = found.unread.iter().map(|unread| (unread.what, unread.why.as_str())).collect();
+    assert_eq!(unread, [("VirtualMachineInstances", "forbidden (403)")]);
+    assert_eq!(found.pools[0].nodes[0].drain.max_seconds, None, "what is on the node is not known");
+    let absent = Observed { instances: Reading::NotServed, ..each_class() };
+    let found = radius(&reboots(&["worker"]), &absent);
+    assert_eq!((found.unread.len(), found.totals.machines), (0, 0), "without KubeVirt there are no virtual machines");
+}
+
+#[test]
+fn risks_of_the_plan_itself_are_kept() {
+    let risks = [Risk { name: "AutopilotManages".into(), message: "it has the label".into() }];
+    let items = reboots(&["worker"]);
+    let found = blast_radius(PlanView { items: &items, risks: &risks }, &each_class());
+    assert_eq!(named(&found, "AutopilotManages").unwrap().message, "it has the label");
+}
