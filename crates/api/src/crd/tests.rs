@@ -105,6 +105,11 @@ fn a_record_has_no_rules_and_no_defaults_but_that_it_is_immutable() {
         rules.extend(schema.x_kubernetes_validations.iter().flatten().map(|rule| (path.to_owned(), rule.rule.clone())));
     });
     assert_eq!(rules, [("spec".to_owned(), "self == oldSelf".to_owned())]);
+    let status = &schema(&record).properties.as_ref().unwrap()["status"];
+    walk("status", status, &mut |path, schema| {
+        let expected = (path == "status").then(|| json!({"outcome": "Running"}));
+        assert_eq!(schema.default.as_ref().map(|default| &default.0), expected.as_ref(), "{path}");
+    });
 }
 
 #[test]

@@ -20,17 +20,18 @@ pub(super) fn tidied(mut crd: CustomResourceDefinition) -> CustomResourceDefinit
     crd
 }
 
-/// A record holds values of another time. It must stay writable when rules become stricter, and gets no defaults.
+/// A record holds values of another time. It must stay writable when rules become stricter, and gets no defaults, except for a status
+/// that nobody has written yet.
 pub(super) fn tidied_record(crd: CustomResourceDefinition) -> CustomResourceDefinition {
     let mut crd = tidied(crd);
     let roots = crd.spec.versions.iter_mut().filter_map(|version| version.schema.as_mut()?.open_api_v3_schema.as_mut());
     for part in roots.filter_map(|root| root.properties.as_mut()).flat_map(|parts| parts.values_mut()) {
-        let rules = part.x_kubernetes_validations.take();
+        let (rules, default) = (part.x_kubernetes_validations.take(), part.default.take());
         walk(part, &mut |schema| {
             schema.x_kubernetes_validations = None;
             schema.default = None;
         });
-        part.x_kubernetes_validations = rules;
+        (part.x_kubernetes_validations, part.default) = (rules, default);
     }
     crd
 }
