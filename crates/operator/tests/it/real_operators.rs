@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use testkit::{
-    configs::{condition, item, phase, reason},
+    configs::{condition, is_waiting_for_nodes, item, phase, reason},
     eventually,
     platform::{DENSITY, LOAD_AWARE, Platform, descheduler, machine_config},
     rollout::{PSI, SWAP},
@@ -67,7 +67,7 @@ async fn swap_is_refused_where_it_would_cost_nodes_and_told_where_it_was_applied
 
     // The pool is updated to 4.21: the plan continues without an edit.
     runs(&platform, "rendered-worker-d9366560000b5d89c5825f832fda0bd6").await;
-    platform.until(DENSITY, "applying", |config| phase(config) == "InProgress").await;
+    platform.until(DENSITY, "waiting for nodes", is_waiting_for_nodes).await;
     platform.roll(&[SWAP], 3).await;
     platform.until_phase(DENSITY, "Completed").await;
 
@@ -260,7 +260,7 @@ async fn a_machine_config_that_is_merged_later_is_named_before_and_after_the_reb
     assert!(risk.contains("MachineConfig '99-worker-zzz' is merged after '99-worker-psi-karg'"), "{risk}");
 
     platform.configure(LOAD_AWARE, json!({"action": "Apply"})).await;
-    platform.until(LOAD_AWARE, "applying", |config| phase(config) == "InProgress").await;
+    platform.until(LOAD_AWARE, "waiting for nodes", is_waiting_for_nodes).await;
     let merged = json!({"kernelArguments": ["psi=0", "psi=1", "audit=0 psi=0"]});
     rendered = machine_config("rendered-worker-after", merged);
     rendered["metadata"]["labels"] = json!({});

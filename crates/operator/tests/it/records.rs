@@ -19,7 +19,8 @@ fn interval(seconds: i32) -> Value {
     json!({"loadAware": {"enablePSIMetrics": false, "deschedulingIntervalSeconds": seconds}})
 }
 
-async fn finished(platform: &Platform, number: u32) -> Value {
+/// The record of load-aware-rebalancing with this number, once it is closed.
+pub(crate) async fn finished(platform: &Platform, number: u32) -> Value {
     testkit::eventually("the record is closed", async || {
         let record = platform.find(&record(number)).await?;
         record.pointer("/status/finishedAt").is_some().then_some(record)
