@@ -73,7 +73,21 @@ impl Lab {
         for node in nodes {
             lab.add_node(node).await;
         }
+        // The scheduler would put everything on the node that is ready first.
+        eventually("the nodes take pods", async || lab.take_pods(nodes).await.then_some(())).await;
         lab
+    }
+
+    async fn take_pods(&self, nodes: &[&str]) -> bool {
+        for name in nodes {
+            let Ok(node) = self.nodes.get(name).await else { return false };
+            let is_tainted = node.spec.is_some_and(|spec| spec.taints.is_some_and(|taints| !taints.is_empty()));
+            let mut conditions = node.status.into_iter().flat_map(|status| status.conditions.unwrap_or_default());
+            if is_tainted || !conditions.any(|it| it.type_ == "Ready" && it.status == "True") {
+                return false;
+            }
+        }
+        true
     }
 
     /// Removes what the previous test left behind.
