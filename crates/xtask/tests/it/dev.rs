@@ -95,7 +95,7 @@ fn our_own_control_plane_outlives_the_command_and_ends_when_told() {
 
     // The commands of the guides, as they are written there.
     let kinds = printed(&dev.kubectl(&["get", "crd", "-o", "name"]));
-    assert_eq!(kinds.lines().count(), 8, "{kinds}");
+    assert_eq!(kinds.lines().count(), 13, "{kinds}");
     let pools = printed(&dev.kubectl(&["get", "machineconfigpool", "worker", "-o", "jsonpath={.status.machineCount}"]));
     assert_eq!(pools, "3");
     printed(&dev.kubectl(&["apply", "-f", "config/samples/mock_baseline_resources.yaml"]));
