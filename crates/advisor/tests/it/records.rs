@@ -122,9 +122,10 @@ proptest! {
                 }
             }
         }
+        let next = names.len() as u32 + 1;
         match at_once {
-            true => restore(&mut cluster, profile, &names[0], 10),
-            false => names.iter().rev().zip(10..).for_each(|(name, number)| restore(&mut cluster, profile, name, number)),
+            true => restore(&mut cluster, profile, &names[0], next),
+            false => names.iter().rev().zip(next..).for_each(|(name, number)| restore(&mut cluster, profile, name, number)),
         }
         for (target, before) in originals {
             prop_assert_eq!(found(&cluster, &target), before, "{}", target);
