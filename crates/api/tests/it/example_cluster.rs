@@ -39,26 +39,26 @@ async fn set_up() -> Cluster {
     cluster.access().install_crds(&crd::crds()).await.unwrap();
     let client = cluster.access().client().await.unwrap();
     for yaml in CONFIGS {
-        put_on_show(&Api::<VirtPlatformConfig>::all(client.clone()), yaml).await;
+        put_on_show(&Api::<VirtPlatformConfig>::all(client.clone()), yaml, Value::Null).await;
     }
     for yaml in RECORDS {
-        put_on_show(&Api::<VirtPlatformPlanRecord>::all(client.clone()), yaml).await;
+        put_on_show(&Api::<VirtPlatformPlanRecord>::all(client.clone()), yaml, json!({"outcome": "Running"})).await;
     }
     for yaml in MACHINES {
-        put_on_show(&Api::<VirtualMachine>::default_namespaced(client.clone()), yaml).await;
+        put_on_show(&Api::<VirtualMachine>::default_namespaced(client.clone()), yaml, Value::Null).await;
     }
     cluster
 }
 
-/// Creates the object and then writes its status, both through the types.
-async fn put_on_show<K>(api: &Api<K>, yaml: &str)
+/// Creates the object, which has this status then, and writes its own status, both through the types.
+async fn put_on_show<K>(api: &Api<K>, yaml: &str, initial: Value)
 where
     K: Resource<DynamicType = ()> + Clone + Debug + Serialize + DeserializeOwned,
 {
     let object: K = serde_json::from_value(from_yaml(yaml)).unwrap();
     let created = api.create(&PostParams::default(), &object).await.unwrap();
     let status_of = |object: &K| serde_json::to_value(object).unwrap()["status"].take();
-    assert_eq!(status_of(&created), Value::Null, "a status cannot be created with {}", object.name_any());
+    assert_eq!(status_of(&created), initial, "a status cannot be created with {}", object.name_any());
     let status = json!({ "status": status_of(&object) });
     let params = PatchParams::default().validation_strict();
     api.patch_status(&object.name_any(), &params, &Patch::Merge(status)).await.unwrap();
