@@ -47,7 +47,8 @@ impl Access {
         }
     }
 
-    fn object(&self) -> Option<&ObjectRef> {
+    /// The one object that it is about. None if it is about a kind.
+    pub fn object(&self) -> Option<&ObjectRef> {
         match self {
             Access::ReadAny(_) | Access::List(_) => None,
             Access::Get(object)

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use advisor::{
-    Access, Kind, ObjectRef,
+    Kind, ObjectRef,
     kind::{MACHINE_CONFIG, MACHINE_CONFIG_POOL},
     profiles,
 };
@@ -56,7 +56,7 @@ pub(crate) fn scope(configs: &[Value]) -> Scope {
         }
         let profile = config["spec"]["profile"].as_str().or(config["metadata"]["name"].as_str());
         for access in profile.and_then(profiles::find).into_iter().flat_map(|profile| profile.access()) {
-            scope.objects.extend(object(&access).map(Wanted::from));
+            scope.objects.extend(access.object().map(Wanted::from));
         }
         for item in items {
             if let Ok(target) = serde_json::from_value::<TargetRef>(item["targetRef"].clone()) {
@@ -91,17 +91,6 @@ fn pools(item: &Value) -> impl Iterator<Item = &str> {
     let impact = item["impactDetail"]["pools"].as_array().into_iter().flatten().map(|pool| &pool["name"]);
     let rollout = item["rollout"].as_array().into_iter().flatten().map(|pool| &pool["pool"]);
     impact.chain(rollout).filter_map(Value::as_str)
-}
-
-fn object(access: &Access) -> Option<&ObjectRef> {
-    match access {
-        Access::ReadAny(_) | Access::List(_) => None,
-        Access::Get(object)
-        | Access::Read(object)
-        | Access::Change(object)
-        | Access::Create(object)
-        | Access::Delete(object) => Some(object),
-    }
 }
 
 fn known_kinds() -> BTreeSet<&'static Kind> {
