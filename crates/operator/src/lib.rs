@@ -34,5 +34,6 @@ pub use kube_io::{ApiServer, Class, Clock, RequestError};
 pub use lease::{LeaseSettings, election};
 pub use make_plan::{PlanError, make_plan, make_plan_by};
 pub use metrics::Metrics;
+pub use request::object_path;
 pub use run::{OperatorSettings, Readiness, RunError, connect, run, run_on};
 pub use write::{WriteError, write};

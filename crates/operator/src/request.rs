@@ -72,7 +72,12 @@ pub(crate) async fn change(
 }
 
 fn path(reference: &ObjectRef, version: &str) -> String {
-    format!("{}/{}", collection(reference.kind, reference.namespace, version), segment(&reference.name))
+    object_path(reference.kind, reference.namespace, &reference.name, version)
+}
+
+/// Where an object is found. Names from fields of other objects lead to no other path.
+pub fn object_path(kind: &Kind, namespace: Option<&str>, name: &str, version: &str) -> String {
+    format!("{}/{}", collection(kind, namespace, version), segment(name))
 }
 
 /// Encodes a name. Some names come from fields of other objects, and must not lead to another path.
@@ -86,7 +91,7 @@ fn segment(name: &str) -> String {
 
 fn collection(kind: &Kind, namespace: Option<&str>, version: &str) -> String {
     let root = if kind.group.is_empty() { "/api".to_owned() } else { format!("/apis/{}", kind.group) };
-    let namespace = namespace.map_or_else(String::new, |namespace| format!("/namespaces/{namespace}"));
+    let namespace = namespace.map_or_else(String::new, |namespace| format!("/namespaces/{}", segment(namespace)));
     format!("{root}/{version}{namespace}/{}", kind.plural)
 }
 

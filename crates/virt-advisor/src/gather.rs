@@ -7,7 +7,7 @@ mod layout;
 mod mask;
 mod plan_text;
 pub(crate) mod running;
-mod scope;
+pub(crate) mod scope;
 
 use std::{collections::BTreeSet, path::PathBuf};
 

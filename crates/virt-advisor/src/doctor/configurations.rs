@@ -13,7 +13,7 @@ const CHECK: &str = "configurations";
 const MESSAGE_LENGTH: usize = 240;
 
 /// A person has to decide something, and nothing is broken.
-const DECISIONS: [&str; 8] = [
+const DECISIONS: [&str; 9] = [
     "ApprovalExpired",
     "ApprovalMismatch",
     "ApprovalRequired",
@@ -22,6 +22,7 @@ const DECISIONS: [&str; 8] = [
     "Rejected",
     "Restored",
     "ReviewRequired",
+    "WindowInvalid",
 ];
 
 pub(super) fn configurations(configs: &Result<Vec<Value>, RequestError>) -> Vec<Finding> {
@@ -75,6 +76,7 @@ fn remedy(reason: &str, name: &str) -> String {
         }
         "Restored" => "take spec.restore out of the spec to apply the profile again, or leave it as it is".into(),
         "NotAccepted" => format!("name the items in spec.approval.acceptedItems if their changes may be lost: {show}"),
+        "WindowInvalid" => format!("correct spec.approval.window: {show}"),
         "Rejected" => "change the options, or take spec.approval.rejected back".into(),
         "DriftDetected" | "RemediationStalled" => {
             format!(
@@ -128,6 +130,7 @@ mod tests {
             ("waits for an approval", config("ReviewRequired", Some("ApprovalRequired"), 2), Level::Warning),
             ("would overwrite a change", config("ReviewRequired", Some("PlanStale"), 2), Level::Warning),
             ("was approved and would have overwritten it", config("Failed", Some("PlanStale"), 2), Level::Problem),
+            ("has a window that cannot be read", config("ReviewRequired", Some("WindowInvalid"), 2), Level::Warning),
             ("failed", config("Failed", Some("Failed"), 2), Level::Problem),
             ("a rollout that stands still", config("InProgress", Some("NoProgress"), 2), Level::Problem),
             ("of a reason that is new", config("Failed", Some("Whatever"), 2), Level::Problem),

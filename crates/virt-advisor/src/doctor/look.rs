@@ -4,7 +4,7 @@ use advisor::{InvalidOptions, Planner, Profile, access, profile, profiles, resto
 use api::{VirtPlatformConfigSpec, names::ADVISOR_GROUP, virt_platform_config::Item};
 use futures::future::join_all;
 use jiff::{SignedDuration, Timestamp};
-use operator::{Class, RequestError, fetch_facts};
+use operator::{Class, RequestError, fetch_facts, object_path};
 use serde_json::Value;
 
 use super::{
@@ -12,7 +12,7 @@ use super::{
     webhooks,
 };
 use crate::{
-    gather::{collect::CONFIG, running::LABELS},
+    gather::{collect::CONFIG, running::LABELS, scope},
     reader::Reader,
     rights,
 };
@@ -137,14 +137,10 @@ async fn targets(reader: &Reader, configs: &[Value]) -> Vec<managers::Seen> {
     let managing = configs.iter().filter(|config| config["status"]["restore"].is_null());
     let items = managing.flat_map(|config| config["status"]["items"].as_array().into_iter().flatten());
     let items = items.filter_map(|item| serde_json::from_value::<Item>(item.clone()).ok()).filter(managers::is_applied);
-    let kinds: Vec<_> =
-        profiles::PROFILES.iter().flat_map(|known| known.access()).map(|access| access.kind()).collect();
     let located = items.filter_map(|item| {
-        let kind = kinds.iter().find(|kind| kind.kind == item.target_ref.kind)?;
         let target = &item.target_ref;
-        let root = if kind.group.is_empty() { "/api".to_owned() } else { "/apis".to_owned() };
-        let namespace = target.namespace.as_ref().map_or_else(String::new, |name| format!("/namespaces/{name}"));
-        let path = format!("{root}/{}{namespace}/{}/{}", target.api_version, kind.plural, target.name);
+        let version = target.api_version.rsplit('/').next()?;
+        let path = object_path(scope::kind_of(target)?, target.namespace.as_deref(), &target.name, version);
         Some((item, path))
     });
     join_all(located.map(|(item, path)| async move { managers::Seen { item, live: reader.get(&path).await } })).await

@@ -24,9 +24,7 @@ impl Wanted {
     }
 
     pub(crate) fn path(&self, version: &str) -> String {
-        let root = if self.kind.group.is_empty() { "/api".to_owned() } else { format!("/apis/{}", self.kind.group) };
-        let namespace = self.namespace.as_ref().map_or_else(String::new, |name| format!("/namespaces/{name}"));
-        format!("{root}/{version}{namespace}/{}/{}", self.kind.plural, self.name)
+        operator::object_path(self.kind, self.namespace.as_deref(), &self.name, version)
     }
 }
 
@@ -48,7 +46,6 @@ pub(crate) struct Scope {
 /// and has no plan names nothing.
 pub(crate) fn scope(configs: &[Value]) -> Scope {
     let mut scope = Scope::default();
-    let kinds = known_kinds();
     for config in configs {
         let items = items(config);
         if items.is_empty() && [None, Some("Ignored")].contains(&config["status"]["phase"].as_str()) {
@@ -60,7 +57,7 @@ pub(crate) fn scope(configs: &[Value]) -> Scope {
         }
         for item in items {
             if let Ok(target) = serde_json::from_value::<TargetRef>(item["targetRef"].clone()) {
-                match kinds.iter().copied().find(|kind| kind.kind == target.kind && is_of(kind, &target)) {
+                match kind_of(&target) {
                     Some(kind) => {
                         scope.objects.insert(Wanted { kind, namespace: target.namespace, name: target.name });
                     }
@@ -91,6 +88,11 @@ fn pools(item: &Value) -> impl Iterator<Item = &str> {
     let impact = item["impactDetail"]["pools"].as_array().into_iter().flatten().map(|pool| &pool["name"]);
     let rollout = item["rollout"].as_array().into_iter().flatten().map(|pool| &pool["pool"]);
     impact.chain(rollout).filter_map(Value::as_str)
+}
+
+/// The kind of a target, if a profile declares it.
+pub(crate) fn kind_of(target: &TargetRef) -> Option<&'static Kind> {
+    known_kinds().into_iter().find(|kind| kind.kind == target.kind && is_of(kind, target))
 }
 
 fn known_kinds() -> BTreeSet<&'static Kind> {
@@ -158,6 +160,14 @@ mod tests {
         let scope = scope(&[config("unknown", "InProgress", json!([secret, other, {"targetRef": 7}]))]);
         assert_eq!(scope.objects, BTreeSet::new());
         assert_eq!(scope.unknown.into_iter().collect::<Vec<_>>(), ["MachineConfig x", "Secret admin"]);
+    }
+
+    /// A status could name anything.
+    #[test]
+    fn a_name_leads_to_no_other_path() {
+        let wanted = Wanted::cluster(&MACHINE_CONFIG, "a/../../../v1/secrets?x");
+        let expected = "/apis/machineconfiguration.openshift.io/v1/machineconfigs/a%2F..%2F..%2F..%2Fv1%2Fsecrets%3Fx";
+        assert_eq!(wanted.path("v1"), expected);
     }
 
     #[test]
