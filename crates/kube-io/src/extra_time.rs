@@ -1,5 +1,4 @@
 //! How much longer than usual answers may take, because the way to the API server is slow.
-//!
 //! A request that is given up takes its connection with it, and a new connection takes longer than the request. With fixed deadlines
 //! a slow way would mean that no request ever succeeds. So deadlines grow after each one that was missed, and follow the answers.
 
@@ -17,9 +16,9 @@ const ROUND_TRIPS: u32 = 4;
 
 /// Shared by all requests of a client. In milliseconds.
 #[derive(Debug, Default)]
-pub(crate) struct Allowance(AtomicU64);
+pub(crate) struct ExtraTime(AtomicU64);
 
-impl Allowance {
+impl ExtraTime {
     pub(crate) fn get(&self) -> Duration {
         Duration::from_millis(self.0.load(Ordering::Relaxed))
     }
@@ -54,25 +53,25 @@ mod tests {
 
     #[test]
     fn it_grows_with_every_missed_deadline_up_to_a_limit_and_follows_the_answers() {
-        let allowance = Allowance::default();
+        let extra_time = ExtraTime::default();
         let mut allowed = Vec::new();
         for _ in 0..5 {
-            allowed.push(allowance.get());
+            allowed.push(extra_time.get());
             // Two at the same time.
-            let now = allowance.get();
-            allowance.missed(now);
-            allowance.missed(now);
+            let now = extra_time.get();
+            extra_time.missed(now);
+            extra_time.missed(now);
         }
         assert_eq!(allowed, [s(0), s(10), s(20), s(40), s(80)]);
-        assert_eq!(allowance.get(), s(80));
+        assert_eq!(extra_time.get(), s(80));
         for (took, expected) in [(20, 80), (60, 80), (6, 24), (2, 8), (0, 0), (3, 12)] {
-            allowance.answered(s(took));
-            assert_eq!(allowance.get(), s(expected), "after an answer in {took} s");
+            extra_time.answered(s(took));
+            assert_eq!(extra_time.get(), s(expected), "after an answer in {took} s");
         }
         for (deadline, allowed, expected) in
             [(10, 0, 10), (10, 8, 10), (10, 10, 20), (3, 8, 11), (30, 24, 30), (30, 80, 110)]
         {
-            assert_eq!(Allowance::added_to(s(deadline), s(allowed)), s(expected), "{deadline} s and {allowed} s");
+            assert_eq!(ExtraTime::added_to(s(deadline), s(allowed)), s(expected), "{deadline} s and {allowed} s");
         }
     }
 }
