@@ -141,17 +141,13 @@ fn before(mut object: Value, item: &RecordedItem) -> Value {
 
 /// The fields that would be removed although another manager has applied them, too.
 fn shared(now: &Value, state: Option<&Value>, items: &[&RecordedItem]) -> Vec<Path> {
-    let others: Vec<Manager> = fields::managers(now)
-        .into_iter()
-        .filter(|manager| manager.operation == "Apply" && !items.iter().any(|item| item.field_manager == manager.name))
-        .collect();
     let all = fields::managers(now);
-    // A map of which somebody owns a part is not owned as a whole.
-    let is_whole = |leaf: &Path| {
-        !all.iter().flat_map(|manager| &manager.leaves).any(|other| other != leaf && other.is_within(leaf))
+    let is_other = |manager: &&Manager| {
+        manager.operation == "Apply" && !items.iter().any(|item| item.field_manager == manager.name)
     };
-    let owns = |leaf: &Path, path: &Path| leaf.is_within(path) || (path.is_within(leaf) && is_whole(leaf));
-    let is_applied = |path: &Path| others.iter().any(|manager| manager.leaves.iter().any(|leaf| owns(leaf, path)));
+    let applied: Vec<&Path> = all.iter().filter(is_other).flat_map(|manager| &manager.leaves).collect();
+    let owns = |leaf: &Path, path: &Path| leaf.is_within(path) || (path.is_within(leaf) && is_whole(&all, leaf));
+    let is_applied = |path: &Path| applied.iter().any(|leaf| owns(leaf, path));
     let mut shared: Vec<Path> = Vec::new();
     for (path, _) in items.iter().flat_map(|item| leaves(item)) {
         let is_removed = path.find(now).is_some() && state.is_none_or(|state| path.find(state).is_none());
@@ -162,14 +158,9 @@ fn shared(now: &Value, state: Option<&Value>, items: &[&RecordedItem]) -> Vec<Pa
     shared
 }
 
-/// The atomic map in which a field is, if the field manager owns it. It is set as a whole: whoever removed a member of it by a patch would
-/// own it from then on.
-fn atomic_around(now: &Value, manager: &str, path: &Path) -> Option<Path> {
-    let all = fields::managers(now);
-    let is_whole = |leaf: &Path| {
-        !all.iter().flat_map(|manager| &manager.leaves).any(|other| other != leaf && other.is_within(leaf))
-    };
-    fields::applied_by(now, manager).into_iter().find(|leaf| leaf != path && path.is_within(leaf) && is_whole(leaf))
+/// Whether a field is owned as a whole: nobody owns just a part of it.
+fn is_whole(managers: &[Manager], leaf: &Path) -> bool {
+    !managers.iter().flat_map(|manager| &manager.leaves).any(|other| other != leaf && other.is_within(leaf))
 }
 
 /// Sets every recorded field that is to be there, also those that are as they should be, and what the field manager owns besides: an
@@ -178,14 +169,18 @@ fn apply(newest: &RecordedItem, items: &[&RecordedItem], now: &Value, state: &Va
     let mut fields = json!({});
     let mut remove: Vec<Path> = Vec::new();
     let recorded: Vec<Path> = items.iter().flat_map(|item| leaves(item).map(|(path, _)| path)).collect();
+    let (managers, ours) = (fields::managers(now), fields::applied_by(now, &newest.field_manager));
+    // An atomic map is set as a whole: whoever removed a member of it by a patch would own it from then on.
+    let atomic: Vec<&Path> = ours.iter().filter(|leaf| is_whole(&managers, leaf)).collect();
     let mut paths: Vec<Path> = Vec::new();
     for path in recorded {
-        let path = atomic_around(now, &newest.field_manager, &path).unwrap_or(path);
+        let around = atomic.iter().find(|leaf| ***leaf != path && path.is_within(leaf));
+        let path = around.map_or(path, |leaf| (*leaf).clone());
         if !paths.contains(&path) {
             paths.push(path);
         }
     }
-    for path in fields::applied_by(now, &newest.field_manager).iter().map(Path::without_entries) {
+    for path in ours.iter().map(Path::without_entries) {
         let is_recorded = paths.iter().any(|known| known.overlaps(&path));
         if let Some(value) = path.find(now).filter(|_| !is_recorded) {
             path.set(&mut fields, value.clone());
@@ -206,7 +201,10 @@ fn apply(newest: &RecordedItem, items: &[&RecordedItem], now: &Value, state: &Va
     // A map that a plan created stays if others have members in it. The innermost maps come first.
     let mut left = now.clone();
     remove.iter().for_each(|path| path.remove(&mut left));
+    // An object that did not exist before was never seen without its outermost maps, and a definition may require them: `spec`.
+    let is_new = items.last().is_some_and(|oldest| !oldest.existed);
     let mut maps: Vec<Path> = items.iter().flat_map(|item| maps(item)).collect();
+    maps.retain(|path| !(is_new && path.keys().len() == 1));
     maps.sort_by_key(|path| std::cmp::Reverse(path.keys().len()));
     for path in maps.into_iter().filter(|path| path.find(state).is_none()) {
         if path.find(&left).and_then(Value::as_object).is_some_and(Map::is_empty) {

@@ -1,28 +1,28 @@
-//! What a pod asks of a node: resources, labels, tolerated taints. And what a node has.
+//! What a pod asks of a node: resources, labels, tolerated taints. And what a node has. As the scheduler decides it.
 
 use std::{collections::BTreeMap, fmt};
 
 use api::quantity;
 use serde_json::Value;
 
-use super::selector::{NodeAffinity, Selector, texts};
+use crate::selector::{NodeAffinity, Selector, texts};
 
 /// Amounts of resources.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Resources {
+pub struct Resources {
     /// In thousandths.
-    pub(super) cpu: u64,
+    pub(crate) cpu: u64,
     /// In bytes.
-    pub(super) memory: u64,
+    pub(crate) memory: u64,
     /// Huge pages, devices, the number of pods.
-    pub(super) others: BTreeMap<String, u64>,
+    pub(crate) others: BTreeMap<String, u64>,
 }
 
-pub(super) const PODS: &str = "pods";
+pub(crate) const PODS: &str = "pods";
 
 impl Resources {
     /// A map of quantities. What is not a quantity is left out.
-    pub(super) fn of(map: Option<&Value>) -> Self {
+    pub(crate) fn of(map: Option<&Value>) -> Self {
         let mut resources = Resources::default();
         for (name, amount) in map.and_then(Value::as_object).into_iter().flatten() {
             let amount = amount.as_str().map_or_else(|| amount.to_string(), str::to_owned);
@@ -39,7 +39,7 @@ impl Resources {
         resources
     }
 
-    pub(super) fn add(&mut self, other: &Resources) {
+    pub(crate) fn add(&mut self, other: &Resources) {
         self.cpu = self.cpu.saturating_add(other.cpu);
         self.memory = self.memory.saturating_add(other.memory);
         for (name, amount) in &other.others {
@@ -49,7 +49,7 @@ impl Resources {
     }
 
     /// A node may be overcommitted: then nothing of a resource is left.
-    pub(super) fn take(&mut self, other: &Resources) {
+    pub(crate) fn take(&mut self, other: &Resources) {
         self.cpu = self.cpu.saturating_sub(other.cpu);
         self.memory = self.memory.saturating_sub(other.memory);
         for (name, amount) in &other.others {
@@ -68,13 +68,13 @@ impl Resources {
         }
     }
 
-    pub(super) fn other(&self, name: &str) -> u64 {
+    pub(crate) fn other(&self, name: &str) -> u64 {
         self.others.get(name).copied().unwrap_or(0)
     }
 }
 
 /// What the scheduler reserves for a pod: the sum of its containers, or more while one of its init containers runs.
-pub(super) fn requests(spec: &Value) -> Resources {
+pub(crate) fn requests(spec: &Value) -> Resources {
     let mut running = Resources::default();
     let mut most = Resources::default();
     let list = |field: &str| spec[field].as_array().into_iter().flatten();
@@ -97,22 +97,34 @@ pub(super) fn requests(spec: &Value) -> Resources {
     most
 }
 
+/// Something about a node that keeps pods away, or only makes other nodes better.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Taint {
-    key: String,
+pub struct Taint {
+    pub key: String,
     value: String,
     effect: String,
 }
 
 impl Taint {
-    pub(super) fn of(taint: &Value) -> Self {
+    pub fn of(taint: &Value) -> Self {
         let text = |name: &str| taint[name].as_str().unwrap_or_default().to_owned();
         Taint { key: text("key"), value: text("value"), effect: text("effect") }
     }
 
-    /// Whether it keeps pods away. The taint of a cordoned node is known by the field beside it.
-    pub(super) fn refuses(&self) -> bool {
-        self.effect != "PreferNoSchedule" && self.key != "node.kubernetes.io/unschedulable"
+    /// Whether a node has it only while it is out of service, which other fields say.
+    pub fn is_passing(&self) -> bool {
+        let passing = ["unschedulable", "not-ready", "unreachable"];
+        self.key.strip_prefix("node.kubernetes.io/").is_some_and(|key| passing.contains(&key))
+    }
+
+    /// Whether it only makes other nodes better.
+    pub fn is_preference(&self) -> bool {
+        self.effect == "PreferNoSchedule"
+    }
+
+    /// Whether it keeps pods away.
+    fn refuses(&self) -> bool {
+        !self.is_preference() && !self.is_passing()
     }
 }
 
@@ -147,20 +159,20 @@ impl Toleration {
 
 /// What has to hold for the node of a pod.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Demand {
-    pub(super) requests: Resources,
-    pub(super) selector: Selector,
+pub struct Demand {
+    pub(crate) requests: Resources,
+    pub(crate) selector: Selector,
     /// The node selector as text.
-    pub(super) selector_text: String,
-    pub(super) affinity: Option<NodeAffinity>,
+    pub(crate) selector_text: String,
+    pub(crate) affinity: Option<NodeAffinity>,
     tolerations: Vec<Toleration>,
     /// Whether it depends on other pods of the node, which nothing here looks at.
-    pub(super) depends_on_pods: bool,
+    pub depends_on_pods: bool,
 }
 
 impl Demand {
     /// Of the spec of a pod, or of a VirtualMachineInstance, which calls these fields the same.
-    pub(super) fn of(spec: &Value, requests: Resources) -> Self {
+    pub fn of(spec: &Value, requests: Resources) -> Self {
         let labels = texts(spec.get("nodeSelector"));
         let listed: Vec<String> = labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
         let tolerations = spec["tolerations"].as_array().into_iter().flatten().map(Toleration::of);
@@ -177,7 +189,20 @@ impl Demand {
         }
     }
 
-    pub(super) fn tolerates(&self, taint: &Taint) -> bool {
+    /// Whether labels, required affinity and taints allow a node, whatever room it has.
+    pub fn allows(&self, name: &str, labels: &BTreeMap<String, String>, taints: &[Taint]) -> bool {
+        self.selector.matches(labels) && self.affinity_allows(name, labels) && self.tolerates_all(taints)
+    }
+
+    pub(crate) fn affinity_allows(&self, name: &str, labels: &BTreeMap<String, String>) -> bool {
+        self.affinity.as_ref().is_none_or(|affinity| affinity.allows(name, labels))
+    }
+
+    pub(crate) fn tolerates_all(&self, taints: &[Taint]) -> bool {
+        taints.iter().all(|taint| self.tolerates(taint))
+    }
+
+    pub(crate) fn tolerates(&self, taint: &Taint) -> bool {
         !taint.refuses() || self.tolerations.iter().any(|toleration| toleration.tolerates(taint))
     }
 }

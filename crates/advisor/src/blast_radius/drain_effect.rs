@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{
@@ -12,9 +13,9 @@ use super::{
 };
 
 /// Ordered from the worst to the most harmless.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub enum Fate {
+pub enum DrainEffect {
     BlocksDrain,
     StaysDown,
     /// What would tell could not be read.
@@ -23,30 +24,36 @@ pub enum Fate {
     MovesLive,
 }
 
-impl Fate {
-    pub const ALL: [Fate; 5] = [Fate::BlocksDrain, Fate::StaysDown, Fate::Unknown, Fate::Restarts, Fate::MovesLive];
+impl DrainEffect {
+    pub const ALL: [DrainEffect; 5] = [
+        DrainEffect::BlocksDrain,
+        DrainEffect::StaysDown,
+        DrainEffect::Unknown,
+        DrainEffect::Restarts,
+        DrainEffect::MovesLive,
+    ];
 
     pub fn words(self) -> &'static str {
         match self {
-            Fate::BlocksDrain => "blocks the drain",
-            Fate::StaysDown => "goes down and stays down",
-            Fate::Unknown => "unknown",
-            Fate::Restarts => "restarts",
-            Fate::MovesLive => "moves live",
+            DrainEffect::BlocksDrain => "blocks the drain",
+            DrainEffect::StaysDown => "goes down and stays down",
+            DrainEffect::Unknown => "unknown",
+            DrainEffect::Restarts => "restarts",
+            DrainEffect::MovesLive => "moves live",
         }
     }
 }
 
 /// What happens to one virtual machine.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Outcome {
+pub struct GuestOutcome {
     pub namespace: String,
     pub name: String,
     #[serde(skip)]
     pub uid: String,
     pub node: String,
-    pub fate: Fate,
+    pub effect: DrainEffect,
     /// In words.
     pub cause: String,
     /// KubeVirt's own reason why it cannot be migrated, as it is.
@@ -64,36 +71,39 @@ pub struct Outcome {
 
 /// What the outcomes of all virtual machines depend on.
 #[derive(Debug)]
-pub(super) struct Circumstances<'a> {
+pub(crate) struct DrainContext<'a> {
     platform: &'a Reading<Platform>,
-    machines: Option<HashMap<(&'a str, &'a str), &'a VirtualMachine>>,
-    /// Whether nodes are drained at all. The only node of a cluster is not.
+    virtual_machines: Option<HashMap<(&'a str, &'a str), &'a VirtualMachine>>,
+    /// Whether nodes are drained at all.
     drained: bool,
 }
 
-impl<'a> Circumstances<'a> {
-    pub(super) fn of(observed: &'a Observed, drained: bool) -> Self {
-        let index = |machines: &'a Vec<VirtualMachine>| {
-            machines.iter().map(|machine| ((machine.namespace.as_str(), machine.name.as_str()), machine)).collect()
+impl<'a> DrainContext<'a> {
+    pub(crate) fn of(observed: &'a Observed, drained: bool) -> Self {
+        let index = |virtual_machines: &'a Vec<VirtualMachine>| {
+            virtual_machines
+                .iter()
+                .map(|machine| ((machine.namespace.as_str(), machine.name.as_str()), machine))
+                .collect()
         };
-        let machines = observed.machines.value().map(index);
-        Circumstances { platform: &observed.platform, machines, drained }
+        let virtual_machines = observed.virtual_machines.value().map(index);
+        DrainContext { platform: &observed.platform, virtual_machines, drained }
     }
 
-    pub(super) fn outcome(&self, instance: &Instance) -> Outcome {
-        let (fate, cause) = self.fate(instance);
+    pub(crate) fn outcome(&self, instance: &Instance) -> GuestOutcome {
+        let (effect, cause) = self.effect(instance);
         let (reason, message) = match &instance.migratable {
             Migratable::No { reason, message } => (Some(reason.clone()), Some(message.clone())),
             _ => (None, None),
         };
         let is_told = |text: &String| !text.is_empty();
-        let is_shut_down = matches!(fate, Fate::Restarts | Fate::StaysDown | Fate::Unknown);
-        Outcome {
+        let is_shut_down = matches!(effect, DrainEffect::Restarts | DrainEffect::StaysDown | DrainEffect::Unknown);
+        GuestOutcome {
             namespace: instance.namespace.clone(),
             name: instance.name.clone(),
             uid: instance.uid.clone(),
             node: instance.node.clone(),
-            fate,
+            effect,
             cause,
             reason: reason.filter(is_told),
             message: message.filter(is_told),
@@ -102,30 +112,31 @@ impl<'a> Circumstances<'a> {
         }
     }
 
-    fn fate(&self, instance: &Instance) -> (Fate, String) {
+    fn effect(&self, instance: &Instance) -> (DrainEffect, String) {
         if !self.drained {
-            return self.shut_down(instance, "the only node reboots without a drain");
+            return self.shut_down(instance, "its node reboots without a drain");
         }
         let cannot = || cannot_move(&instance.migratable);
         match self.strategy(instance) {
             Ok("LiveMigrate" | "LiveMigrateIfPossible") if instance.migratable == Migratable::Yes => {
                 let disks = if instance.copies_disks { ", with a copy of its local disks" } else { "" };
-                (Fate::MovesLive, format!("live migration{disks}"))
+                (DrainEffect::MovesLive, format!("live migration{disks}"))
             }
             Ok("LiveMigrate") => {
-                (Fate::BlocksDrain, format!("must be moved (LiveMigrate) and cannot be: {}", cannot()))
+                (DrainEffect::BlocksDrain, format!("must be moved (LiveMigrate) and cannot be: {}", cannot()))
             }
             Ok("LiveMigrateIfPossible") => self.shut_down(instance, &cannot()),
             Ok("None") => self.shut_down(instance, "its eviction strategy is None"),
             Ok("External") => {
                 let cause =
                     "node of a hosted cluster (External): the drain waits until its own controller takes it away";
-                (Fate::BlocksDrain, cause.into())
+                (DrainEffect::BlocksDrain, cause.into())
             }
-            Ok(other) => (Fate::Unknown, format!("its eviction strategy {other} is not known here")),
-            Err(why) => {
-                (Fate::Unknown, format!("it has no eviction strategy of its own, and KubeVirt's is not known: {why}"))
-            }
+            Ok(other) => (DrainEffect::Unknown, format!("its eviction strategy {other} is not known here")),
+            Err(why) => (
+                DrainEffect::Unknown,
+                format!("it has no eviction strategy of its own, and KubeVirt's is not known: {why}"),
+            ),
         }
     }
 
@@ -140,32 +151,42 @@ impl<'a> Circumstances<'a> {
     }
 
     /// What follows after the guest was shut down, by whoever looks after it.
-    fn shut_down(&self, instance: &Instance, why: &str) -> (Fate, String) {
+    fn shut_down(&self, instance: &Instance, why: &str) -> (DrainEffect, String) {
         let Some(Owner { kind, name }) = &instance.owner else {
-            return (Fate::StaysDown, format!("{why}; no VirtualMachine starts it again"));
+            return (DrainEffect::StaysDown, format!("{why}; no VirtualMachine starts it again"));
         };
         match kind.as_str() {
             "VirtualMachine" => {}
-            "VirtualMachineInstanceReplicaSet" | "VirtualMachinePool" => {
-                return (Fate::Restarts, format!("{why}; {kind} {name} starts another one"));
+            "VirtualMachineInstanceReplicaSet" => {
+                return (DrainEffect::Restarts, format!("{why}; {kind} {name} starts another one"));
             }
-            _ => return (Fate::Unknown, format!("{why}; {kind} {name} decides what follows")),
+            _ => return (DrainEffect::Unknown, format!("{why}; {kind} {name} decides what follows")),
         }
-        let Some(machines) = &self.machines else {
-            return (Fate::Unknown, format!("{why}; whether it is started again is not known without VirtualMachines"));
+        let Some(virtual_machines) = &self.virtual_machines else {
+            return (
+                DrainEffect::Unknown,
+                format!("{why}; whether it is started again is not known without VirtualMachines"),
+            );
         };
-        let Some(machine) = machines.get(&(instance.namespace.as_str(), name.as_str())) else {
-            return (Fate::StaysDown, format!("{why}; its VirtualMachine {name} is gone"));
+        let Some(machine) = virtual_machines.get(&(instance.namespace.as_str(), name.as_str())) else {
+            return (DrainEffect::StaysDown, format!("{why}; its VirtualMachine {name} is gone"));
         };
         let strategy = machine.run_strategy.as_str();
+        // A pool creates virtual machines, and does not start them again.
+        let pool = machine.pool.as_ref();
+        let pool = pool.map(|pool| format!(", and its VirtualMachinePool {pool} does not start it either"));
+        let pool = pool.unwrap_or_default();
         match strategy {
-            "Always" => (Fate::Restarts, format!("{why}; started again (Always)")),
+            "Always" => (DrainEffect::Restarts, format!("{why}; started again (Always)")),
             "RerunOnFailure" => {
-                (Fate::StaysDown, format!("{why}; an orderly shutdown is no failure, so it stays off (RerunOnFailure)"))
+                let stays_off = "an orderly shutdown is no failure, so it stays off (RerunOnFailure)";
+                (DrainEffect::StaysDown, format!("{why}; {stays_off}{pool}"))
             }
-            "Manual" | "Once" | "Halted" => (Fate::StaysDown, format!("{why}; nobody starts it again ({strategy})")),
-            "" => (Fate::Unknown, format!("{why}; its VirtualMachine has no run strategy")),
-            _ => (Fate::Unknown, format!("{why}; its run strategy {strategy} is not known here")),
+            "Manual" | "Once" | "Halted" => {
+                (DrainEffect::StaysDown, format!("{why}; nobody starts it again ({strategy}){pool}"))
+            }
+            "" => (DrainEffect::Unknown, format!("{why}; its VirtualMachine has no run strategy")),
+            _ => (DrainEffect::Unknown, format!("{why}; its run strategy {strategy} is not known here")),
         }
     }
 }
@@ -226,19 +247,19 @@ mod tests {
         let machine = json!({"metadata": {"namespace": "n", "name": "a"}, "spec": {"runStrategy": run_strategy}});
         let platform = json!({"spec": {"configuration": {"evictionStrategy": strategy}}});
         Observed {
-            machines: Reading::Read(vec![VirtualMachine::of(&machine).unwrap()]),
+            virtual_machines: Reading::Read(vec![VirtualMachine::of(&machine).unwrap()]),
             platform: Reading::Read(Platform::of(&platform)),
             ..Observed::default()
         }
     }
 
-    fn fate(instance: &Instance, observed: &Observed) -> Fate {
-        Circumstances::of(observed, true).outcome(instance).fate
+    fn effect(instance: &Instance, observed: &Observed) -> DrainEffect {
+        DrainContext::of(observed, true).outcome(instance).effect
     }
 
     #[test]
     fn strategy_and_migratability_decide_whether_a_guest_moves_blocks_or_is_shut_down() {
-        use Fate::{BlocksDrain, MovesLive, Restarts, Unknown};
+        use DrainEffect::{BlocksDrain, MovesLive, Restarts, Unknown};
         for (own, of_kubevirt, migratable, expected) in [
             (Some("LiveMigrate"), None, YES, MovesLive),
             (Some("LiveMigrate"), None, DISKS, BlocksDrain),
@@ -257,14 +278,14 @@ mod tests {
             (Some("Teleport"), None, YES, Unknown),
         ] {
             let instance = instance(own, migratable, Some("VirtualMachine"));
-            let found = fate(&instance, &observed("Always", of_kubevirt));
+            let found = effect(&instance, &observed("Always", of_kubevirt));
             assert_eq!(found, expected, "{own:?} {of_kubevirt:?} {migratable:?}");
         }
     }
 
     #[test]
     fn whoever_looks_after_a_guest_decides_whether_it_comes_back() {
-        use Fate::{Restarts, StaysDown, Unknown};
+        use DrainEffect::{Restarts, StaysDown, Unknown};
         for (owner, run_strategy, expected) in [
             (Some("VirtualMachine"), "Always", Restarts),
             (Some("VirtualMachine"), "RerunOnFailure", StaysDown),
@@ -274,41 +295,58 @@ mod tests {
             (Some("VirtualMachine"), "WaitAsReceiver", Unknown),
             (Some("VirtualMachine"), "", Unknown),
             (Some("VirtualMachineInstanceReplicaSet"), "", Restarts),
-            (Some("VirtualMachinePool"), "", Restarts),
             (Some("Surprise"), "", Unknown),
             (None, "", StaysDown),
         ] {
             let instance = instance(Some("None"), YES, owner);
-            assert_eq!(fate(&instance, &observed(run_strategy, None)), expected, "{owner:?} {run_strategy}");
+            assert_eq!(effect(&instance, &observed(run_strategy, None)), expected, "{owner:?} {run_strategy}");
         }
-        let gone = Observed { machines: Reading::Read(Vec::new()), ..observed("Always", None) };
-        assert_eq!(fate(&instance(Some("None"), YES, Some("VirtualMachine")), &gone), StaysDown);
+        for (run_strategy, expected, words) in [
+            ("Always", Restarts, "its eviction strategy is None; started again (Always)"),
+            (
+                "Manual",
+                StaysDown,
+                "its eviction strategy is None; nobody starts it again (Manual), and its VirtualMachinePool web \
+                 does not start it either",
+            ),
+        ] {
+            let owners = json!([{"kind": "VirtualMachinePool", "name": "web", "controller": true}]);
+            let metadata = json!({"namespace": "n", "name": "a", "ownerReferences": owners});
+            let machine = json!({"metadata": metadata, "spec": {"runStrategy": run_strategy}});
+            let virtual_machines = Reading::Read(vec![VirtualMachine::of(&machine).unwrap()]);
+            let observed = Observed { virtual_machines, ..observed("", None) };
+            let instance = instance(Some("None"), YES, Some("VirtualMachine"));
+            let outcome = DrainContext::of(&observed, true).outcome(&instance);
+            assert_eq!((outcome.effect, outcome.cause.as_str()), (expected, words), "in a pool");
+        }
+        let gone = Observed { virtual_machines: Reading::Read(Vec::new()), ..observed("Always", None) };
+        assert_eq!(effect(&instance(Some("None"), YES, Some("VirtualMachine")), &gone), StaysDown);
     }
 
     #[test]
     fn older_machines_say_running_and_it_means_always_or_halted() {
-        for (running, expected) in [(true, Fate::Restarts), (false, Fate::StaysDown)] {
+        for (running, expected) in [(true, DrainEffect::Restarts), (false, DrainEffect::StaysDown)] {
             let machine = json!({"metadata": {"namespace": "n", "name": "a"}, "spec": {"running": running}});
-            let machines = Reading::Read(vec![VirtualMachine::of(&machine).unwrap()]);
-            let observed = Observed { machines, ..observed("", None) };
-            assert_eq!(fate(&instance(Some("None"), YES, Some("VirtualMachine")), &observed), expected);
+            let virtual_machines = Reading::Read(vec![VirtualMachine::of(&machine).unwrap()]);
+            let observed = Observed { virtual_machines, ..observed("", None) };
+            assert_eq!(effect(&instance(Some("None"), YES, Some("VirtualMachine")), &observed), expected);
         }
     }
 
     #[test]
     fn what_could_not_be_read_is_not_guessed() {
         let forbidden = || "forbidden (403)".to_owned();
-        let unread = Observed { machines: Reading::Unreadable(forbidden()), ..observed("Always", None) };
+        let unread = Observed { virtual_machines: Reading::Unreadable(forbidden()), ..observed("Always", None) };
         let shut_down = instance(Some("None"), YES, Some("VirtualMachine"));
-        assert_eq!(fate(&shut_down, &unread), Fate::Unknown);
+        assert_eq!(effect(&shut_down, &unread), DrainEffect::Unknown);
         let moved = instance(Some("LiveMigrate"), YES, Some("VirtualMachine"));
-        assert_eq!(fate(&moved, &unread), Fate::MovesLive, "nothing depends on what is not known");
+        assert_eq!(effect(&moved, &unread), DrainEffect::MovesLive, "nothing depends on what is not known");
         let unread = Observed { platform: Reading::Unreadable(forbidden()), ..observed("Always", None) };
         let unset = instance(None, YES, Some("VirtualMachine"));
-        let outcome = Circumstances::of(&unread, true).outcome(&unset);
-        assert_eq!(outcome.fate, Fate::Unknown);
+        let outcome = DrainContext::of(&unread, true).outcome(&unset);
+        assert_eq!(outcome.effect, DrainEffect::Unknown);
         assert!(outcome.cause.ends_with("KubeVirt's is not known: forbidden (403)"), "{}", outcome.cause);
-        assert_eq!(fate(&moved, &unread), Fate::MovesLive);
+        assert_eq!(effect(&moved, &unread), DrainEffect::MovesLive);
     }
 
     #[test]
@@ -336,8 +374,7 @@ mod tests {
 
     #[test]
     fn a_node_of_a_hosted_cluster_is_named_as_such() {
-        let outcome =
-            Circumstances::of(&observed("Always", None), true).outcome(&instance(Some("External"), YES, None));
+        let outcome = DrainContext::of(&observed("Always", None), true).outcome(&instance(Some("External"), YES, None));
         assert!(outcome.hosted_cluster && outcome.cause.starts_with("node of a hosted cluster"), "{outcome:?}");
     }
 
@@ -345,15 +382,15 @@ mod tests {
     fn the_only_node_is_not_drained_so_nothing_moves_and_nothing_blocks() {
         for strategy in ["LiveMigrate", "LiveMigrateIfPossible", "None", "External"] {
             let observed = observed("Always", None);
-            let circumstances = Circumstances::of(&observed, false);
-            let outcome = circumstances.outcome(&instance(Some(strategy), YES, Some("VirtualMachine")));
-            assert_eq!(outcome.fate, Fate::Restarts, "{strategy}");
+            let context = DrainContext::of(&observed, false);
+            let outcome = context.outcome(&instance(Some(strategy), YES, Some("VirtualMachine")));
+            assert_eq!(outcome.effect, DrainEffect::Restarts, "{strategy}");
         }
     }
 
     #[test]
     fn a_shutdown_may_take_as_long_as_the_guest_is_given() {
-        let outcome = Circumstances::of(&observed("Always", None), true).outcome(&instance(Some("None"), YES, None));
+        let outcome = DrainContext::of(&observed("Always", None), true).outcome(&instance(Some("None"), YES, None));
         assert_eq!(outcome.shutdown_seconds, Some(60), "30 s of the guest, 30 s of KubeVirt");
     }
 }

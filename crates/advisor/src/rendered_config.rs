@@ -1,5 +1,4 @@
 //! Whether the rendered config of a pool contains a MachineConfig as it is meant to be.
-//!
 //! A pool lists the names of the configs in a rendered config, but not their versions. Rendered configs never change, and a pool
 //! renders another one only if their content differs. So the content tells whether a pool still has to render a change.
 
@@ -19,11 +18,13 @@ pub enum Content {
     Unclear,
 }
 
+/// Where the lists of entries with a key are, and the key.
+const LISTS: [(&str, &str); 2] = [("/spec/config/storage/files", "path"), ("/spec/config/systemd/units", "name")];
+
 /// Compares a rendered config with one of its parts. `before` is that part as it was until now, if it existed.
 pub fn content(rendered: &Value, before: Option<&Value>, after: &Value) -> Content {
     let before = before.unwrap_or(&Value::Null);
-    let entries = [("/spec/config/storage/files", "path"), ("/spec/config/systemd/units", "name")];
-    let lists = entries.map(|(at, key)| of_list(rendered, before, after, at, key));
+    let lists = LISTS.map(|(at, key)| of_list(rendered, before, after, at, key));
     // These are not concatenated, so another config may have the last word.
     let is_other = |field: &str| field != "kernelArguments" && !same(&before["spec"][field], &after["spec"][field]);
     let others = if ALWAYS_REBOOT.into_iter().any(is_other) { Content::Unclear } else { Content::Included };
@@ -51,6 +52,28 @@ fn of_list(rendered: &Value, before: &Value, after: &Value, at: &str, key: &str)
     }
     let is_same = |entry: &Value| find(&rendered, entry).is_some_and(|found| drift::contains(&found, entry));
     if after.iter().all(is_same) { Content::Included } else { Content::Unclear }
+}
+
+/// Whether a rendered config has exactly the kernel arguments of these configs.
+pub fn has_arguments_of(rendered: &Value, configs: &[&Value]) -> bool {
+    let mut wanted: Vec<&str> = configs.iter().copied().flat_map(kernel_arguments::entries).collect();
+    let mut found: Vec<&str> = kernel_arguments::entries(rendered).collect();
+    wanted.sort_unstable();
+    found.sort_unstable();
+    wanted == found
+}
+
+/// Whether a rendered config has exactly the files and units of these configs, which are in the order in which they are merged: the
+/// last of several with one key counts. Entries that a pool merges field by field are not recognized.
+pub fn has_entries_of(rendered: &Value, configs: &[&Value]) -> bool {
+    LISTS.iter().all(|(at, key)| {
+        let list = |config: &Value| config.pointer(at).and_then(Value::as_array).cloned().unwrap_or_default();
+        let wanted: Vec<Value> = configs.iter().flat_map(|config| list(config)).collect();
+        let found = list(rendered);
+        let last = |entry: &Value| wanted.iter().rev().find(|known| known[*key] == entry[*key]);
+        found.iter().all(|entry| last(entry).is_some_and(|last| drift::contains(entry, last)))
+            && wanted.iter().all(|entry| found.iter().any(|known| known[*key] == entry[*key]))
+    })
 }
 
 #[cfg(test)]
@@ -136,5 +159,36 @@ mod tests {
         assert_eq!(content(&realtime, Some(&realtime), &realtime), Included, "it does not change");
         let both = json!({"spec": {"kernelType": "realtime", "kernelArguments": ["psi=1"]}});
         assert_eq!(content(&realtime, None, &both), Missing);
+    }
+
+    #[test]
+    fn a_rendered_config_has_the_arguments_of_all_of_its_configs_and_no_others() {
+        let cases = [
+            ("one after another", vec!["quiet", "psi=1"], vec![vec!["quiet"], vec!["psi=1"]], true),
+            ("in any order", vec!["psi=1", "quiet"], vec![vec!["quiet"], vec!["psi=1"]], true),
+            ("the same from two configs", vec!["psi=1", "psi=1"], vec![vec!["psi=1"], vec!["psi=1"]], true),
+            ("from one of two that have it now", vec!["psi=1"], vec![vec!["psi=1"], vec!["psi=1"]], false),
+            ("from one that does not have it any more", vec!["audit=0", "psi=1"], vec![vec!["psi=1"]], false),
+            ("not yet", vec!["quiet"], vec![vec!["quiet"], vec!["psi=1"]], false),
+        ];
+        for (case, rendered, configs, expected) in cases {
+            let configs: Vec<Value> = configs.iter().map(|list| arguments(list)).collect();
+            let configs: Vec<&Value> = configs.iter().collect();
+            assert_eq!(has_arguments_of(&arguments(&rendered), &configs), expected, "{case}");
+        }
+    }
+
+    #[test]
+    fn a_rendered_config_has_the_last_of_files_with_one_path() {
+        let (early, late) = (files(&[file("/a", "x")]), files(&[file("/a", "y"), file("/b", "z")]));
+        let cases = [
+            ("overridden", vec![file("/a", "y"), file("/b", "z")], true),
+            ("the earlier one", vec![file("/a", "x"), file("/b", "z")], false),
+            ("one is missing", vec![file("/a", "y")], false),
+            ("one of a config that is gone", vec![file("/a", "y"), file("/b", "z"), file("/c", "z")], false),
+        ];
+        for (case, rendered, expected) in cases {
+            assert_eq!(has_entries_of(&files(&rendered), &[&early, &late]), expected, "{case}");
+        }
     }
 }

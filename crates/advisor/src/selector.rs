@@ -1,18 +1,19 @@
-//! Selectors of labels, as nodes, pods and pools are selected by them.
+//! Selectors of labels, as nodes, pods and pools are selected by them. By hand: kube's selector does not know `Gt` and
+//! `Lt`, and one unknown operator makes all of it fail.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-pub(super) type Labels = BTreeMap<String, String>;
+pub(crate) type Labels = BTreeMap<String, String>;
 
 /// The labels of an object.
-pub(super) fn labels(object: &Value) -> Labels {
+pub(crate) fn labels(object: &Value) -> Labels {
     texts(object.pointer("/metadata/labels"))
 }
 
 /// A map of texts. Other values are left out.
-pub(super) fn texts(map: Option<&Value>) -> Labels {
+pub(crate) fn texts(map: Option<&Value>) -> Labels {
     let entries = map.and_then(Value::as_object).into_iter().flatten();
     entries.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect()
 }
@@ -53,11 +54,11 @@ impl Requirement {
 
 /// All of its requirements have to hold. An empty one holds for everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Selector(Vec<Requirement>);
+pub(crate) struct Selector(Vec<Requirement>);
 
 impl Selector {
     /// A selector as pools and budgets have it. None if there is none.
-    pub(super) fn of(selector: Option<&Value>) -> Option<Self> {
+    pub(crate) fn of(selector: Option<&Value>) -> Option<Self> {
         let selector = selector.filter(|selector| selector.is_object())?;
         let exact = texts(selector.get("matchLabels"));
         let exact = exact.iter().map(|(key, value)| Requirement::equals(key, value));
@@ -65,15 +66,21 @@ impl Selector {
     }
 
     /// The labels that an object must have, as in a node selector of a pod.
-    pub(super) fn exact(labels: &Labels) -> Self {
+    pub(crate) fn exact(labels: &Labels) -> Self {
         Selector(labels.iter().map(|(key, value)| Requirement::equals(key, value)).collect())
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    /// The first label that has to have one of some values.
+    pub(crate) fn required_label(&self) -> Option<(&str, &[String])> {
+        let required = self.0.iter().find(|requirement| requirement.operator == "In")?;
+        Some((&required.key, &required.values))
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    pub(super) fn matches(&self, labels: &Labels) -> bool {
+    pub(crate) fn matches(&self, labels: &Labels) -> bool {
         self.0.iter().all(|requirement| requirement.holds(labels.get(&requirement.key).map(String::as_str)))
     }
 }
@@ -84,7 +91,7 @@ fn expressions(object: &Value, field: &str) -> Vec<Requirement> {
 
 /// The required node affinity of a pod: one of the terms has to hold.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct NodeAffinity(Vec<Term>);
+pub(crate) struct NodeAffinity(Vec<Term>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Term {
@@ -95,7 +102,7 @@ struct Term {
 
 impl NodeAffinity {
     /// Of `spec.affinity`. What is only preferred forbids nothing.
-    pub(super) fn of(affinity: &Value) -> Option<Self> {
+    pub(crate) fn of(affinity: &Value) -> Option<Self> {
         let required = affinity.pointer("/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution")?;
         let term = |term: &Value| Term {
             labels: Selector(expressions(term, "matchExpressions")),
@@ -105,7 +112,7 @@ impl NodeAffinity {
     }
 
     /// A term without any requirement selects no node.
-    pub(super) fn allows(&self, name: &str, labels: &Labels) -> bool {
+    pub(crate) fn allows(&self, name: &str, labels: &Labels) -> bool {
         let holds = |term: &Term| {
             let is_empty = term.labels.is_empty() && term.names.is_empty();
             !is_empty && term.labels.matches(labels) && term.names.iter().all(|field| field.holds(Some(name)))
