@@ -5,10 +5,11 @@ use advisor::{
     machine::{NotWritten, Written},
     writing::{Input, Lock, Outcome, Request, Step, Writing},
 };
+use kube_io::{ApiServer, Class, RequestError};
 
 use crate::{
-    ApiServer, Class, RequestError, refusal,
-    request::{self, Change, Mode},
+    refusal,
+    request::{self, TargetWrite, WriteMode},
 };
 
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -30,7 +31,7 @@ pub async fn write(api_server: &ApiServer, planned: &PlannedItem, lock: Lock) ->
             Step::Done(Outcome::Finished(result)) => return Ok(result?),
             Step::Done(Outcome::Retry) => {
                 let doing = format!("changing {}", planned.target);
-                return Err(RequestError::other(doing, "it does not stand still".into(), Class::Conflict).into());
+                return Err(RequestError::other(doing, "it changed again and again".into(), Class::Conflict).into());
             }
         }
     }
@@ -43,12 +44,13 @@ pub(crate) async fn send(
     request: Request,
 ) -> Result<Input, RequestError> {
     let manager = field_manager::of_item(&planned.item);
-    let change = |change| request::change(api_server, &planned.target, planned.version, manager, change, Mode::Write);
+    let change =
+        |change| request::change(api_server, &planned.target, planned.version, manager, change, WriteMode::Write);
     let answer = match &request {
         Request::Read => request::get(api_server, &planned.target, planned.version).await,
-        Request::Apply(fields) => change(Change::Apply { fields, force: true }).await,
-        Request::Delete { preconditions } => change(Change::Delete { preconditions: preconditions.clone() }).await,
-        Request::Patch(patch) => change(Change::JsonPatch(patch)).await,
+        Request::Apply(fields) => change(TargetWrite::Apply { fields, force: true }).await,
+        Request::Delete { preconditions } => change(TargetWrite::Delete { preconditions: preconditions.clone() }).await,
+        Request::Patch(patch) => change(TargetWrite::JsonPatch(patch)).await,
     };
     match answer {
         Ok(object) => Ok(Input::Object(Box::new(object))),

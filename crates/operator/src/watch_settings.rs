@@ -3,18 +3,16 @@
 use std::{fmt::Debug, sync::Arc};
 
 use kube::{Api, Resource, runtime::watcher};
-use kube_io::{Backoff, BackoffPolicy, Observer, ResilientWatch};
+use kube_io::{Backoff, BackoffPolicy, Clock, Observer, ResilientWatch};
 use serde::de::DeserializeOwned;
 
-use crate::Clock;
-
 #[derive(Clone)]
-pub(crate) struct Watching {
+pub(crate) struct WatchSettings {
     pub(crate) clock: Clock,
     pub(crate) observer: Arc<dyn Observer>,
 }
 
-impl Watching {
+impl WatchSettings {
     pub(crate) fn watch<K>(&self, api: Api<K>, config: watcher::Config) -> ResilientWatch<K>
     where
         K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
