@@ -1,11 +1,6 @@
-//! `virt-advisor preview`: the plan of a profile for the current cluster, or the one that takes it back, without an operator and
-//! without a write.
+//! A plan that is made just now, for the current cluster: of a profile, or the one that takes it back. Every change is a dry run.
 
-use std::{
-    io::{ErrorKind, Write},
-    path::PathBuf,
-    time::Duration,
-};
+use std::path::PathBuf;
 
 use advisor::{Planner, Profile, profiles, restore};
 use anyhow::{Context, bail};
@@ -14,63 +9,40 @@ use api::{
     virt_platform_config::{ORIGINAL, Options, Profile as ProfileName, Restore},
     virt_platform_plan_record::number,
 };
-use clap::{ValueEnum, builder::PossibleValuesParser};
-use operator::{ApiServer, make_plan_by};
-use process::cluster;
+use clap::builder::PossibleValuesParser;
+use operator::make_plan_by;
 
-use crate::{options, report::Report, text};
+use super::view::PlanView;
+use crate::{connection::Connection, options};
 
-#[derive(clap::Args)]
-pub(crate) struct Args {
-    /// The profile to plan
-    #[arg(value_parser = names())]
-    profile: String,
+#[derive(Debug, clap::Args)]
+pub(crate) struct DraftArgs {
     /// A file with the options of the profile, as under spec.options; - for standard input
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     options: Option<PathBuf>,
     /// Plan the way back, as spec.restore does: to the state before a VirtPlatformPlanRecord, or to the original one
     #[arg(long, value_name = "original|RECORD", conflicts_with = "options")]
     restore: Option<String>,
-    /// How to print the plan
-    #[arg(short, long, value_enum, default_value_t = Output::Text)]
-    output: Output,
-    /// The context of the kubeconfig to use
-    #[arg(long)]
-    context: Option<String>,
-    /// How many seconds a request may take [default: 10 for reads, 30 for dry runs]
-    #[arg(long, value_name = "SECONDS")]
-    request_timeout: Option<u64>,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
-enum Output {
-    Text,
-    Yaml,
-    Json,
+impl DraftArgs {
+    /// Whether one of them is given.
+    pub(super) fn is_given(&self) -> bool {
+        self.options.is_some() || self.restore.is_some()
+    }
 }
 
-pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
-    let profile = profiles::find(&args.profile).with_context(|| format!("there is no profile {}", args.profile))?;
+pub(super) async fn plan(profile: &str, args: &DraftArgs, connection: &Connection) -> anyhow::Result<PlanView> {
+    let known = || profiles::PROFILES.iter().map(|profile| profile.about().name).collect::<Vec<_>>().join(", ");
+    let profile =
+        profiles::find(profile).with_context(|| format!("there is no profile {profile}; there are: {}", known()))?;
     let planner = planner(profile, args)?;
-    let mut kubernetes = ApiServer::new(cluster::config(args.context.as_deref()).await?, "preview")?;
-    if let Some(seconds) = args.request_timeout {
-        kubernetes = kubernetes.with_deadline(Duration::from_secs(seconds));
-    }
-    let plan = make_plan_by(&kubernetes, profile.about(), planner.as_ref()).await?;
-    let text = match args.output {
-        Output::Text => text::render(&plan),
-        Output::Yaml => serde_saphyr::to_string(&Report::new(&plan))?,
-        Output::Json => serde_json::to_string_pretty(&Report::new(&plan))? + "\n",
-    };
-    match anstream::stdout().write_all(text.as_bytes()) {
-        // A pipe that was closed is not an error.
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-        result => result.context("printing the plan"),
-    }
+    let api_server = connection.api_server("preview").await?;
+    Ok(PlanView::from(&make_plan_by(&api_server, profile.about(), planner.as_ref()).await?))
 }
 
 /// Plans what a configuration with these options, or with this restore, would ask for.
-fn planner(profile: &'static dyn Profile, args: &Args) -> anyhow::Result<Box<dyn Planner>> {
+fn planner(profile: &'static dyn Profile, args: &DraftArgs) -> anyhow::Result<Box<dyn Planner>> {
     let about = profile.about();
     let name = ProfileName::ALL.iter().find(|name| name.as_str() == about.name);
     let mut spec = VirtPlatformConfigSpec::new(*name.with_context(|| format!("there is no profile {}", about.name))?);
@@ -91,7 +63,7 @@ fn planner(profile: &'static dyn Profile, args: &Args) -> anyhow::Result<Box<dyn
 }
 
 /// The names of the profiles, for the command line to offer and to check.
-fn names() -> PossibleValuesParser {
+pub(super) fn names() -> PossibleValuesParser {
     PossibleValuesParser::new(profiles::PROFILES.iter().map(|profile| profile.about().name))
 }
 
