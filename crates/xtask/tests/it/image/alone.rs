@@ -1,96 +1,20 @@
-//! What is handed out: which program builds the image, and what is in it. No engine runs where these tests run, so the file
-//! in the image is started as an engine would start it: alone in a root directory, as its service account.
+//! The file in the image is started as an engine would start it, without one: alone in a root directory, as its service
+//! account.
 
 use std::{
     fs,
-    os::unix::fs::PermissionsExt,
-    path::{Path, PathBuf},
-    process::{Command, Output},
+    path::Path,
     time::{Duration, Instant},
 };
 
 use devcluster::{Cluster, Identity};
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
-use crate::commands::{kubectl, printed, root, text, xtask};
+use super::static_program;
+use crate::commands::{kubectl, printed, text, xtask};
 
 const ACCOUNT: &str = "virt-advisor-operator-controller-manager";
 const NAMESPACE: &str = "openshift-cnv";
-
-/// A folder with programs of these names that only say how they were called.
-fn engines(names: &[&str]) -> TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    for name in names {
-        let file = folder.path().join(name);
-        fs::write(&file, "#!/bin/sh\necho \"${0##*/} $*\"\n").unwrap();
-        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
-    }
-    folder
-}
-
-fn image(engines: &TempDir, args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_xtask")).args(args).env("PATH", engines.path()).output().unwrap()
-}
-
-#[test]
-fn the_image_is_built_and_pushed_with_the_program_that_is_there() {
-    let both = engines(&["podman", "docker"]);
-    let docker = engines(&["docker"]);
-    let name = concat!("kubevirt.io/virt-advisor-operator:v", env!("CARGO_PKG_VERSION"));
-    let built = |engines, args: &[&str]| printed(&image(engines, args)).lines().next().unwrap().to_owned();
-    assert_eq!(built(&both, &["image-build"]), format!("podman build --tag {name} ."));
-    assert_eq!(built(&docker, &["image-build"]), format!("docker build --tag {name} ."));
-    assert_eq!(
-        built(&both, &["image-build", "--tool", "docker", "--image", "me/it:v1"]),
-        "docker build --tag me/it:v1 ."
-    );
-    assert_eq!(built(&both, &["image-push", "--image", "me/it:v1"]), "podman push me/it:v1");
-    let lab = concat!("kubevirt.io/rebalance-lab:v", env!("CARGO_PKG_VERSION"));
-    assert_eq!(built(&both, &["image-build", "--lab"]), format!("podman build --target rebalance-lab --tag {lab} ."));
-}
-
-#[test]
-fn without_an_engine_one_line_says_what_to_install() {
-    for (args, expected) in [
-        (
-            &["image-build"][..],
-            "error: neither podman nor docker is installed: install one, or name another with CONTAINER_TOOL\n",
-        ),
-        (
-            &["image-push", "--tool", "buildah"],
-            "error: buildah is not installed: install it, or leave CONTAINER_TOOL out\n",
-        ),
-    ] {
-        let output = image(&engines(&[]), args);
-        assert_eq!((output.status.code(), text(&output.stderr).as_str()), (Some(1), expected));
-    }
-}
-
-#[test]
-fn the_image_holds_the_file_that_is_tested_here_and_no_root_user() {
-    let dockerfile = fs::read_to_string(root().join("Dockerfile")).unwrap();
-    for line in ["RUN make build-static && ", "FROM scratch", "USER 65532:65532", "ENTRYPOINT [\"/virt-advisor\"]"] {
-        assert!(dockerfile.lines().any(|found| found.starts_with(line)), "no {line:?} in Dockerfile");
-    }
-    let toolchain = format!("rust:{}-", env!("CARGO_PKG_RUST_VERSION"));
-    assert!(dockerfile.contains(&toolchain), "Dockerfile builds with another version than {toolchain}");
-}
-
-/// The operator as the image holds it, but for the optimizations.
-fn static_binary() -> PathBuf {
-    let output = Command::new("make")
-        .args(["--no-print-directory", "build-static", "PROFILE=dev"])
-        .current_dir(root())
-        .env_remove("MAKEFLAGS")
-        .output()
-        .unwrap();
-    printed(&output);
-    let folder = Path::new(env!("CARGO_BIN_EXE_xtask")).ancestors().nth(2).unwrap();
-    let host = text(&Command::new("rustc").arg("-vV").output().unwrap().stdout);
-    let host = host.lines().find_map(|line| line.strip_prefix("host: ")).unwrap();
-    folder.join(host).join("debug/virt-advisor")
-}
 
 /// The pod of the operator, as the Deployment would have it made.
 fn pod(at: &Path) -> Value {
@@ -107,6 +31,7 @@ fn pod(at: &Path) -> Value {
 }
 
 #[tokio::test]
+#[ignore = "builds a static program, which takes minutes: `make test-images` runs it"]
 async fn the_operator_runs_alone_in_a_root_directory_as_its_deployment_says() {
     let cluster = Cluster::builder().start().await.unwrap();
     let at = cluster.access().kubeconfig(&Identity::Admin).await.unwrap();
@@ -126,7 +51,7 @@ async fn the_operator_runs_alone_in_a_root_directory_as_its_deployment_says() {
 
     // A root directory with what a kubelet puts into every pod, and nothing else but the one file.
     let inside = tempfile::tempdir().unwrap();
-    fs::copy(static_binary(), inside.path().join("virt-advisor")).unwrap();
+    fs::copy(static_program(&[], "dev"), inside.path().join("virt-advisor")).unwrap();
     let secrets = inside.path().join("var/run/secrets/kubernetes.io/serviceaccount");
     fs::create_dir_all(&secrets).unwrap();
     let cluster_of = |field: &str, then: &str| {

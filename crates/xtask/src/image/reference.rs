@@ -6,21 +6,22 @@ use serde_json::{Value, json};
 
 const EXPECTED: &str = "an image looks like registry/name:tag";
 
+/// What engines take if neither tag nor digest is given. It is written down, so that all files of a release name the same image.
+const DEFAULT_TAG: &str = "latest";
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ImageReference {
     pub(crate) name: String,
-    tag: Option<String>,
-    digest: Option<String>,
+    pub(crate) tag: Option<String>,
+    pub(crate) digest: Option<String>,
 }
 
 impl ImageReference {
     /// An entry of `images` in a kustomization that puts this image in the place of the one called `replaced`.
     pub(crate) fn kustomize_entry(&self, replaced: &str) -> Value {
         let mut entry = json!({"name": replaced, "newName": self.name});
-        // Without a tag, kustomize would keep the one that is replaced.
-        let latest = self.digest.is_none().then_some("latest");
-        if let Some(tag) = self.tag.as_deref().or(latest) {
-            entry["newTag"] = tag.into();
+        if let Some(tag) = &self.tag {
+            entry["newTag"] = tag.as_str().into();
         }
         if let Some(digest) = &self.digest {
             entry["digest"] = digest.as_str().into();
@@ -50,6 +51,7 @@ impl FromStr for ImageReference {
         if [Some(name), tag, digest].contains(&Some("")) {
             return Err(EXPECTED.to_owned());
         }
+        let tag = tag.or(digest.is_none().then_some(DEFAULT_TAG));
         Ok(ImageReference { name: name.to_owned(), tag: tag.map(str::to_owned), digest: digest.map(str::to_owned) })
     }
 }
@@ -71,9 +73,16 @@ mod tests {
         for text in ["", "-x", "a b", "a\nb: c", "a#b", "'a'", "$(IMG)", "a:", "a@"] {
             assert!(text.parse::<ImageReference>().is_err(), "{text:?}");
         }
-        for text in ["advisor", "localhost:5000/advisor:v1.2.3-rc.1", "a/b/c@sha256:00", "a:v1@sha256:00"] {
+        for text in ["advisor:v1", "localhost:5000/advisor:v1.2.3-rc.1", "a/b/c@sha256:00", "a:v1@sha256:00"] {
             assert_eq!(text.parse::<ImageReference>().map(|image| image.to_string()), Ok(text.to_owned()));
         }
+    }
+
+    #[test]
+    fn an_image_without_a_tag_is_the_latest_everywhere() {
+        let image: ImageReference = "localhost:5000/advisor".parse().unwrap();
+        assert_eq!(image.to_string(), "localhost:5000/advisor:latest");
+        assert_eq!(image.tag.as_deref(), Some("latest"));
     }
 
     #[test]
