@@ -72,6 +72,7 @@ find_engine() {
 
 check_tools() {
   has kind || fail "kind is not installed: see https://kind.sigs.k8s.io/docs/user/quick-start/#installation"
+  [[ ${SKIP_IMAGE_BUILD:-} == true ]] || has make || fail "make is not installed, which builds the image"
   has kubectl || fail "kubectl is not installed: see https://kubernetes.io/docs/tasks/tools/"
   local version
   version=$(kind version | sed -n 's/^kind v\([0-9][0-9.]*\).*/\1/p')
@@ -105,7 +106,7 @@ make_cluster() {
 load_image() {
   if [[ ${SKIP_IMAGE_BUILD:-} != true ]]; then
     say "image: $IMAGE"
-    "$ENGINE" build --target rebalance-lab --tag "$IMAGE" "$ROOT"
+    make -C "$ROOT" --no-print-directory lab-image IMG="$IMAGE" CONTAINER_TOOL="$ENGINE"
   fi
   if [[ $ENGINE == docker ]]; then
     kind load docker-image "$IMAGE" --name "$CLUSTER"

@@ -5,13 +5,15 @@
 use std::{hint::black_box, time::Duration};
 
 use advisor::blast_radius::{
-    Instance, MachinePool, Node, Observed, PlanView, Platform, Pod, Reading, VirtualMachine, blast_radius,
+    Budget, Instance, MachinePool, Node, Observed, PlanView, Platform, Pod, Reading, VirtualMachine, blast_radius,
 };
 use api::virt_platform_config::{ImpactDetail, Item, PoolImpact};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use serde_json::{Value, json};
 
 const PODS_PER_NODE: usize = 30;
+/// Each application has a budget, and every other one of them is at its limit.
+const APPS_PER_NODE: usize = 3;
 
 fn node(number: usize) -> Value {
     let zone = format!("zone-{}", number % 3);
@@ -47,11 +49,15 @@ fn machine(number: usize) -> Value {
     json!({"metadata": {"namespace": "guests", "name": format!("vm-{number}")}, "spec": {"runStrategy": "Always"}})
 }
 
-fn pod(name: String, node: usize, guest: Option<usize>, memory: &str) -> Value {
-    let labels = match guest {
-        Some(number) => json!({"kubevirt.io": "virt-launcher", "kubevirt.io/created-by": format!("uid-{number}")}),
-        None => json!({"app": "other"}),
-    };
+fn budget(number: usize) -> Value {
+    json!({
+        "metadata": {"namespace": "guests", "name": format!("app-{number}")},
+        "spec": {"selector": {"matchLabels": {"app": format!("app-{number}")}}},
+        "status": {"disruptionsAllowed": number % 2},
+    })
+}
+
+fn pod(name: String, node: usize, labels: &Value, memory: &str) -> Value {
     json!({
         "metadata": {"namespace": "guests", "name": name, "labels": labels},
         "spec": {
@@ -66,19 +72,28 @@ fn read<T>(count: usize, object: impl Fn(usize) -> Value, of: fn(&Value) -> Opti
 }
 
 fn cluster(nodes: usize, guests: usize) -> Observed {
-    let other = |number: usize| pod(format!("pod-{number}"), number % nodes, None, "256Mi");
-    let launcher = |number: usize| pod(format!("virt-launcher-vm-{number}"), number % nodes, Some(number), "8448Mi");
+    let apps = nodes * APPS_PER_NODE;
+    let other = |number: usize| {
+        let labels = json!({"app": format!("app-{}", number % apps)});
+        pod(format!("pod-{number}"), number % nodes, &labels, "256Mi")
+    };
+    let launcher = |number: usize| {
+        let labels = json!({"kubevirt.io": "virt-launcher", "kubevirt.io/created-by": format!("uid-{number}")});
+        pod(format!("virt-launcher-vm-{number}"), number % nodes, &labels, "8448Mi")
+    };
     let all = |number: usize| if number < guests { launcher(number) } else { other(number) };
     let selector = json!({"matchLabels": {"node-role.kubernetes.io/worker": ""}});
     let pool = json!({"metadata": {"name": "worker"}, "spec": {"nodeSelector": selector, "maxUnavailable": "2%"}});
     Observed {
+        namespace: None,
+        topology: Reading::Read("HighlyAvailable".into()),
         nodes: read(nodes, node, Node::of),
         pools: Reading::Read(MachinePool::of(&pool).into_iter().collect()),
         instances: read(guests, |number| instance(number, nodes), Instance::of),
-        machines: read(guests, machine, VirtualMachine::of),
+        virtual_machines: read(guests, machine, VirtualMachine::of),
         platform: Reading::Read(Platform::of(&json!({}))),
         migrations: Reading::Read(Vec::new()),
-        budgets: Reading::Read(Vec::new()),
+        budgets: read(apps, budget, Budget::of),
         pods: read(guests + nodes * PODS_PER_NODE, all, Pod::of),
         reboots: Reading::Read(Vec::new()),
         operations: Reading::NotServed,

@@ -1,5 +1,4 @@
 //! The RBAC rules of the operator: exactly the rights that profiles declare. `config/rbac` is generated from here.
-//!
 //! Objects are named one by one, also for `create`: the API server authorizes a creating apply with the name of the object, and
 //! refuses a plain POST, which has no name.
 
@@ -12,9 +11,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::{Kind, ObjectRef};
 
 pub use metrics::{CLIENT_CA_READER, PATH_ROLES, PathRole, request_reviewer};
-pub use roles::{LEASE, NAMESPACE, Role, SERVICE_ACCOUNT, operator, people, policy_keeper};
+pub use roles::{LEASE, NAMESPACE, Role, SERVICE_ACCOUNT, operator, people, policy_manager};
 pub use yaml::files;
-pub(crate) use yaml::{MARK, policy_keeper_file};
+pub(crate) use yaml::{MARK, policy_manager_file};
 
 /// What a profile does with an object, or with the objects of a kind. A changed object is also read and watched.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -111,10 +110,8 @@ struct Permission<'a> {
 /// By kind and name; no name means all objects of the kind.
 type Permissions<'a> = BTreeMap<(&'static Kind, Option<&'a str>), Permission<'a>>;
 
-/// The rules that grant what profiles, each with its name, declare.
-///
-/// When the operator is installed, only its own namespace is sure to exist. Roles in others could not be installed, so objects there
-/// are granted by name in all namespaces.
+/// The rules that grant what profiles, each with its name, declare. Objects in other namespaces are granted by name in all of them: a
+/// role in a namespace that does not exist yet could not be installed.
 pub fn grants<'a>(declared: &'a [(&'a str, Vec<Access>)]) -> Grants {
     let (mut cluster, mut own) = (Permissions::new(), Permissions::new());
     for (profile, access) in

@@ -1,5 +1,4 @@
 //! The ValidatingAdmissionPolicies that let the API server refuse unread plans and forged statuses, and their bindings.
-//!
 //! `config/admission` is generated from here, and with `--approval-policy` the operator keeps the same objects itself. A policy
 //! without a binding does nothing, so the bindings are the switch.
 
@@ -23,7 +22,7 @@ pub const STATUS: &str = "status.advisor.kubevirt.io";
 pub const DEFINITION: &str = "virtplatformconfigs.advisor.kubevirt.io";
 
 /// What `config/default` puts before all names.
-pub(crate) const NAME_PREFIX: &str = "virt-advisor-operator-";
+pub const NAME_PREFIX: &str = "virt-advisor-operator-";
 
 const GROUP: &str = "admissionregistration.k8s.io";
 const MANAGED_BY: &str = "app.kubernetes.io/managed-by";

@@ -7,12 +7,12 @@ use api::names::{
 use serde_json::{Map, Value, json};
 
 use crate::{
-    About,
+    ProfileInfo,
     fields::{self, Path},
 };
 
 /// The metadata of an object that describes its profile: section, key and text.
-fn texts(about: &About) -> [(&'static str, &'static str, &'static str); 3] {
+fn texts(about: &ProfileInfo) -> [(&'static str, &'static str, &'static str); 3] {
     [
         ("annotations", DESCRIPTION_ANNOTATION, about.description),
         ("annotations", IMPACT_SUMMARY_ANNOTATION, about.impact_summary),
@@ -21,7 +21,7 @@ fn texts(about: &About) -> [(&'static str, &'static str, &'static str); 3] {
 }
 
 /// The object that offers a profile.
-pub fn offer(about: &About) -> Value {
+pub fn offer(about: &ProfileInfo) -> Value {
     let mut metadata = json!({"name": about.name, "annotations": {AUTO_CREATED_ANNOTATION: "true"}});
     for (part, name, text) in texts(about) {
         metadata[part][name] = text.into();
@@ -36,7 +36,7 @@ pub fn offer(about: &About) -> Value {
 
 /// A merge patch with the texts of this version, for objects that the operator has offered. Texts that somebody else has changed or
 /// removed stay.
-pub fn refresh(object: &Value, about: &About) -> Option<Value> {
+pub fn refresh(object: &Value, about: &ProfileInfo) -> Option<Value> {
     object.pointer("/metadata/annotations")?.get(AUTO_CREATED_ANNOTATION).filter(|made| *made == "true")?;
     let owners = fields::managers(object);
     let is_ours = |path: &Path| {

@@ -1,6 +1,5 @@
 //! The virt-platform-autopilot of OpenShift Virtualization. It writes some of the objects that plans write, by force and without
 //! asking: what it manages, how that shows, and how people tell it to leave an object alone.
-//!
 //! An annotation on HyperConverged switches it on. Newer versions are on without it, so without it only the objects tell.
 
 mod beside;
@@ -8,7 +7,7 @@ mod excluded;
 #[cfg(test)]
 mod tests;
 
-use api::virt_platform_config::{Input, Item, TargetRef};
+use api::virt_platform_config::{Item, PlanInput, TargetRef};
 use serde_json::Value;
 
 use crate::{
@@ -129,7 +128,7 @@ impl Asset {
 
 /// What the autopilot has to do with the fields of an object. The texts say how that shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Standing {
+pub enum AutopilotState {
     /// Nothing shows that it writes them.
     Uninvolved,
     Manages(String),
@@ -141,7 +140,7 @@ pub enum Standing {
     OptedOut,
 }
 
-impl Standing {
+impl AutopilotState {
     /// `managed` are the fields that a plan manages.
     pub fn of(asset: &Asset, managed: &[impl AsRef<str>], facts: &Facts) -> Self {
         let (scope, live) = (Scope::of(facts), asset.live(facts));
@@ -161,16 +160,16 @@ impl Standing {
         }
         let evidence = evidence.join("; ");
         if evidence.is_empty() || scope == Scope::Off {
-            return Standing::Uninvolved;
+            return AutopilotState::Uninvolved;
         }
         let has = |name: &str, value: &str| live.and_then(|live| annotation(live, name)) == Some(value);
         if has(MODE, UNMANAGED) || excluded::excludes(facts, &asset.object) {
-            return Standing::OptedOut;
+            return AutopilotState::OptedOut;
         }
         if asset.in_part && owned.is_empty() {
-            return Standing::WritesOthers(evidence);
+            return AutopilotState::WritesOthers(evidence);
         }
-        if has(PAUSED, "true") { Standing::Paused(evidence) } else { Standing::Manages(evidence) }
+        if has(PAUSED, "true") { AutopilotState::Paused(evidence) } else { AutopilotState::Manages(evidence) }
     }
 }
 
@@ -198,17 +197,18 @@ fn switch(facts: &Facts) -> Option<&str> {
 }
 
 /// The annotation as an input of a plan, while it is set.
-fn input(facts: &Facts) -> Option<Input> {
+fn input(facts: &Facts) -> Option<PlanInput> {
     let path = Path::member(&["metadata", "annotations", SWITCH]).to_string();
     let value = Value::from(switch(facts)?).to_string();
     let source = format!("{}/{}", HYPER_CONVERGED.kind, hyper_converged::reference(facts).name);
-    Some(Input { source, path, value: Some(value) })
+    Some(PlanInput { source, path, value: Some(value) })
 }
 
 /// The text about a changed annotation, given the inputs of two plans.
-pub fn switched(before: &[Input], after: &[Input]) -> Option<String> {
+pub fn switched(before: &[PlanInput], after: &[PlanInput]) -> Option<String> {
     let path = Path::member(&["metadata", "annotations", SWITCH]).to_string();
-    let value = |inputs: &[Input]| inputs.iter().find(|input| input.path == path).and_then(|input| input.value.clone());
+    let value =
+        |inputs: &[PlanInput]| inputs.iter().find(|input| input.path == path).and_then(|input| input.value.clone());
     let (before, after) = (value(before), value(after));
     let text = |value: &Option<String>| value.clone().unwrap_or_else(|| "unset".into());
     (before != after).then(|| format!("HCO annotation {SWITCH} changed ({} -> {})", text(&before), text(&after)))

@@ -6,7 +6,7 @@ mod tests;
 use serde_json::Value;
 use similar::TextDiff;
 
-use crate::render;
+use crate::object_text;
 
 const CONTEXT: usize = 3;
 
@@ -17,7 +17,7 @@ pub fn diff(kind: &str, name: &str, before: Option<&Value>, after: Option<&Value
 
 /// The diff for people: also decodes the payloads of Ignition files.
 pub fn readable(kind: &str, name: &str, before: Option<&Value>, after: Option<&Value>) -> String {
-    unified(kind, name, before, after, |object| render::decoded(&object))
+    unified(kind, name, before, after, |object| object_text::decoded(&object))
 }
 
 /// The diff of an object that is as it should be.
@@ -27,7 +27,7 @@ pub fn none(kind: &str, name: &str) -> String {
 
 /// Whether the two differ in anything that a diff would show.
 pub fn differ(before: Option<&Value>, after: Option<&Value>) -> bool {
-    before.map(render::sanitized) != after.map(render::sanitized)
+    before.map(object_text::sanitized) != after.map(object_text::sanitized)
 }
 
 fn unified(
@@ -45,8 +45,9 @@ fn unified(
     if !differ(before, after) {
         return format!("--- {from}\n+++ {to}\n(no changes)\n");
     }
-    let (before, after) = render::masked(before.map(render::sanitized), after.map(render::sanitized));
-    let yaml = |object: &Option<Value>, view: &dyn Fn(Value) -> Value| render::yaml(object.clone().map(view).as_ref());
+    let (before, after) = object_text::masked(before.map(object_text::sanitized), after.map(object_text::sanitized));
+    let yaml =
+        |object: &Option<Value>, view: &dyn Fn(Value) -> Value| object_text::yaml(object.clone().map(view).as_ref());
     let (mut old, mut new) = (yaml(&before, &view), yaml(&after, &view));
     if old == new {
         // The view hides the difference, for example the same text in another encoding.

@@ -1,7 +1,9 @@
 //! Whether the managed fields of an object are as they were applied, and who changed them.
-//!
 //! The managed fields follow from the item, not from the current ownership: an edit by somebody else takes the ownership away, even
 //! if the value is set back later.
+
+mod changed_fields;
+mod keep;
 
 use api::virt_platform_config::{DriftedBy, Item, Operation};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -12,6 +14,9 @@ use crate::{
     fields::{self, Path},
     fingerprint,
 };
+
+pub use changed_fields::{ChangedField, changed_fields};
+pub use keep::option_to_keep;
 
 /// The manager of a change if `managedFields` does not name one.
 pub const UNKNOWN_MANAGER: &str = "unknown";
@@ -96,25 +101,33 @@ pub fn changed_by(item: &Item, live: Option<&Value>) -> DriftedBy {
     let unknown = |deleted: bool| DriftedBy { manager: UNKNOWN_MANAGER.into(), time: None, deleted };
     let Some(live) = live else { return unknown(true) };
     let deleted = live.pointer("/metadata/deletionTimestamp").is_some_and(Value::is_string);
-    let desired = result(item);
-    let changed: Vec<Path> =
-        leaves(item, Some(live)).into_iter().filter(|leaf| leaf.find(live) != leaf.find(&desired)).collect();
     // Of an object that the operator has removed, everything is a change.
-    let is_removed = item.operation == Operation::Delete;
-    let touches = |manager: &fields::Manager| {
-        let is_changed = |leaf: &Path| is_removed || changed.iter().any(|path| leaf.overlaps(path));
-        manager.name != field_manager::of_item(item) && manager.leaves.iter().any(is_changed)
+    let last = match item.operation {
+        Operation::Delete => last_manager(item, live, |_| true),
+        Operation::Apply => {
+            let changed = changed_leaves(item, live);
+            last_manager(item, live, |leaf| changed.iter().any(|path| leaf.overlaps(path)))
+        }
     };
-    let suspects = fields::managers(live).into_iter().filter(touches);
-    let last = suspects.max_by(|a, b| a.time.cmp(&b.time));
-    last.map_or_else(
-        || unknown(deleted),
-        |manager| DriftedBy {
-            manager: manager.name,
-            time: manager.time.and_then(|time| time.parse().ok()).map(Time),
-            deleted,
-        },
-    )
+    last.map_or_else(|| unknown(deleted), |manager| DriftedBy { deleted, ..by(manager) })
+}
+
+/// The managed leaves that are not as the item set them.
+fn changed_leaves(item: &Item, live: &Value) -> Vec<Path> {
+    let desired = result(item);
+    leaves(item, Some(live)).into_iter().filter(|leaf| leaf.find(live) != leaf.find(&desired)).collect()
+}
+
+/// Who else has last written one of these fields.
+fn last_manager(item: &Item, live: &Value, is_meant: impl Fn(&Path) -> bool) -> Option<fields::Manager> {
+    let others = fields::managers(live).into_iter().filter(|manager| manager.name != field_manager::of_item(item));
+    let suspects = others.filter(|manager| manager.leaves.iter().any(&is_meant));
+    suspects.max_by(|a, b| a.time.cmp(&b.time))
+}
+
+fn by(manager: fields::Manager) -> DriftedBy {
+    let time = manager.time.and_then(|time| time.parse().ok()).map(Time);
+    DriftedBy { manager: manager.name, time, deleted: false }
 }
 
 #[cfg(test)]

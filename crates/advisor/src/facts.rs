@@ -1,5 +1,4 @@
 //! What a profile wants to know about a cluster, and what was found.
-//!
 //! An answer always comes from the API server. An object that cannot be read is an error before a plan is made, and never looks like
 //! an absent one.
 

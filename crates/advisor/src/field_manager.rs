@@ -1,5 +1,4 @@
 //! The field managers of profiles. Every profile has its own, so that an apply for one profile does not give up fields of another.
-//!
 //! Earlier versions had one field manager for all profiles. Objects that were applied with it keep it: no other manager could give
 //! their fields up.
 
@@ -10,12 +9,12 @@ use api::{
 use serde_json::Value;
 
 use crate::{
-    About,
+    ProfileInfo,
     fields::{self, Path},
 };
 
 /// The field manager of a profile on an object, given the fields that it manages there.
-pub fn of_profile(about: &About, live: Option<&Value>, managed: &[impl AsRef<str>]) -> String {
+pub fn of_profile(about: &ProfileInfo, live: Option<&Value>, managed: &[impl AsRef<str>]) -> String {
     let own = field_manager(about.name);
     let Some((former, live)) = about.former_manager.zip(live) else { return own };
     let managed: Vec<Path> = managed.iter().map(|path| Path::parsed(path.as_ref())).collect();
@@ -74,12 +73,12 @@ mod tests {
 
     #[test]
     fn a_profile_that_never_shared_a_name_does_not_claim_it() {
-        static NEW: About = About { name: "new", former_manager: None, ..EXAMPLE };
+        static NEW: ProfileInfo = ProfileInfo { name: "new", former_manager: None, ..EXAMPLE };
         let live = live(&[(FIELD_MANAGER, "Apply", json!({"f:a": {}}))]);
         assert_eq!(of_profile(&NEW, Some(&live), &["data.a"]), "virt-advisor-operator/new");
     }
 
-    const EXAMPLE: About = About {
+    const EXAMPLE: ProfileInfo = ProfileInfo {
         name: "example-profile",
         description: "",
         category: "",

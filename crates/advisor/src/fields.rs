@@ -212,14 +212,15 @@ pub fn applied_by(object: &Value, manager: &str) -> Vec<Path> {
     managers(object).into_iter().filter(ours).flat_map(|entry| entry.leaves).collect()
 }
 
-/// Whether a field manager owns anything of an object by server-side apply.
+/// Whether a field manager owns anything of an object.
 pub fn owns_anything(object: &Value, manager: &str) -> bool {
     !entries_of(object, manager).is_empty()
 }
 
-/// The positions of the entries in `metadata.managedFields` that a field manager has by server-side apply.
+/// The positions of a field manager's entries in `metadata.managedFields`. Whoever removes a field by a patch owns the default that
+/// takes its place, by an update.
 pub fn entries_of(object: &Value, manager: &str) -> Vec<usize> {
-    let is_its = |entry: &Manager| entry.name == manager && entry.operation == "Apply" && entry.subresource.is_empty();
+    let is_its = |entry: &Manager| entry.name == manager && entry.subresource.is_empty();
     managers(object).iter().enumerate().filter(|(_, entry)| is_its(entry)).map(|(at, _)| at).collect()
 }
 

@@ -7,6 +7,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 
+use data_encoding::HEXLOWER;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -23,7 +24,7 @@ pub fn fingerprint(object: Option<&Value>, leaves: &[Path]) -> String {
 pub fn sha256(value: &Value) -> String {
     let mut canonical = String::new();
     write(value, &mut canonical);
-    Sha256::digest(canonical).iter().map(|byte| format!("{byte:02x}")).collect()
+    HEXLOWER.encode(&Sha256::digest(canonical))
 }
 
 /// JSON with sorted keys, whatever map serde_json was built with.

@@ -1,6 +1,6 @@
 //! HyperConverged: its location, and the paths of its settings in the served version.
 
-use api::virt_platform_config::Input;
+use api::virt_platform_config::PlanInput;
 use serde_json::Value;
 
 use crate::{Facts, ObjectRef, Query, fields::Path, kind};
@@ -37,12 +37,12 @@ pub fn path(version: &str, setting: &str) -> String {
 
 /// A setting of HyperConverged that a plan depends on. No value if it is not set, or if there is no HyperConverged. An empty map sets
 /// nothing.
-pub fn input(facts: &Facts, setting: &str) -> (Option<Value>, Input) {
+pub fn input(facts: &Facts, setting: &str) -> (Option<Value>, PlanInput) {
     let version = facts.version(&kind::HYPER_CONVERGED).unwrap_or("v1beta1");
     let path = path(version, setting);
     let value = facts.object(&reference(facts)).and_then(|object| Path::dotted(&path).find(object));
     let value = value.filter(|value| !sets_nothing(value)).cloned();
-    let input = Input {
+    let input = PlanInput {
         source: format!("{}/{NAME}", kind::HYPER_CONVERGED.kind),
         path,
         value: value.as_ref().map(Value::to_string),

@@ -9,7 +9,7 @@ use crate::{
     kind,
     machine_config::{self, Disruption},
     pools::{self, Pool},
-    rendered,
+    rendered_config,
 };
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,9 +84,9 @@ fn of_nodes(before: Option<&Value>, after: Option<&Value>, facts: &Facts) -> Imp
 fn must_render_anew(pool: Pool<'_>, before: Option<&Value>, after: Option<&Value>, facts: &Facts) -> bool {
     let name = before.or(after).and_then(|config| config.pointer("/metadata/name")?.as_str());
     let target = pool.target_config().and_then(|target| facts.object(&target));
-    let is_included = target
-        .zip(after)
-        .is_some_and(|(target, after)| rendered::content(target, before, after) == rendered::Content::Included);
+    let is_included = target.zip(after).is_some_and(|(target, after)| {
+        rendered_config::content(target, before, after) == rendered_config::Content::Included
+    });
     name.is_some_and(|name| pool.target_includes(name)) && !is_included
 }
 

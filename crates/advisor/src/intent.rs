@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 
-use api::virt_platform_config::{Input, Risk};
+use api::virt_platform_config::{PlanInput, Risk};
 use serde_json::Value;
 
-use crate::{About, ObjectRef, field_manager, fields::Path};
+use crate::{ObjectRef, ProfileInfo, field_manager, fields::Path};
 
 /// The changes of a plan, in order, and remarks for its readers.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -16,7 +16,7 @@ pub struct Draft {
     /// What may go wrong if the plan is applied.
     pub risks: Vec<Risk>,
     /// Settings of other objects that the plan as a whole was derived from.
-    pub inputs: Vec<Input>,
+    pub inputs: Vec<PlanInput>,
     pub left_out: Vec<LeftOut>,
 }
 
@@ -67,7 +67,7 @@ pub struct Intent {
     /// The purpose of the change.
     pub why: &'static str,
     /// Settings of other objects that the change was derived from.
-    pub inputs: Vec<Input>,
+    pub inputs: Vec<PlanInput>,
     pub weight: Weight,
     /// If it takes back what was applied before.
     pub restores: Option<Restoration>,
@@ -84,7 +84,7 @@ pub struct Restoration {
 
 impl Intent {
     /// The field manager of both the preview and the write.
-    pub fn field_manager(&self, about: &About, live: Option<&Value>) -> String {
+    pub fn field_manager(&self, about: &ProfileInfo, live: Option<&Value>) -> String {
         match &self.restores {
             Some(restoration) => restoration.field_manager.clone(),
             None => field_manager::of_profile(about, live, &self.managed),

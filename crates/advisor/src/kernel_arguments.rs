@@ -1,5 +1,4 @@
 //! Kernel arguments as the machine config daemon and the kernel read them.
-//!
 //! An entry of `spec.kernelArguments` may contain several arguments: the daemon splits it at blanks outside of double quotes. A pool
 //! concatenates the entries of its configs, with repetitions, and the kernel uses the last of several values.
 

@@ -21,6 +21,11 @@ pub struct Kind {
 }
 
 impl Kind {
+    /// The version that is asked for first.
+    pub fn first_version(&self) -> &'static str {
+        self.versions.first().copied().unwrap_or_default()
+    }
+
     pub fn api_version(&self, version: &str) -> String {
         match self.group {
             "" => version.to_owned(),

@@ -1,5 +1,4 @@
 //! The releases of the Kube Descheduler Operator: how its definition shows the release, and which fields exclude each other.
-//!
 //! Releases are named after their OpenShift release. The plan, the simulated descheduler of the lab and the documentation use these
 //! tables.
 

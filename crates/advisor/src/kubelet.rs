@@ -1,11 +1,10 @@
 //! How the kubelets of a pool handle swap, according to the rendered config of the pool.
-//!
 //! A kubelet exits if there is swap and `failSwapOn` is not false, and its node is lost. So swap is planned only where the kubelet is
 //! known to accept it.
 
 use serde_json::Value;
 
-use crate::{Facts, ObjectRef, Query, kind, pools::Pool, render::data_url};
+use crate::{Facts, ObjectRef, Query, kind, object_text::data_url, pools::Pool};
 
 const MAIN_FILE: &str = "/etc/kubernetes/kubelet.conf";
 const UNIT: &str = "kubelet.service";

@@ -1,13 +1,12 @@
 //! What the machine config daemon does to a node when a MachineConfig changes.
-//!
 //! Changes of some fields always cause a reboot. So do changes of files and units, unless the node disruption policy of the cluster
 //! names a milder action for each of them.
 
 use std::collections::BTreeSet;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
-use crate::{Facts, ObjectRef, kind};
+use crate::{Facts, ObjectRef, kind, pools::ROLE};
 
 /// A change of any of these causes a reboot, whatever the policy says.
 pub(crate) const ALWAYS_REBOOT: [&str; 6] =
@@ -28,6 +27,24 @@ pub enum Disruption {
 /// The object that holds the node disruption policy.
 pub fn policy() -> ObjectRef {
     ObjectRef::cluster(&kind::MACHINE_CONFIGURATION, "cluster")
+}
+
+/// The labels by which the pools of workers select a config.
+pub(crate) fn worker_labels() -> Value {
+    json!({ROLE: "worker"})
+}
+
+/// A MachineConfig for workers; without a spec, only what identifies it.
+pub(crate) fn of_workers(name: &str, spec: Option<Value>) -> Value {
+    let mut object = json!({
+        "apiVersion": "machineconfiguration.openshift.io/v1",
+        "kind": "MachineConfig",
+        "metadata": {"labels": worker_labels(), "name": name},
+    });
+    if let Some(spec) = spec {
+        object["spec"] = spec;
+    }
+    object
 }
 
 /// Compares two MachineConfigs; `None` is one that does not exist.
@@ -146,8 +163,6 @@ fn actions(policy: Option<&Value>) -> Disruption {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
     use crate::{Answer, Query};
 
@@ -237,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_policy_or_with_one_not_in_force_yet_files_reboot() {
+    fn without_a_policy_or_with_one_not_in_effect_yet_files_reboot() {
         let after = file("/etc/a", "x");
         assert_eq!(disruption(None, Some(&after), &Facts::default()), Disruption::Rebooted);
         let policies = json!({"files": [{"path": "/etc/a", "actions": [{"type": "None"}]}]});

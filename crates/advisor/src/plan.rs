@@ -2,22 +2,29 @@
 
 #[cfg(test)]
 mod tests;
+mod verb;
 
-use api::virt_platform_config::{Input, Item, ItemState, Operation, Risk, Severity, TakeOver};
+use api::{
+    bounds,
+    virt_platform_config::{Item, ItemState, Operation, PlanInput, Risk, Severity, TakeOver},
+};
 use serde_json::{Value, json};
 
 use crate::{
-    About, Change, Draft, Facts, Intent, LeftOut, ObjectRef,
+    Change, Draft, Facts, Intent, LeftOut, ObjectRef, ProfileInfo,
     autopilot::{self, AUTOPILOT_MANAGES},
     diff, drift, field_manager,
     fields::{self, Path},
     fingerprint::sha256,
     impact,
     ownership::with_removed_fields,
+    plan_risks,
     pools::{self, Pool},
     profile_conflict::{conflict, display_name, handovers, lost_by},
     record::{self, TooLarge},
 };
+
+pub use verb::Verb;
 
 /// The result of a dry run of one intent.
 #[derive(Debug, Clone, PartialEq)]
@@ -74,6 +81,13 @@ pub enum Refusal {
     /// Its values cannot be recorded, so it could not be restored.
     #[error(transparent)]
     TooLarge(#[from] TooLarge),
+    /// Its fields do not fit into a status, and a list that was cut would be another plan.
+    #[error(
+        "{target} is left as it is: {found} of its fields would be removed or managed, and a plan lists at most {}. Take out by \
+         hand what is not needed any more; then plan again",
+        bounds::FIELD_PATHS
+    )]
+    TooManyFields { target: String, found: usize },
     #[error(
         "{target} is left as it is: profile '{profile}' and {other} want different values for {fields}. Change the options \
          of one of them; or set one to Ignore and take its fields back, those of {other} with: kubectl apply --server-side \
@@ -96,29 +110,8 @@ impl Refusal {
             Refusal::Forbidden { .. } => "Forbidden",
             Refusal::Autopilot { .. } => AUTOPILOT_MANAGES,
             Refusal::TooLarge(_) => "TooLargeToRecord",
+            Refusal::TooManyFields { .. } => "TooManyFields",
             Refusal::ProfileConflict { .. } => "ProfileConflict",
-        }
-    }
-}
-
-/// What would be done to a target, in the terms of Flux.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verb {
-    Created,
-    Configured,
-    Unchanged,
-    Deleted,
-    Refused,
-}
-
-impl Verb {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Verb::Created => "created",
-            Verb::Configured => "configured",
-            Verb::Unchanged => "unchanged",
-            Verb::Deleted => "deleted",
-            Verb::Refused => "refused",
         }
     }
 }
@@ -127,7 +120,7 @@ impl Verb {
 pub struct Plan {
     pub profile: &'static str,
     pub items: Vec<PlannedItem>,
-    pub inputs: Vec<Input>,
+    pub inputs: Vec<PlanInput>,
     pub notes: Vec<String>,
     pub risks: Vec<Risk>,
     pub left_out: Vec<LeftOut>,
@@ -145,7 +138,7 @@ pub struct Plan {
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlannedItem {
     /// The profile of the item.
-    pub about: &'static About,
+    pub about: &'static ProfileInfo,
     /// The item as it is stored in the status.
     pub item: Item,
     pub target: ObjectRef,
@@ -168,8 +161,8 @@ pub struct PlannedItem {
 
 impl Plan {
     /// Combines the draft of a profile with the previews of the API server.
-    pub fn assemble(about: &'static About, draft: Draft, previews: Vec<Preview>, facts: Facts) -> Plan {
-        let mut inputs: Vec<Input> = Vec::new();
+    pub fn assemble(about: &'static ProfileInfo, draft: Draft, previews: Vec<Preview>, facts: Facts) -> Plan {
+        let mut inputs: Vec<PlanInput> = Vec::new();
         let mut items = Vec::new();
         for (intent, preview) in draft.intents.into_iter().zip(previews) {
             let new = intent.inputs.iter().filter(|input| !inputs.contains(input)).cloned().collect::<Vec<_>>();
@@ -177,7 +170,8 @@ impl Plan {
             items.push(PlannedItem::new(about, intent, preview, &facts));
         }
         inputs.extend(draft.inputs);
-        let (mut notes, risks) = (draft.notes, draft.risks);
+        let (mut notes, mut risks) = (draft.notes, draft.risks);
+        risks.extend(plan_risks::of_items(items.iter().map(|planned| &planned.item)));
         notes.extend(rebooted_pools(&items, &facts).iter().filter_map(pools::reboots_again));
         let gaps = record::gaps(&items, &notes, &risks, &facts);
         notes.extend(gaps.note);
@@ -227,8 +221,13 @@ fn changes_nothing(item: &Item, live: Option<&Value>, after: &Value) -> bool {
     drift::is_applied(item, Some(live)) && ours.all(|leaf| leaf.find(live) == leaf.find(after))
 }
 
+fn too_many_fields(target: &ObjectRef, item: &Item) -> Option<Refusal> {
+    let found = item.removes.len().max(item.managed_fields.len());
+    (found > bounds::FIELD_PATHS).then(|| Refusal::TooManyFields { target: target.to_string(), found })
+}
+
 impl PlannedItem {
-    fn new(about: &'static About, intent: Intent, preview: Preview, facts: &Facts) -> Self {
+    fn new(about: &'static ProfileInfo, intent: Intent, preview: Preview, facts: &Facts) -> Self {
         let manager = intent.field_manager(about, preview.live.as_ref());
         let Preview { live, outcome, takes_over } = preview;
         let (kind, name) = (intent.target.kind.kind, intent.target.name.as_str());
@@ -251,10 +250,11 @@ impl PlannedItem {
             changed_since: intent.restores.iter().flat_map(|restores| restores.changed_since.clone()).collect(),
             ..Item::default()
         };
-        let conflict = conflict(about, &intent.target, &item, live, &item.takes_over);
+        let refused = conflict(about, &intent.target, &item, live, &item.takes_over)
+            .or_else(|| too_many_fields(&intent.target, &item));
         let lost_by_autopilot = lost_by(autopilot::MANAGER, &item, live);
         let (after, refusal) = match outcome {
-            PreviewOutcome::Object(_) | PreviewOutcome::Gone if conflict.is_some() => (live.cloned(), conflict),
+            PreviewOutcome::Object(_) | PreviewOutcome::Gone if refused.is_some() => (live.cloned(), refused),
             // Fields that others have just added, like a new default, are no change by the operator.
             PreviewOutcome::Object(object) if changes_nothing(&item, live, &object) => (live.cloned(), None),
             PreviewOutcome::Object(object) => (Some(object), None),

@@ -3,7 +3,12 @@
 use api::virt_platform_config::Risk;
 use serde_json::Value;
 
-use crate::{Answer, Facts, ObjectRef, Query, intent::risk, kind};
+use crate::{
+    Answer, Facts, ObjectRef, Query,
+    intent::risk,
+    kind,
+    selector::{Selector, texts},
+};
 
 /// The label by which pools select MachineConfigs.
 pub const ROLE: &str = "machineconfiguration.openshift.io/role";
@@ -41,6 +46,11 @@ impl<'a> Pool<'a> {
         self.0.pointer("/spec/configuration/name").and_then(Value::as_str).filter(|name| !name.is_empty())
     }
 
+    /// The rendered config that all of its nodes run, as an object.
+    pub fn running_config(&self) -> Option<ObjectRef> {
+        self.rendered().and_then(rendered_config)
+    }
+
     /// The rendered config that its nodes are to run, as an object.
     pub fn target_config(&self) -> Option<ObjectRef> {
         self.target().and_then(rendered_config)
@@ -53,14 +63,22 @@ impl<'a> Pool<'a> {
 
     /// The MachineConfigs in the rendered config that its nodes run.
     pub fn sources(&self) -> impl Iterator<Item = &'a str> + use<'a> {
-        let sources = self.0.pointer("/status/configuration/source").and_then(Value::as_array);
+        self.sources_at("/status/configuration/source")
+    }
+
+    /// The MachineConfigs in the rendered config that its nodes are to run.
+    pub fn target_sources(&self) -> impl Iterator<Item = &'a str> + use<'a> {
+        self.sources_at("/spec/configuration/source")
+    }
+
+    fn sources_at(&self, at: &str) -> impl Iterator<Item = &'a str> + use<'a> {
+        let sources = self.0.pointer(at).and_then(Value::as_array);
         sources.into_iter().flatten().filter_map(|source| source["name"].as_str())
     }
 
     /// Whether the rendered config that its nodes are to run includes a MachineConfig.
     pub fn target_includes(&self, config: &str) -> bool {
-        let sources = self.0.pointer("/spec/configuration/source").and_then(Value::as_array);
-        sources.into_iter().flatten().any(|source| source["name"] == config)
+        self.target_sources().any(|source| source == config)
     }
 
     /// Whether the rendered config that its nodes run includes a MachineConfig.
@@ -70,7 +88,8 @@ impl<'a> Pool<'a> {
 
     /// Whether it selects a MachineConfig with these labels. An empty selector selects none.
     fn selects(&self, labels: &Value) -> bool {
-        self.0.pointer("/spec/machineConfigSelector").is_some_and(|selector| matches(selector, labels))
+        let selector = Selector::of(self.0.pointer("/spec/machineConfigSelector"));
+        selector.is_some_and(|selector| !selector.is_empty() && selector.matches(&texts(Some(labels))))
     }
 }
 
@@ -139,27 +158,6 @@ pub fn all() -> Query {
     Query::List(&kind::MACHINE_CONFIG_POOL)
 }
 
-fn matches(selector: &Value, labels: &Value) -> bool {
-    let exact = selector["matchLabels"].as_object();
-    let expressions = selector["matchExpressions"].as_array();
-    let terms = exact.map_or(0, serde_json::Map::len) + expressions.map_or(0, Vec::len);
-    terms > 0
-        && exact.into_iter().flatten().all(|(key, value)| labels.get(key) == Some(value))
-        && expressions.into_iter().flatten().all(|expression| holds(expression, labels))
-}
-
-fn holds(expression: &Value, labels: &Value) -> bool {
-    let label = expression["key"].as_str().and_then(|key| labels.get(key));
-    let listed = |label: &Value| expression["values"].as_array().is_some_and(|values| values.contains(label));
-    match expression["operator"].as_str() {
-        Some("In") => label.is_some_and(listed),
-        Some("NotIn") => !label.is_some_and(listed),
-        Some("Exists") => label.is_some(),
-        Some("DoesNotExist") => label.is_none(),
-        _ => false,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -167,25 +165,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_selector_selects_as_kubernetes_does_and_an_empty_one_selects_nothing() {
-        let role = "machineconfiguration.openshift.io/role";
-        let worker = json!({role: "worker"});
-        let cases = [
-            (json!({"matchLabels": {role: "worker"}}), true),
-            (json!({"matchLabels": {role: "master"}}), false),
-            (json!({"matchExpressions": [{"key": role, "operator": "In", "values": ["worker", "infra"]}]}), true),
-            (json!({"matchExpressions": [{"key": role, "operator": "In", "values": ["infra"]}]}), false),
-            (json!({"matchExpressions": [{"key": role, "operator": "NotIn", "values": ["infra"]}]}), true),
-            (json!({"matchExpressions": [{"key": "other", "operator": "NotIn", "values": ["a"]}]}), true),
-            (json!({"matchExpressions": [{"key": role, "operator": "Exists"}]}), true),
-            (json!({"matchExpressions": [{"key": role, "operator": "DoesNotExist"}]}), false),
-            (json!({"matchExpressions": [{"key": role, "operator": "Near"}]}), false),
-            (json!({"matchLabels": {role: "worker"}, "matchExpressions": [{"key": "x", "operator": "Exists"}]}), false),
+    fn an_empty_selector_selects_nothing() {
+        let worker = json!({ROLE: "worker"});
+        for (selector, selects) in [
+            (json!({"matchLabels": {ROLE: "worker"}}), true),
+            (json!({"matchExpressions": [{"key": ROLE, "operator": "In", "values": ["worker", "infra"]}]}), true),
+            (json!({"matchLabels": {ROLE: "master"}}), false),
             (json!({}), false),
             (json!({"matchLabels": {}, "matchExpressions": []}), false),
-        ];
-        for (selector, selects) in cases {
-            assert_eq!(matches(&selector, &worker), selects, "{selector}");
+            (Value::Null, false),
+        ] {
+            let pool = json!({"spec": {"machineConfigSelector": selector}});
+            assert_eq!(Pool(&pool).selects(&worker), selects, "{selector}");
         }
     }
 

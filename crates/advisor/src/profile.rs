@@ -4,13 +4,14 @@
 
 use std::fmt::Debug;
 
-use api::virt_platform_config::{Input, Item, Options, Severity};
+use api::virt_platform_config::{Item, Options, PlanInput, Severity, TargetRef};
+use serde_json::Value;
 
-use crate::{Access, Draft, Facts, Kind, ObjectRef, Query, kind::HYPER_CONVERGED};
+use crate::{Access, Draft, Facts, Kind, ObjectRef, Query, fields::Path, kind::HYPER_CONVERGED};
 
 /// The description of a profile.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct About {
+pub struct ProfileInfo {
     pub name: &'static str,
     pub description: &'static str,
     pub category: &'static str,
@@ -28,10 +29,16 @@ pub struct About {
 }
 
 pub trait Profile: Debug + Sync {
-    fn about(&self) -> &'static About;
+    fn about(&self) -> &'static ProfileInfo;
 
     /// Everything that its plans may read or change with any options. The operator is granted exactly this.
     fn access(&self) -> Vec<Access>;
+
+    /// The option with which its plans leave a field of a target as it is now: the path below `spec.options`, and the value. The
+    /// empty path stands for the whole object. None if no option does.
+    fn option_for(&self, _target: &TargetRef, _field: &Path, _now: Option<&Value>) -> Option<(&'static str, Value)> {
+        None
+    }
 
     /// Checks the options and fills in the defaults.
     fn resolve(&self, options: Option<&Options>) -> Result<Box<dyn Planner>, InvalidOptions>;
@@ -46,11 +53,11 @@ pub trait Planner: Debug + Send + Sync {
     fn wants(&self, facts: &Facts) -> Vec<Query>;
 
     /// The text about a changed input.
-    fn input_changed(&self, before: &Input, after: &Input) -> String {
+    fn input_changed(&self, before: &PlanInput, after: &PlanInput) -> String {
         let leaf = before.path.rsplit('.').next().unwrap_or_default();
         let kind = before.source.split('/').next().unwrap_or_default();
         let kind = if kind == HYPER_CONVERGED.kind { "HCO" } else { kind };
-        let value = |input: &Input| input.value.clone().unwrap_or_else(|| "unset".into());
+        let value = |input: &PlanInput| input.value.clone().unwrap_or_else(|| "unset".into());
         format!("{kind} {leaf} changed ({} -> {})", value(before), value(after))
     }
 
@@ -115,22 +122,36 @@ pub enum Requirement {
     Unmet(String),
 }
 
+/// Something that is missing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Missing {
+    pub what: String,
+    /// What to do about it, unless `what` says it.
+    pub hint: Option<&'static str>,
+}
+
 /// What is missing, as a message for people.
 pub fn missing(requirements: &[Requirement], facts: &Facts) -> Option<String> {
-    let lines: String = requirements.iter().filter_map(|requirement| missing_line(requirement, facts)).collect();
+    let line = |Missing { what, hint }| match hint {
+        Some(hint) => format!("  - {what}: {hint}\n"),
+        None => format!("  - {what}\n"),
+    };
+    let lines: String = all_missing(requirements, facts).into_iter().map(line).collect();
     (!lines.is_empty()).then(|| format!("Missing required dependencies:\n{lines}"))
 }
 
-fn missing_line(requirement: &Requirement, facts: &Facts) -> Option<String> {
-    match requirement {
+/// Everything that is missing.
+pub fn all_missing(requirements: &[Requirement], facts: &Facts) -> Vec<Missing> {
+    let missing = |requirement: &Requirement| match requirement {
         Requirement::Kind { kind, hint } => facts.is_missing(kind).then(|| {
-            let version = kind.versions.first().copied().unwrap_or_default();
-            format!("  - {} ({}.{version}): {hint}\n", kind.kind, kind.group)
+            let version = kind.first_version();
+            Missing { what: format!("{} ({}.{version})", kind.kind, kind.group), hint: Some(*hint) }
         }),
         Requirement::Object { reference, hint } => (!facts.is_missing(reference.kind) && facts.is_absent(reference))
-            .then(|| format!("  - {reference}: {hint}\n")),
-        Requirement::Unmet(text) => Some(format!("  - {text}\n")),
-    }
+            .then(|| Missing { what: reference.to_string(), hint: Some(*hint) }),
+        Requirement::Unmet(text) => Some(Missing { what: text.clone(), hint: None }),
+    };
+    requirements.iter().filter_map(missing).collect()
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use api::virt_platform_config::{Item, Operation, TakeOver};
 use serde_json::{Value, json};
 
 use crate::{
-    About, ObjectRef, Refusal, field_manager,
+    ObjectRef, ProfileInfo, Refusal, field_manager,
     fields::{self, Manager, Path},
     ownership::is_significant,
 };
@@ -16,7 +16,7 @@ use crate::{
 /// Why an item may not be applied to an object: another profile owns a field that the item would change, remove or delete. `taken`
 /// lists whose fields the dry run has taken over.
 pub fn conflict(
-    about: &About,
+    about: &ProfileInfo,
     target: &ObjectRef,
     item: &Item,
     live: Option<&Value>,
@@ -91,7 +91,7 @@ fn lost(item: &Item, manager: &Manager, managers: &[Manager], live: Option<&Valu
 
 /// Fields whose ownership changes between profiles without a change of value: the item gives them up and another profile keeps them,
 /// or another profile has set the wanted value already. Without this write, later changes and removals would go wrong.
-pub fn handovers(about: &About, item: &Item, live: Option<&Value>) -> Vec<String> {
+pub fn handovers(about: &ProfileInfo, item: &Item, live: Option<&Value>) -> Vec<String> {
     let Some(live) = live.filter(|_| item.operation == Operation::Apply) else { return Vec::new() };
     let ours = fields::applied_by(live, field_manager::of_item(item));
     let set = fields::set_by(&json!(item.desired_state));
@@ -111,13 +111,13 @@ pub fn handovers(about: &About, item: &Item, live: Option<&Value>) -> Vec<String
     found
 }
 
-fn is_applied_by_another_profile(about: &About, item: &Item, manager: &Manager) -> bool {
+fn is_applied_by_another_profile(about: &ProfileInfo, item: &Item, manager: &Manager) -> bool {
     let is_applied = manager.operation == "Apply" && manager.subresource.is_empty();
     is_applied && is_other_profile(about, item, &manager.name)
 }
 
 /// The former field manager of all profiles counts as the profile's own.
-fn is_other_profile(about: &About, item: &Item, manager: &str) -> bool {
+fn is_other_profile(about: &ProfileInfo, item: &Item, manager: &str) -> bool {
     field_manager::is_of_a_profile(manager)
         && manager != field_manager::of_item(item)
         && Some(manager) != about.former_manager

@@ -5,7 +5,7 @@
 mod leaves;
 mod managed;
 mod outcome;
-mod restore;
+mod restored_object;
 mod retention;
 mod size;
 
@@ -21,12 +21,12 @@ use api::{
 };
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
 
-use crate::{Facts, Plan, PlannedItem, Verb, field_manager, fields, fields::Path};
+use crate::{Facts, Plan, PlannedItem, field_manager, fields, fields::Path};
 
 pub use managed::managed;
-pub use outcome::{abandoned, outcome};
-pub use restore::{Restored, restored};
-pub use retention::{KEPT, Ledger, Summary, expired, next_number};
+pub use outcome::{abandoned, is_abandoned, outcome};
+pub use restored_object::{Restored, restored};
+pub use retention::{KEPT, KnownRecords, Summary, expired, next_number};
 pub use size::TooLarge;
 
 /// The record of a plan that is about to be applied, under the name that the status has for it.
@@ -75,8 +75,10 @@ pub fn plan_record(
 }
 
 fn approval(granted: GrantedApproval, spec: Option<&Approval>) -> RecordedApproval {
-    let Approval { not_before, not_after, window, .. } = spec.cloned().unwrap_or_default();
-    RecordedApproval { granted, not_before, not_after, window }
+    let Approval { not_before, not_after, window, forecast, .. } = spec.cloned().unwrap_or_default();
+    // One that was left behind by the approval of an earlier plan says nothing about this one.
+    let forecast = forecast.filter(|forecast| forecast.plan_digest == granted.plan_digest);
+    RecordedApproval { granted, not_before, not_after, window, forecast }
 }
 
 /// Whether the plan finds nothing in its targets that the profile has set.
@@ -101,7 +103,7 @@ fn is_own(planned: &PlannedItem, manager: &str) -> bool {
 
 /// Whether an item of a plan writes anything.
 fn is_written(planned: &PlannedItem) -> bool {
-    !matches!(planned.verb, Verb::Unchanged | Verb::Refused)
+    planned.verb.is_change()
 }
 
 fn recorded(planned: &PlannedItem, facts: &Facts) -> RecordedItem {

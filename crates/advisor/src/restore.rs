@@ -10,6 +10,7 @@ use api::{
     virt_platform_config::{ORIGINAL, Profile as ProfileName, TargetRef},
     virt_platform_plan_record::{RecordedItem, name as record_name, number},
 };
+use serde_json::Value;
 
 use crate::{
     Access, Change, Draft, Facts, Intent, InvalidOptions, ObjectRef, Planner, Profile, Query, Requirement,
@@ -89,8 +90,9 @@ impl Restoring {
     /// The records to take back, from the newest to the oldest. An error says why there are none.
     fn records(&self, facts: &Facts) -> Result<Vec<VirtPlatformPlanRecord>, String> {
         let number = |record: &VirtPlatformPlanRecord| number(self.name, record.metadata.name.as_deref()?);
-        let parsed = facts.list(&PLAN_RECORD).iter().filter_map(|record| serde_json::from_value(record.clone()).ok());
-        let mut records: Vec<VirtPlatformPlanRecord> = parsed.filter(|record| number(record).is_some()).collect();
+        let own = facts.list(&PLAN_RECORD).iter().filter(|record| self.is_own(record));
+        let mut records: Vec<VirtPlatformPlanRecord> =
+            own.filter_map(|record| serde_json::from_value(record.clone()).ok()).collect();
         records.sort_by_key(|record| std::cmp::Reverse(number(record)));
         let oldest = match self.record.as_str() {
             ORIGINAL => records.iter().find(|record| record.spec.first),
@@ -102,10 +104,15 @@ impl Restoring {
         // What was there before the configuration managed anything is always kept.
         if let Some(gap) = gap(&numbers, from).filter(|_| !oldest.spec.first) {
             let has_original = records.iter().any(|record| record.spec.first);
-            return Err(self.incomplete(gap, &numbers, has_original));
+            return Err(self.incomplete(&gap, &numbers, has_original));
         }
         records.retain(|record| number(record) >= Some(from));
         Ok(records)
+    }
+
+    /// Whether a record is of this profile, by its name.
+    fn is_own(&self, record: &Value) -> bool {
+        record["metadata"]["name"].as_str().is_some_and(|name| number(self.name, name).is_some())
     }
 
     fn missing(&self, records: &[VirtPlatformPlanRecord]) -> String {
@@ -124,21 +131,17 @@ impl Restoring {
         }
     }
 
-    /// `gap` are the first and the last number of records that came later and are not kept.
-    fn incomplete(&self, gap: (u32, u32), numbers: &[u32], has_original: bool) -> String {
-        let names = has_original
-            .then(|| ORIGINAL.to_owned())
-            .into_iter()
-            .chain(numbers.iter().take_while(|number| **number > gap.1).map(|number| record_name(self.name, *number)));
-        let gone = match gap {
-            (one, last) if one == last => {
-                format!("VirtPlatformPlanRecord {}, which came later, is", record_name(self.name, one))
+    fn incomplete(&self, gap: &Gap, numbers: &[u32], has_original: bool) -> String {
+        let names = has_original.then(|| ORIGINAL.to_owned()).into_iter().chain(
+            numbers.iter().take_while(|number| **number > gap.last).map(|number| record_name(self.name, *number)),
+        );
+        let (first, last) = (record_name(self.name, gap.first), record_name(self.name, gap.last));
+        let gone = match gap.first == gap.last {
+            true => format!("VirtPlatformPlanRecord {first}, which came later, is"),
+            false => {
+                let some = if gap.is_interrupted { "some of the " } else { "" };
+                format!("{some}VirtPlatformPlanRecords from {first} to {last}, which came later, are")
             }
-            (first, last) => format!(
-                "VirtPlatformPlanRecords from {} to {}, which came later, are",
-                record_name(self.name, first),
-                record_name(self.name, last)
-            ),
         };
         let names: Vec<String> = names.collect();
         format!(
@@ -179,10 +182,19 @@ fn instead(names: &[&str]) -> String {
     format!("Restore one of these instead: {}; or set the objects back by hand", names.join(", "))
 }
 
-/// The first and the last number that is missing behind this one, of numbers from the highest to the lowest.
-fn gap(numbers: &[u32], from: u32) -> Option<(u32, u32)> {
-    let pairs = numbers.windows(2).filter(|pair| pair[1] >= from && pair[0] > pair[1].saturating_add(1));
-    pairs.map(|pair| (pair[1] + 1, pair[0] - 1)).reduce(|newer, older| (older.0, newer.1))
+/// Numbers of records that came later and are not kept.
+struct Gap {
+    first: u32,
+    last: u32,
+    /// Whether records in between are kept.
+    is_interrupted: bool,
+}
+
+/// What is missing behind this number, of numbers from the highest to the lowest.
+fn gap(numbers: &[u32], from: u32) -> Option<Gap> {
+    let holes = numbers.windows(2).filter(|pair| pair[1] >= from && pair[0] > pair[1].saturating_add(1));
+    let holes = holes.map(|pair| Gap { first: pair[1] + 1, last: pair[0] - 1, is_interrupted: false });
+    holes.reduce(|newer, older| Gap { first: older.first, last: newer.last, is_interrupted: true })
 }
 
 /// The way back of one object, and what a reviewer has to know about it.

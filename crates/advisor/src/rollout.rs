@@ -1,5 +1,4 @@
 //! How far a change of a MachineConfig is on its way to the nodes, according to its pools.
-//!
 //! Right after a write, a pool still reports the state of the configuration before. So `Updated` counts only if the pool has rendered
 //! this change.
 
@@ -12,7 +11,7 @@ use serde_json::Value;
 use crate::{
     Facts,
     pools::Pool,
-    rendered::{self, Content},
+    rendered_config::{self, Content},
 };
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -165,7 +164,7 @@ fn is_taken_over(name: &str, expected: Expected<'_>, facts: &Facts, before: Opti
     let target = pool.target_config().and_then(|target| facts.object(&target));
     // A file with other content may be overridden by another config, and then this is as far as it gets.
     let has_content =
-        |config: &Value| target.is_none_or(|target| rendered::content(target, None, config) != Content::Missing);
+        |config: &Value| target.is_none_or(|target| rendered_config::content(target, None, config) != Content::Missing);
     pool.target_includes(name) == config.is_some()
         && config.is_none_or(has_content)
         && rendered_anew

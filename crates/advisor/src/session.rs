@@ -1,5 +1,4 @@
 //! One reconciliation of a configuration: what to request from the API server next, given what it answered.
-//!
 //! [`decide`] makes the decisions; a session carries them out. It stores a changed status before it does anything else, over the
 //! version from which the status was derived: no edit gets lost, and after a crash the next session continues from the status.
 
@@ -52,17 +51,23 @@ pub enum Input {
     Facts(Facts),
     Plan(Box<Result<Plan, PlanFailure>>),
     Target(writing::Input),
-    RecordCreated,
+    Record(RecordInput),
+}
+
+/// The answer to a request about records.
+#[derive(Debug, Clone, PartialEq)]
+pub enum RecordInput {
+    Created,
     /// A record of this name exists already.
-    RecordExists(Box<VirtPlatformPlanRecord>),
+    Exists(Box<VirtPlatformPlanRecord>),
     /// The API server does not take the record, and why.
-    RecordRefused(String),
+    Refused(String),
     /// All records of the profile.
-    Records(Vec<Summary>),
+    Listed(Vec<Summary>),
     /// The record is finished, or does not exist any more.
-    RecordClosed,
+    Closed,
     /// It is closed later.
-    RecordNotClosed,
+    NotClosed,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -231,12 +236,7 @@ impl Session {
                 let step = writing.next(input);
                 return self.write(context, now, writing, step);
             }
-            Input::RecordCreated
-            | Input::RecordExists(_)
-            | Input::RecordRefused(_)
-            | Input::Records(_)
-            | Input::RecordClosed
-            | Input::RecordNotClosed => return self.next_of_record(context, now, input),
+            Input::Record(input) => return self.next_of_record(context, now, input),
         }
         self.decide(context, now)
     }
@@ -259,7 +259,7 @@ impl Session {
     fn decide(&mut self, context: &Context<'_>, now: Timestamp) -> Step {
         self.decisions += 1;
         if self.decisions > MAX_DECISIONS {
-            return Step::Done(Outcome::Retry("no rest after many steps; this is an error in the operator"));
+            return Step::Done(Outcome::Retry("it did not settle after many steps; this is an error in the operator"));
         }
         let Some(config) = &self.config else { return Step::Done(Outcome::Settled { requeue_after: None }) };
         let empty = VirtPlatformConfigStatus::default();
@@ -338,7 +338,7 @@ impl Session {
         let result = match step {
             writing::Step::Done(writing::Outcome::Finished(result)) => result,
             writing::Step::Done(writing::Outcome::Retry) => {
-                return Step::Done(Outcome::Retry("a target does not stand still"));
+                return Step::Done(Outcome::Retry("the target changed again and again"));
             }
             writing::Step::Send(request) => {
                 let planned = writing.planned().clone();

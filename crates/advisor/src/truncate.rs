@@ -34,9 +34,13 @@ pub(crate) fn take_overs(take_overs: &mut Vec<TakeOver>) {
     take_overs.truncate(bounds::SHORT_LIST);
     for taken in take_overs {
         shorten(&mut taken.manager, bounds::MANAGER);
-        taken.fields.truncate(bounds::FIELD_PATHS);
-        taken.fields.iter_mut().for_each(|field| shorten(field, bounds::FIELD_PATH));
+        field_paths(&mut taken.fields);
     }
+}
+
+pub(crate) fn field_paths(paths: &mut Vec<String>) {
+    paths.truncate(bounds::FIELD_PATHS);
+    paths.iter_mut().for_each(|path| shorten(path, bounds::FIELD_PATH));
 }
 
 pub(crate) fn rollout(pools: &mut Vec<PoolRollout>) {

@@ -1,5 +1,4 @@
 //! Writes one item of a plan, and only if the target is still what the plan was made for.
-//!
 //! Every write names the uid and the resourceVersion that were compared, so the API server refuses it if the target has changed.
 //! Often only a status has changed, so the target is read and compared again, a bounded number of times.
 
@@ -186,7 +185,7 @@ impl Writing {
 
     /// Removes the fields that the item removes, if any are left, and gives up what a restored target needs no more. `was_applied`: the apply was found done, not made just now.
     fn remove_fields(&mut self, object: Box<Value>, was_applied: bool) -> Step {
-        let left = left(&self.planned.item, &object);
+        let left = left(&self.planned, &object);
         let owned = match self.planned.restores {
             true => fields::entries_of(&object, field_manager::of_item(&self.planned.item)),
             false => Vec::new(),
@@ -213,9 +212,11 @@ impl Writing {
     }
 }
 
-/// The fields that the item removes and that still exist.
-fn left(item: &Item, object: &Value) -> Vec<Path> {
-    removes(item).into_iter().filter(|path| path.find(object).is_some()).collect()
+/// The fields that the item removes and that still exist. A field in whose place a default comes stays, as the preview has shown.
+fn left(planned: &PlannedItem, object: &Value) -> Vec<Path> {
+    let default = |path: &Path| planned.after.as_ref().and_then(|after| path.find(after)).cloned();
+    let is_left = |path: &Path| path.find(object).is_some_and(|value| Some(value) != default(path).as_ref());
+    removes(&planned.item).into_iter().filter(is_left).collect()
 }
 
 fn removes(item: &Item) -> Vec<Path> {

@@ -31,6 +31,9 @@ pub const FIELD_PATHS: usize = 256;
 /// Entries of a short list in a status: notes, managers, pools, conditions.
 pub const SHORT_LIST: usize = 64;
 
+/// Characters of the name of a risk.
+pub const RISK_NAME: usize = 128;
+
 /// Entries of `status.inputs`.
 pub const INPUTS: usize = 128;
 

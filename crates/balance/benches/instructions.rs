@@ -1,9 +1,6 @@
-//! The number of instructions of a classification, which does not depend on the load of the machine.
-//!
-//! `cargo bench -p balance --bench instructions` compares with the counts in `instructions.txt` and fails when a count
-//! has grown by more than 3 %; with `-- --update` it writes them. It runs itself under callgrind, which counts only
-//! within `measured` and writes a file for each call. Counts are valid for one version of the compiler and one kind of
-//! processor.
+//! The number of instructions of a classification, counted with callgrind for one compiler and one kind of processor. `cargo bench -p
+//! balance --bench instructions` fails when a count of `instructions.txt` has grown by more than 3 %; with `-- --update` it writes the
+//! file.
 
 mod cases;
 

@@ -7,6 +7,7 @@ use std::{fmt, str::FromStr};
 use crate::{
     error::Unknown,
     evaluate::Scores,
+    expression::TOLERANCE,
     mode::Mode,
     sum::{BLOCK, BlockSum},
 };
@@ -46,7 +47,7 @@ impl fmt::Display for Bucket {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Semantics {
     /// The reference simulator's: exact scores, bounds that may lie outside 0 to 1, under when `score <= lower`, over
-    /// when `score >= upper`, under first.
+    /// when `score >= upper`, under first. A score within [`TOLERANCE`] of a bound lies on it.
     Reference,
     /// The real descheduler's LowNodeUtilization: scores cut to whole percent, their mean, bounds clamped to 0 to 100,
     /// under when `percent <= lower`, over when `percent > upper`.
@@ -183,7 +184,9 @@ impl Classifier {
                 let average = scores.mean();
                 let (lower, upper) = (average - f64::from(below) / 100.0, average + f64::from(above) / 100.0);
                 (into.average, into.bounds) = (average, (lower, upper));
-                into.fill(values, |score| score <= lower, |score| score >= upper);
+                // The average of equal scores may differ from them in its last bit.
+                let (end_of_under, start_of_over) = (lower + TOLERANCE, upper - TOLERANCE);
+                into.fill(values, |score| score < end_of_under, |score| score > start_of_over);
             }
             Semantics::Descheduler => {
                 let average = average_percent(values);

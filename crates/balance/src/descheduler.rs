@@ -1,5 +1,4 @@
 //! Which pods the real descheduler would ask to evict: LowNodeUtilization with a Prometheus metric, as pure functions.
-//!
 //! With such a metric the plugin does not know what a single pod uses. Order and limits decide alone: source nodes by
 //! falling score, and on each node pods by rising priority, until a limit is reached.
 
@@ -121,10 +120,8 @@ impl Cycle {
         &self.evictions
     }
 
-    /// Goes through the over-utilized nodes `sources`, which are in order ([`crate::Buckets::sources`]).
-    ///
-    /// An accepted eviction is assumed to be in flight from then on: it counts against the limits here, and
-    /// [`ClusterView::in_flight`] shall not count it within this run.
+    /// Goes through the over-utilized nodes `sources`, in order ([`crate::Buckets::sources`]). An accepted eviction counts as in
+    /// flight here, and [`ClusterView::in_flight`] shall not count it within this run.
     pub fn run(&mut self, sources: &[usize], limits: &Limits, cluster: &mut impl ClusterView) -> &[Eviction] {
         self.evictions.clear();
         let before = cluster.in_flight_total();

@@ -1,8 +1,6 @@
-//! Node load: pressure models, the 19 algorithms that score it, thresholds, buckets and the choice of evictions - and
-//! the same algorithms as Prometheus recording rules. All functions are pure.
-//!
-//! The same input gives the same bits on any machine, in debug and in release builds: sums have a fixed shape, no
-//! operation is fused, and besides the four operations only the square root is used, which IEEE 754 defines exactly.
+//! Node load: pressure models, the 19 algorithms that score it, thresholds, buckets and the choice of evictions, and the same
+//! algorithms as recording rules. All functions are pure, and the same input gives the same bits on any machine: sums have a fixed
+//! shape, no operation is fused, and besides the four operations only the square root is used.
 
 #![forbid(unsafe_code)]
 

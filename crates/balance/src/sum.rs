@@ -1,8 +1,6 @@
-//! Sums that have the same bits on any machine, in whatever order values changed.
-//!
-//! The shape of the sum is fixed by position alone: eight lanes within a block of 256 values, the lanes in one order,
-//! then the blocks in the same way. The lanes let the compiler use vector instructions, and the blocks let a changed
-//! value cost one block instead of a whole column.
+//! Sums that have the same bits on any machine, in whatever order values changed. The shape of the sum is fixed by position alone:
+//! eight lanes within a block of 256 values, the lanes in one order, then the blocks in the same way. The lanes let the compiler use
+//! vector instructions, and the blocks let a changed value cost one block instead of a whole column.
 
 pub(crate) const BLOCK: usize = 256;
 const LANES: usize = 8;

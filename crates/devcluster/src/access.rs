@@ -1,5 +1,4 @@
 //! Access to an API server as the administrator, as any user with any groups, or as a service account.
-//!
 //! Works on any cluster: users are impersonated, as `kubectl --as` does, and service accounts present a token that the
 //! API server has issued.
 
@@ -19,6 +18,7 @@ use kube::{
 };
 
 use crate::{
+    CertificateAndKey,
     error::{Context, Result},
     kubeconfig,
     tools::{self, Program},
@@ -106,6 +106,12 @@ impl Access {
             _ => self.folder.join(format!("{}.kubeconfig", COUNT.fetch_add(1, Ordering::Relaxed))),
         };
         kubeconfig::write(&self.kubeconfig_value(who).await?, &path)?;
+        Ok(path)
+    }
+
+    pub(crate) fn certificate_kubeconfig(&self, user: &str, pair: &CertificateAndKey) -> Result<PathBuf> {
+        let path = self.folder.join(format!("{}.kubeconfig", user.replace(':', "-")));
+        kubeconfig::write(&kubeconfig::with_auth(&self.admin, |_| kubeconfig::certificate(pair)), &path)?;
         Ok(path)
     }
 

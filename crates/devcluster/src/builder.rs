@@ -1,6 +1,6 @@
 //! Which components a cluster has, and how it is set up before they are started.
 
-use std::{collections::BTreeMap, fs::Permissions, io, os::unix::fs::PermissionsExt, path::PathBuf};
+use std::{collections::BTreeMap, fs::Permissions, io, net::Ipv4Addr, os::unix::fs::PermissionsExt, path::PathBuf};
 
 use tempfile::TempDir;
 
@@ -26,6 +26,7 @@ pub struct Builder {
     kwok: Option<Kwok>,
     prometheus: Option<Prometheus>,
     descheduler: Option<Descheduler>,
+    node_address: Option<Ipv4Addr>,
 }
 
 impl Builder {
@@ -52,6 +53,12 @@ impl Builder {
 
     pub fn descheduler(mut self, descheduler: Descheduler) -> Self {
         self.descheduler = Some(descheduler);
+        self
+    }
+
+    /// For a kubelet on this machine and the pods that it runs, which reach the API server at this address of the machine.
+    pub fn node_address(mut self, address: Ipv4Addr) -> Self {
+        self.node_address = Some(address);
         self
     }
 
@@ -96,8 +103,9 @@ impl Builder {
         let etcd_url = format!("http://{}", etcd_port.address());
         let files = ClusterFiles {
             folder: folder.path().to_owned(),
-            pki: Pki::create(folder.path())?,
+            pki: Pki::create(folder.path(), self.node_address)?,
             api_server: format!("https://{}", api_port.address()),
+            node_address: self.node_address,
         };
         let admin = files.pki.client("admin", "system:masters")?;
         let admin = kubeconfig::with_certificate(&files.api_server, &files.pki.ca_pem(), &admin);

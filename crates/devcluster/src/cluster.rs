@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeMap,
     io,
-    path::Path,
+    path::{Path, PathBuf},
     sync::{Arc, Mutex, OnceLock, PoisonError},
     time::Duration,
 };
@@ -22,10 +22,10 @@ use crate::{
     kill_on_exit,
     pki::Pki,
     ports::Port,
-    process::{Invocation, Process, Startup, resident_memory},
+    process::{Invocation, Process, Startup, is_stopped, resident_memory},
 };
 
-const START_LIMIT: Duration = Duration::from_secs(60);
+const START_LIMIT: Duration = Duration::from_secs(180);
 const STOP_GRACE: Duration = Duration::from_secs(10);
 
 /// A control plane of our own. Dropping it ends its processes and removes its folder.
@@ -92,6 +92,16 @@ impl Cluster {
         self.pki.client(user, group)
     }
 
+    /// A kubeconfig file with such a certificate. It is removed with the cluster.
+    pub fn certificate_kubeconfig(&self, user: &str, group: &str) -> Result<PathBuf> {
+        self.access.certificate_kubeconfig(user, &self.pki.client(user, group)?)
+    }
+
+    /// The file with the certificate of the cluster's CA.
+    pub fn ca_file(&self) -> PathBuf {
+        self.pki.ca_file()
+    }
+
     pub fn audit(&self) -> &AuditLog {
         &self.audit
     }
@@ -146,18 +156,23 @@ impl Cluster {
         self.start(component).await
     }
 
-    /// Pauses a component: it keeps its connections and answers nobody. A paused etcd makes for a slow API server.
+    /// Pauses a component: it keeps its connections and answers nobody. A paused etcd makes for a slow API server. When this
+    /// returns, none of its threads runs any more.
     pub fn pause(&self, component: Component) -> Result<()> {
-        self.running(component)?.signal(Signal::STOP)
+        let pid = self.pid(component)?;
+        self.running(component)?.signal(Signal::STOP)?;
+        while !is_stopped(pid) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Ok(())
     }
 
     pub fn resume(&self, component: Component) -> Result<()> {
         self.running(component)?.signal(Signal::CONT)
     }
 
-    /// Makes every resourceVersion seen so far too old to watch from: the next such watch is answered with 410.
-    ///
-    /// The history is compacted away in etcd, and the API server, which keeps a window of it in memory, is restarted.
+    /// Makes every resourceVersion so far too old to watch from: the next such watch is answered with 410. The history is removed from
+    /// etcd, and the API server, which keeps a part of it in memory, is restarted.
     pub async fn expire_watches(&self) -> Result<()> {
         // A write, so that even the newest resourceVersion handed out so far is older than what is kept.
         let revision = self.store("/devcluster/expire-watches", b"").await?;

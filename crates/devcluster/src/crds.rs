@@ -14,9 +14,13 @@ use crate::{
     error::{Context, Error, Result},
 };
 
-const LIMIT: Duration = Duration::from_secs(30);
+const LIMIT: Duration = Duration::from_secs(120);
 const REPUBLISH_LIMIT: Duration = Duration::from_secs(3);
 const POLL: Duration = Duration::from_millis(20);
+/// A changed schema is always published; a busy API server takes its time.
+const SCHEMA_LIMIT: Duration = Duration::from_secs(30);
+/// A list that reaches a kind whose storage is just being replaced may hang until the API server ends it, after a minute.
+const LIST_LIMIT: Duration = Duration::from_secs(5);
 
 impl Access {
     /// Applies `crds` and returns when every served version of each can be listed.
@@ -31,16 +35,17 @@ impl Access {
             let schemas = published(&client, crd).await?;
             let before = api.get_opt(&name).await.context(doing)?;
             let after = api.patch(&name, &params, &Patch::Apply(crd)).await.context(doing)?;
-            if before.is_some_and(|before| before.metadata.generation != after.metadata.generation) {
-                changed.push((crd, schemas));
+            if let Some(before) = before.filter(|before| before.metadata.generation != after.metadata.generation) {
+                let limit = if has_other_schemas(&before, &after) { SCHEMA_LIMIT } else { REPUBLISH_LIMIT };
+                changed.push((crd, schemas, limit));
             }
         }
         for crd in crds {
             wait_established(&api, &crd.name_any()).await?;
             wait_served(&client, crd).await?;
         }
-        for (crd, before) in changed {
-            wait_republished(&client, crd, &before).await?;
+        for (crd, before, limit) in changed {
+            wait_republished(&client, crd, &before, limit).await?;
         }
         Ok(())
     }
@@ -56,11 +61,24 @@ async fn published(client: &Client, crd: &CustomResourceDefinition) -> Result<Ve
     Ok(paths.filter(|(path, _)| path.starts_with(&prefix)).map(|(_, link)| link.to_string()).collect())
 }
 
-/// A changed schema is in force a moment after it was accepted, and published a moment after that. Changes that the schema
+fn has_other_schemas(before: &CustomResourceDefinition, after: &CustomResourceDefinition) -> bool {
+    let schemas = |crd: &CustomResourceDefinition| -> Vec<_> {
+        let served = crd.spec.versions.iter().filter(|version| version.served);
+        served.map(|version| (version.name.clone(), version.schema.clone())).collect()
+    };
+    schemas(before) != schemas(after)
+}
+
+/// A changed schema is in effect a moment after it was accepted, and published a moment after that. Changes that the schema
 /// does not show, such as printer columns, are not waited for long.
-async fn wait_republished(client: &Client, crd: &CustomResourceDefinition, before: &[String]) -> Result<()> {
+async fn wait_republished(
+    client: &Client,
+    crd: &CustomResourceDefinition,
+    before: &[String],
+    limit: Duration,
+) -> Result<()> {
     let start = Instant::now();
-    while published(client, crd).await? == before && start.elapsed() < REPUBLISH_LIMIT {
+    while published(client, crd).await? == before && start.elapsed() < limit {
         tokio::time::sleep(POLL).await;
     }
     Ok(())
@@ -69,8 +87,9 @@ async fn wait_republished(client: &Client, crd: &CustomResourceDefinition, befor
 async fn wait_established(api: &Api<CustomResourceDefinition>, name: &str) -> Result<()> {
     let start = Instant::now();
     loop {
-        let crd = api.get(name).await.context(|| format!("reading CustomResourceDefinition {name}"))?;
-        let conditions = crd.status.and_then(|status| status.conditions).unwrap_or_default();
+        let read = tokio::time::timeout(LIST_LIMIT, api.get(name)).await;
+        let status = read.ok().and_then(Result::ok).and_then(|crd| crd.status);
+        let conditions = status.and_then(|status| status.conditions).unwrap_or_default();
         let is = |kind: &str| conditions.iter().any(|condition| condition.type_ == kind && condition.status == "True");
         if is("Established") && is("NamesAccepted") {
             return Ok(());
@@ -95,9 +114,15 @@ async fn wait_served(client: &Client, crd: &CustomResourceDefinition) -> Result<
         };
         let api: Api<DynamicObject> = Api::dynamic(client.clone(), &resource, &Scope::Cluster);
         let start = Instant::now();
-        while let Err(cause) = api.list_metadata(&ListParams::default().limit(1)).await {
+        let params = ListParams::default().limit(1);
+        loop {
+            let answer = tokio::time::timeout(LIST_LIMIT, api.list_metadata(&params)).await;
+            if matches!(answer, Ok(Ok(_))) {
+                break;
+            }
             if start.elapsed() > LIMIT {
-                return Err(Error::Api { doing: format!("listing {}", names.plural), cause: Box::new(cause) });
+                let last = answer.map_or_else(|slow| slow.to_string(), |answer| format!("{:?}", answer.err()));
+                return Err(Error::NotServed { name: names.plural.clone(), waited: LIMIT, last });
             }
             tokio::time::sleep(POLL).await;
         }

@@ -34,6 +34,9 @@ pub enum Error {
     #[error("CustomResourceDefinition {name} is not established after {} s", .waited.as_secs())]
     NotEstablished { name: String, waited: Duration },
 
+    #[error("{name} cannot be listed after {} s: {last}", .waited.as_secs())]
+    NotServed { name: String, waited: Duration, last: String },
+
     #[error("the audit log did not tell within {} s how everything was answered", .waited.as_secs())]
     AuditLags { waited: Duration },
 
@@ -64,6 +67,7 @@ impl Error {
             Error::NotReady { .. } => "ProgramNotReady",
             Error::NotStarted(_) => "ComponentNotStarted",
             Error::NotEstablished { .. } => "CrdNotEstablished",
+            Error::NotServed { .. } => "CrdNotServed",
             Error::AuditLags { .. } => "AuditLags",
             Error::Io { .. } => "Io",
             Error::Pki(_) => "Pki",

@@ -1,8 +1,6 @@
-//! Child processes and folders that end with this process, even when it is killed with SIGKILL.
-//!
-//! A shell, the watchdog, reads a pipe that only this process holds open. When the pipe closes, it kills the process groups
-//! and removes the folders that it was told. A child starts only after the watchdog knows its group, so none can be lost.
-//! (The kernel's parent-death signal follows the thread that forked, and test threads end before their process.)
+//! Child processes and folders that end with this process, even when it is killed with SIGKILL: a shell, the watchdog, reads a pipe
+//! that only this process holds open, and kills the process groups that it was told. The kernel's parent-death signal would not do: it
+//! follows the thread that forked, and test threads end before their process.
 
 use std::{
     io::{self, Write},

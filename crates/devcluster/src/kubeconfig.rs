@@ -19,11 +19,7 @@ const NAME: &str = "devcluster";
 
 /// A kubeconfig that needs no other file: certificates and keys are inside.
 pub(crate) fn with_certificate(server: &str, ca: &str, pair: &CertificateAndKey) -> Kubeconfig {
-    let auth = AuthInfo {
-        client_certificate_data: Some(BASE64_STANDARD.encode(&pair.certificate)),
-        client_key_data: Some(BASE64_STANDARD.encode(&pair.key).into()),
-        ..AuthInfo::default()
-    };
+    let auth = certificate(pair);
     let cluster = Cluster {
         server: Some(server.to_owned()),
         certificate_authority_data: Some(BASE64_STANDARD.encode(ca)),
@@ -46,6 +42,14 @@ pub(crate) fn with_certificate(server: &str, ca: &str, pair: &CertificateAndKey)
         }],
         current_context: Some(NAME.into()),
         ..Kubeconfig::default()
+    }
+}
+
+pub(crate) fn certificate(pair: &CertificateAndKey) -> AuthInfo {
+    AuthInfo {
+        client_certificate_data: Some(BASE64_STANDARD.encode(&pair.certificate)),
+        client_key_data: Some(BASE64_STANDARD.encode(&pair.key).into()),
+        ..AuthInfo::default()
     }
 }
 

@@ -1,5 +1,4 @@
 //! A real Kubernetes control plane as child processes: etcd and kube-apiserver always, the rest when asked for.
-//!
 //! Used by the tests and by the lab. Everything listens on loopback, lives in one temporary folder, and ends with
 //! the process that started it, however that process ends.
 
@@ -20,7 +19,7 @@ mod shared;
 pub mod tools;
 
 pub use access::{Access, Identity};
-pub use audit::{AuditLog, LogPosition, Request};
+pub use audit::{AuditLog, AuditedRequest, LogPosition};
 pub use builder::Builder;
 pub use cluster::Cluster;
 pub use components::{Component, Descheduler, Kwok, Prometheus};

@@ -1,6 +1,9 @@
 //! The cluster's own certificates: one CA, a server certificate for loopback, and a client certificate per component.
 
-use std::path::{Path, PathBuf};
+use std::{
+    net::Ipv4Addr,
+    path::{Path, PathBuf},
+};
 
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair,
@@ -8,6 +11,8 @@ use rcgen::{
 };
 
 use crate::error::{Context, Result};
+
+const CA_FILE: &str = "ca.crt";
 
 pub(crate) struct Pki {
     folder: PathBuf,
@@ -23,7 +28,8 @@ pub struct CertificateAndKey {
 
 impl Pki {
     /// Makes the CA, the serving certificate and the key that signs service account tokens, as files in `folder`.
-    pub(crate) fn create(folder: &Path) -> Result<Self> {
+    /// `address`: another one than loopback at which the API server is reached.
+    pub(crate) fn create(folder: &Path, address: Option<Ipv4Addr>) -> Result<Self> {
         let mut params = CertificateParams::default();
         params.distinguished_name.push(DnType::CommonName, "devcluster");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -31,9 +37,9 @@ impl Pki {
         let ca = CertifiedIssuer::self_signed(params, KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?)?;
         let pki = Pki { folder: folder.to_owned(), ca };
 
-        let server = pki.server()?;
+        let server = pki.server(address)?;
         let tokens = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?;
-        pki.write("ca.crt", &pki.ca_pem())?;
+        pki.write(CA_FILE, &pki.ca_pem())?;
         pki.write("server.crt", &server.certificate)?;
         pki.write("server.key", &server.key)?;
         pki.write("tokens.key", &tokens.serialize_pem())?;
@@ -45,6 +51,10 @@ impl Pki {
         self.ca.pem()
     }
 
+    pub(crate) fn ca_file(&self) -> PathBuf {
+        self.folder.join(CA_FILE)
+    }
+
     /// A client certificate; Kubernetes reads the common name as the user and the organization as a group.
     pub(crate) fn client(&self, user: &str, group: &str) -> Result<CertificateAndKey> {
         let mut params = CertificateParams::default();
@@ -54,9 +64,10 @@ impl Pki {
         self.sign(params)
     }
 
-    fn server(&self) -> Result<CertificateAndKey> {
-        let names = ["127.0.0.1", "localhost", "kubernetes.default.svc", "10.0.0.1"];
-        let mut params = CertificateParams::new(names.map(String::from))?;
+    fn server(&self, address: Option<Ipv4Addr>) -> Result<CertificateAndKey> {
+        let mut names = ["127.0.0.1", "localhost", "kubernetes.default.svc", "10.0.0.1"].map(String::from).to_vec();
+        names.extend(address.map(|address| address.to_string()));
+        let mut params = CertificateParams::new(names)?;
         params.distinguished_name.push(DnType::CommonName, "devcluster-server");
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
         self.sign(params)
@@ -69,7 +80,7 @@ impl Pki {
         Ok(CertificateAndKey { certificate, key: key.serialize_pem() })
     }
 
-    fn write(&self, name: &str, text: &str) -> Result<()> {
+    pub(crate) fn write(&self, name: &str, text: &str) -> Result<()> {
         let path = self.folder.join(name);
         std::fs::write(&path, text).context(|| format!("writing {}", path.display()))
     }

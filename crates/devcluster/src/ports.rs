@@ -1,8 +1,6 @@
-//! Free ports without a race: a port stays reserved from the moment it is chosen until the cluster is dropped.
-//!
-//! The reservation is a socket that is bound with SO_REUSEADDR and never listens. The kernel does not give its port to a
-//! program that asks for any free port, but a program that binds this port with SO_REUSEADDR, as Go programs do, may
-//! listen on it, also after a restart.
+//! Free ports without a race: a port stays reserved from the moment it is chosen until the cluster is dropped. The reservation is a
+//! socket that is bound with SO_REUSEADDR and never listens. The kernel does not give its port to a program that asks for any free
+//! port, but a program that binds this port with SO_REUSEADDR, as Go programs do, may listen on it, also after a restart.
 
 use std::{
     io,

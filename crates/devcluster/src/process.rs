@@ -1,10 +1,9 @@
 //! One running program: its log, its signals, its readiness, its end.
-//!
 //! Uses `std::process` and polls: a cluster that tests share outlives the runtime of the test that started it, which a
 //! child of tokio does not.
 
 use std::{
-    fs::{File, OpenOptions},
+    fs::{self, File, OpenOptions},
     io::{Read, Seek, SeekFrom},
     path::{Path, PathBuf},
     process::{Child, ExitStatus},
@@ -12,6 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use ::process::Memory;
 use kube::Client;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
@@ -205,10 +205,18 @@ fn tail(path: &Path, lines: usize) -> String {
     last.iter().map(|line| format!("    {line}\n")).collect()
 }
 
+/// Whether no thread of a process runs: a signal takes effect a moment after it was sent. A process that has ended has no threads.
+pub(crate) fn is_stopped(pid: u32) -> bool {
+    let is_stopped = |folder: PathBuf| {
+        let stat = fs::read_to_string(folder.join("stat")).unwrap_or_default();
+        stat.rsplit(')').next().is_none_or(|rest| rest.trim_start().starts_with('T') || rest.is_empty())
+    };
+    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return true };
+    threads.filter_map(|thread| Some(thread.ok()?.path())).all(is_stopped)
+}
+
 /// What a process has in memory, in bytes.
 pub(crate) fn resident_memory(pid: u32) -> Result<u64> {
-    let path = format!("/proc/{pid}/status");
-    let status = std::fs::read_to_string(&path).context(|| format!("reading {path}"))?;
-    let kib = status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.split_whitespace().next()?.parse().ok());
-    Ok(kib.unwrap_or(0) * 1024)
+    let memory = Memory::read(pid).context(|| format!("reading the memory of process {pid}"))?;
+    Ok(memory.resident.unwrap_or(0))
 }

@@ -7,7 +7,7 @@ use kube::{Client, Config};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::{Class, Observer, RequestError, allowance::Allowance, connect};
+use crate::{Class, Observer, RequestError, connect, extra_time::ExtraTime, within_deadline};
 
 /// On a slow way to the API server requests are given more time than this and than the next one.
 const READ_DEADLINE: Duration = Duration::from_secs(10);
@@ -20,7 +20,7 @@ pub struct ApiServer {
     watch_client: Client,
     read_deadline: Duration,
     change_deadline: Duration,
-    allowance: Arc<Allowance>,
+    extra_time: Arc<ExtraTime>,
 }
 
 impl std::fmt::Debug for ApiServer {
@@ -46,7 +46,7 @@ impl ApiServer {
     /// Uses a client that repeats no request.
     pub fn over(client: Client) -> Self {
         let (read_deadline, change_deadline) = (READ_DEADLINE, CHANGE_DEADLINE);
-        ApiServer { watch_client: client.clone(), client, read_deadline, change_deadline, allowance: Arc::default() }
+        ApiServer { watch_client: client.clone(), client, read_deadline, change_deadline, extra_time: Arc::default() }
     }
 
     /// The same with another deadline for every request.
@@ -54,9 +54,19 @@ impl ApiServer {
         ApiServer { read_deadline: deadline, change_deadline: deadline, ..self }
     }
 
+    /// How long a read and a change may take.
+    pub fn deadlines(&self) -> (Duration, Duration) {
+        (self.read_deadline, self.change_deadline)
+    }
+
     /// The same over the connections of watches, where none that other requests have left behind is met.
     pub fn apart(&self) -> Self {
         ApiServer { client: self.watch_client.clone(), ..self.clone() }
+    }
+
+    /// The same with deadlines that depend only on its own requests: those of others may be quicker or slower by nature.
+    pub fn detached(&self) -> Self {
+        ApiServer { extra_time: Arc::default(), ..self.clone() }
     }
 
     /// For requests whose answers are not JSON. The caller sets a deadline.
@@ -93,22 +103,22 @@ impl ApiServer {
         doing: String,
     ) -> Result<Value, RequestError> {
         let request = request.map_err(|error| RequestError::other(doing.clone(), error.to_string(), Class::Other))?;
-        let (allowed, start) = (self.allowance.get(), Instant::now());
-        let deadline = Allowance::added_to(deadline, allowed);
-        match tokio::time::timeout(deadline, self.client.request::<Value>(request)).await {
+        let (allowed, start) = (self.extra_time.get(), Instant::now());
+        let deadline = ExtraTime::added_to(deadline, allowed);
+        match within_deadline(deadline, &doing, self.client.request::<Value>(request)).await {
             Ok(Ok(value)) => {
-                self.allowance.answered(start.elapsed());
+                self.extra_time.answered(start.elapsed());
                 Ok(value)
             }
             Ok(Err(error)) => {
                 if matches!(error, kube::Error::Api(_)) {
-                    self.allowance.answered(start.elapsed());
+                    self.extra_time.answered(start.elapsed());
                 }
                 Err(RequestError::new(doing, &error))
             }
-            Err(_) => {
-                self.allowance.missed(allowed);
-                Err(RequestError::timed_out(doing, deadline.as_secs()))
+            Err(late) => {
+                self.extra_time.missed(allowed);
+                Err(late)
             }
         }
     }
@@ -137,9 +147,8 @@ mod tests {
         ApiServer::over(Client::new(service, "default"))
     }
 
-    /// Found with delays of 3 s and more on the way: every request was given up before its answer could come, and nothing was
-    /// ever planned. A new connection and a request take 12 s at 3 s per direction, 40 s at 10 s, and 80 s where names and
-    /// certificates are slow too.
+    /// Found with delays of 3 s on the way: every request was given up before its answer came. A new connection and a request take
+    /// 12 s at 3 s per direction, 40 s at 10 s, and 80 s where names and certificates are slow too.
     #[tokio::test(start_paused = true)]
     async fn a_slow_way_makes_requests_slower_and_does_not_stop_them() {
         let get = async |server: &ApiServer| server.get("/x".into(), "reading x".into()).await;
@@ -160,5 +169,15 @@ mod tests {
             assert_eq!(get(&server).await.unwrap_err().message, "no answer within 10 s", "it is quick again");
             assert_eq!(start.elapsed(), READ_DEADLINE);
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_a_detached_one_misses_gives_the_others_no_more_time() {
+        let server = slow(&Arc::new(AtomicU64::new(1000)));
+        let detached = server.detached().with_deadline(Duration::from_secs(4));
+        let message = async |server: &ApiServer| server.get("/x".into(), "reading x".into()).await.unwrap_err().message;
+        assert_eq!(message(&detached).await, "no answer within 4 s");
+        assert_eq!(message(&detached).await, "no answer within 14 s");
+        assert_eq!(message(&server).await, "no answer within 10 s");
     }
 }

@@ -1,8 +1,6 @@
-//! Clients whose requests name the component that sends them, and which notice connections that died without a word.
-//!
-//! Firewalls forget connections, machines vanish, and proxies go on acknowledging what nobody reads any more. The kernel notices the
-//! first two by keepalive probes. It cannot notice the last one: so a connection is not reused after a rest, and one that a watch
-//! uses has to bring something now and then, which the end of the watch is at the latest.
+//! Clients whose requests name the component that sends them, and which notice connections that died without a word. Keepalive probes
+//! notice firewalls and machines that vanish. For proxies that acknowledge what nobody reads, a connection is not reused after a rest,
+//! and one with a watch has to bring something now and then.
 
 use std::{sync::Arc, time::Duration};
 
@@ -39,14 +37,13 @@ const WATCH_SILENCE: Duration = Duration::from_secs(25);
 
 /// A client that repeats failed requests as kube's own client does.
 pub fn retrying_client(mut config: Config, component: &str) -> Result<Client> {
+    trust_nobody_for_plain_http(&mut config);
     set_user_agent(&mut config.headers, component).map_err(kube::Error::HttpError)?;
     Client::try_from(config)
 }
 
-/// A client that repeats no request, and sends each at once.
-///
-/// kube's own client leaves Nagle's algorithm on: a request waits until the previous bytes are acknowledged, up to 40 ms,
-/// which is longer than most requests take. Through a proxy it is used all the same.
+/// A client that repeats no request, and sends each at once: with Nagle's algorithm, as in kube's own client, a request waits up to
+/// 40 ms for an acknowledgment. Through a proxy kube's is used all the same.
 pub fn client(config: Config, component: &str) -> Result<Client> {
     observed_client(config, component, Arc::new(()))
 }
@@ -54,6 +51,7 @@ pub fn client(config: Config, component: &str) -> Result<Client> {
 /// The same, with an observer of its requests.
 pub(crate) fn observed_client(mut config: Config, component: &str, observer: Arc<dyn Observer>) -> Result<Client> {
     let observe = ObserveLayer(observer);
+    trust_nobody_for_plain_http(&mut config);
     set_user_agent(&mut config.headers, component).map_err(kube::Error::HttpError)?;
     config.default_retry = false;
     config.connect_timeout = Some(CONNECT_TIMEOUT);
@@ -82,6 +80,14 @@ pub(crate) fn observed_client(mut config: Config, component: &str, observer: Arc
         .with_layer(&config.base_uri_layer())
         .with_layer(&observe);
     Ok(builder.build())
+}
+
+/// Without a CA of its own, a client loads those of the system, and fails where there are none, as in an image with one file.
+/// Plain HTTP needs none.
+fn trust_nobody_for_plain_http(config: &mut Config) {
+    if config.cluster_url.scheme_str() == Some("http") {
+        config.root_cert.get_or_insert_default();
+    }
 }
 
 /// A client for watches that end soon enough: nothing else brings a byte now and then.

@@ -1,12 +1,11 @@
 //! Errors of the API server by class. This is the one place where they are told apart.
-//!
 //! The HTTP code decides first: kube's own helpers look at the reason, which proxies, webhooks and missing kinds do not set.
 //! Where a code has several meanings, the message decides.
 
 use std::time::Duration;
 
 use api::virt_platform_config::TakeOver;
-use kube::core::Status;
+use kube::{client::AuthError, core::Status, runtime::watcher};
 
 /// A request that failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -28,6 +27,8 @@ pub enum Class {
     KindMissing,
     /// The namespace to create an object in is not there.
     NamespaceMissing(String),
+    /// The API server has forgotten the version to continue from.
+    Expired,
     /// Fields that a server-side apply sets belong to others.
     FieldConflict(Vec<TakeOver>),
     /// The object is not what the request said it should be.
@@ -62,6 +63,7 @@ impl Class {
     pub fn of(error: &kube::Error) -> Self {
         match error {
             kube::Error::Api(status) => classify(status),
+            other if login(other).is_some() => Class::Unauthenticated,
             _ => Class::Unknown,
         }
     }
@@ -80,13 +82,28 @@ impl Class {
 impl RequestError {
     pub fn new(doing: String, error: &kube::Error) -> Self {
         match error {
-            kube::Error::Api(status) => {
-                let seconds = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
-                let retry_after = (seconds > 0).then(|| Duration::from_secs(seconds.into()));
-                RequestError { doing, message: status.message.clone(), class: classify(status), retry_after }
-            }
-            other => RequestError::other(doing, innermost(other), Class::Unknown),
+            kube::Error::Api(status) => RequestError::answered(doing, status),
+            other => match login(other) {
+                Some(error) => RequestError::other(doing, login_message(error), Class::Unauthenticated),
+                None => RequestError::other(doing, innermost(other), Class::Unknown),
+            },
         }
+    }
+
+    /// The error of a watch.
+    pub fn of_watch(doing: String, error: &watcher::Error) -> Self {
+        use watcher::Error::{InitialListFailed, WatchError, WatchFailed, WatchStartFailed};
+        match error {
+            InitialListFailed(error) | WatchStartFailed(error) | WatchFailed(error) => RequestError::new(doing, error),
+            WatchError(status) => RequestError::answered(doing, status),
+            other => RequestError::other(doing, other.to_string(), Class::Unknown),
+        }
+    }
+
+    fn answered(doing: String, status: &Status) -> Self {
+        let seconds = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
+        let retry_after = (seconds > 0).then(|| Duration::from_secs(seconds.into()));
+        RequestError { doing, message: status.message.clone(), class: classify(status), retry_after }
     }
 
     pub fn timed_out(doing: String, seconds: u64) -> Self {
@@ -106,6 +123,34 @@ fn innermost(error: &kube::Error) -> String {
         cause = source;
     }
     cause.to_string()
+}
+
+/// The failed login, if the request was not even sent because of one: a command of the kubeconfig, or a token that is not renewed.
+fn login(error: &kube::Error) -> Option<&AuthError> {
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(error) = cause {
+        if let Some(login) = error.downcast_ref() {
+            return Some(login);
+        }
+        cause = error.source();
+    }
+    None
+}
+
+/// A command, with its environment, and what it has printed to standard output may hold secrets.
+fn login_message(error: &AuthError) -> String {
+    match error {
+        AuthError::AuthExecRun { out, .. } => {
+            let said = String::from_utf8_lossy(&out.stderr);
+            format!("the login failed: the command of the kubeconfig ended with {}. {}", out.status, said.trim())
+        }
+        AuthError::AuthExecParse(_) => {
+            "the login failed: what the command of the kubeconfig printed are no credentials that can be read"
+                .to_owned()
+        }
+        AuthError::ParseTokenKey(_) => "the login failed: the token of the kubeconfig cannot be read".to_owned(),
+        other => format!("the login failed: {other}"),
+    }
 }
 
 fn classify(status: &Status) -> Class {
@@ -142,6 +187,7 @@ fn classify(status: &Status) -> Class {
             take_overs if take_overs.is_empty() => Class::Conflict,
             take_overs => Class::FieldConflict(take_overs),
         },
+        410 => Class::Expired,
         400 | 422 => Class::Invalid,
         401 => Class::Unauthenticated,
         403 => Class::Forbidden,
@@ -172,6 +218,8 @@ fn take_overs(status: &Status) -> Vec<TakeOver> {
 
 #[cfg(test)]
 mod tests {
+    use std::process::{ExitStatus, Output};
+
     use serde_json::{Value, json};
 
     use super::*;
@@ -199,6 +247,7 @@ mod tests {
                 Class::NamespaceMissing("openshift-cnv".into()),
             ),
             ("a moved object", json!({"code": 409, "reason": "Conflict", "details": {"name": "x"}}), Class::Conflict),
+            ("a version that was forgotten", json!({"code": 410, "reason": "Expired"}), Class::Expired),
             ("a bad value", json!({"code": 422, "reason": "Invalid"}), Class::Invalid),
             (
                 "a JSON patch whose test failed",
@@ -273,6 +322,48 @@ mod tests {
         ];
         for (case, status, expected) in cases {
             assert_eq!(class(status), expected, "{case}");
+        }
+    }
+
+    #[test]
+    fn an_answer_means_the_same_to_a_watch_however_far_that_has_come() {
+        let status = || -> Box<Status> { serde_json::from_value(json!({"code": 410, "message": "too old"})).unwrap() };
+        let api = || kube::Error::Api(status());
+        let cases = [
+            (watcher::Error::InitialListFailed(api()), Class::Expired),
+            (watcher::Error::WatchStartFailed(api()), Class::Expired),
+            (watcher::Error::WatchFailed(api()), Class::Expired),
+            (watcher::Error::WatchError(status()), Class::Expired),
+            (watcher::Error::NoResourceVersion, Class::Unknown),
+        ];
+        for (error, class) in cases {
+            assert_eq!(RequestError::of_watch("watching".into(), &error).class, class, "{error}");
+        }
+    }
+
+    #[test]
+    fn a_login_that_failed_is_not_a_server_that_is_away() {
+        for error in [
+            kube::Error::Auth(AuthError::ExecPluginFailed),
+            kube::Error::Service(Box::new(AuthError::AuthExec("no session".into()))),
+        ] {
+            assert_eq!(Class::of(&error), Class::Unauthenticated);
+            let error = RequestError::new("reading x".into(), &error);
+            assert_eq!(error.class, Class::Unauthenticated);
+            assert!(error.message.starts_with("the login failed: "), "{error}");
+        }
+        let away = kube::Error::Service("connection refused".into());
+        assert_eq!(RequestError::new("reading x".into(), &away).class, Class::Unknown);
+    }
+
+    #[test]
+    fn what_a_login_command_was_given_and_has_printed_is_not_told() {
+        let output = Output { status: ExitStatus::default(), stdout: b"SECRET".into(), stderr: b"no session".into() };
+        let run = AuthError::AuthExecRun { cmd: "login --password SECRET".into(), out: Box::new(output) };
+        let key = AuthError::ParseTokenKey(serde_json::from_str::<u8>("\"SECRET\"").unwrap_err());
+        for (error, told) in [(run, "no session"), (key, "cannot be read")] {
+            let message = RequestError::new("reading x".into(), &kube::Error::Auth(error)).message;
+            assert!(message.contains(told) && !message.contains("SECRET"), "{message}");
         }
     }
 

@@ -1,12 +1,13 @@
 //! Everything that talks to the API server shares this crate: clients, requests with a deadline, errors by class, backoff,
 //! and watches that survive every fault. The crate knows nothing about plans or about the lab.
 
-mod allowance;
 mod api_server;
 mod backoff;
 mod clock;
 pub mod connect;
+mod deadline;
 mod error;
+mod extra_time;
 mod observe;
 mod relist;
 mod watch;
@@ -14,6 +15,7 @@ mod watch;
 pub use api_server::ApiServer;
 pub use backoff::{Backoff, BackoffPolicy, KeyedBackoff};
 pub use clock::Clock;
+pub use deadline::{answer_within, within_deadline};
 pub use error::{Class, RequestError};
 pub use observe::{ObservedRequest, Observer};
 pub use relist::{Change, ObjectKey};

@@ -13,18 +13,20 @@ use tokio::time::Instant;
 use tower::{Layer, Service};
 use tracing::debug;
 
+use crate::Class;
+
 /// Is told of requests and watches. It must not wait for anything.
 pub trait Observer: Send + Sync {
     fn answered(&self, request: &ObservedRequest<'_>);
-    /// A watch failed and is started again.
-    fn watch_restarted(&self, resource: &str);
+    /// A watch failed with an error of this class, so many times in a row, and is started again.
+    fn watch_restarted(&self, resource: &str, class: &Class, failures: usize);
 }
 
 /// Observes nothing.
 impl Observer for () {
     fn answered(&self, _: &ObservedRequest<'_>) {}
 
-    fn watch_restarted(&self, _: &str) {}
+    fn watch_restarted(&self, _: &str, _: &Class, _: usize) {}
 }
 
 /// A request that was answered, or that ended without an answer.
@@ -191,7 +193,7 @@ mod tests {
             self.0.lock().unwrap().push((what, request.code, request.took));
         }
 
-        fn watch_restarted(&self, _: &str) {}
+        fn watch_restarted(&self, _: &str, _: &Class, _: usize) {}
     }
 
     /// An API server that refuses after a second what is under `/api/v1/slow`, and breaks connections under `/api/v1/broken`.

@@ -1,24 +1,19 @@
-//! A watch that continues after every failure: it waits longer after each one, and lists again when it cannot resume.
-//!
-//! kube's watcher begins every attempt with a success, which would reset any backoff that counts successes, and it never
-//! gives up a resourceVersion that the API server has forgotten. Both are handled here.
-//!
-//! A connection may die without a word, and a watch on it is deaf. The API server sends a bookmark about once a minute, which is
-//! too seldom to notice that soon. So a watch ends after less than 20 s and is resumed, and one that does not end on time is given up.
+//! A watch that continues after every failure: it waits longer after each one, and lists again when it cannot resume. kube's watcher
+//! begins every attempt with a success, which would reset a backoff, and never gives up a resourceVersion that the API server has
+//! forgotten.
 
 use std::{collections::VecDeque, fmt::Debug, pin::Pin, sync::Arc, time::Duration};
 
 use futures::{Stream, StreamExt};
 use kube::{
     Api, Resource, ResourceExt,
-    core::Status,
     runtime::watcher::{self, Event, watcher},
 };
 use serde::de::DeserializeOwned;
 use tokio::{sync::mpsc, time::Instant};
 use tracing::{debug, warn};
 
-use crate::{Backoff, BackoffPolicy, Change, Clock, Observer, relist::Relist};
+use crate::{Backoff, BackoffPolicy, Change, Class, Clock, Observer, RequestError, relist::Relist};
 
 /// Fewer failures in a row are not logged as warnings: most of them pass before anybody could look.
 const QUIET_FAILURES: usize = 3;
@@ -26,7 +21,8 @@ const QUIET_FAILURES: usize = 3;
 /// After so many failures in a row the watch lists again: the resourceVersion it resumes from may be the cause.
 const RELIST_AFTER: usize = 5;
 
-/// How long a watch lasts, give or take a tenth. kube gives it up when it brought nothing for five seconds more.
+/// How long a watch lasts, give or take a tenth. A watch on a dead connection is deaf, and bookmarks are too seldom to notice that
+/// soon. kube gives it up when it brought nothing for five seconds more.
 const LASTS: Duration = Duration::from_secs(18);
 
 #[derive(Debug, Clone, PartialEq)]
@@ -131,24 +127,24 @@ where
         }
         self.failures += 1;
         let path = self.api.resource_url();
-        self.observer.watch_restarted(path.rsplit('/').next().unwrap_or_default());
+        let RequestError { message, class, .. } = RequestError::of_watch(format!("watching {path}"), error);
+        self.observer.watch_restarted(path.rsplit('/').next().unwrap_or_default(), &class, self.failures);
         match self.failures > QUIET_FAILURES {
-            true => warn!(path, %error, "watching; trying again"),
-            false => debug!(path, %error, "watching; trying again"),
+            true => warn!(path, error = message, "watching; trying again"),
+            false => debug!(path, error = message, "watching; trying again"),
         }
-        let status = status(error);
-        let code = status.map(|status| status.code);
-        if matches!(code, Some(404 | 410)) || self.failures.is_multiple_of(RELIST_AFTER) {
+        let is_told_forbidden = class == Class::Forbidden && self.failures == QUIET_FAILURES + 1;
+        let is_gone = class.is_absent() || class == Class::Expired;
+        // Who was told that a right is missing is told by a new list that it is back.
+        if is_gone || is_told_forbidden || self.failures.is_multiple_of(RELIST_AFTER) {
             self.events = Box::pin(watcher(self.api.clone(), self.config.clone()));
         }
         let wait = self.backoff.failed();
         tokio::time::sleep(wait).await;
         self.attempt = (Instant::now(), wait);
-        match (code, status) {
-            (Some(404), _) => Some(WatchEvent::NotServed),
-            (Some(403), Some(status)) if self.failures == QUIET_FAILURES + 1 => {
-                Some(WatchEvent::Forbidden(status.message.clone()))
-            }
+        match class {
+            class if class.is_absent() => Some(WatchEvent::NotServed),
+            _ if is_told_forbidden => Some(WatchEvent::Forbidden(message)),
             _ => None,
         }
     }
@@ -168,15 +164,5 @@ where
         if sender.send(input(change)).await.is_err() {
             return;
         }
-    }
-}
-
-fn status(error: &watcher::Error) -> Option<&Status> {
-    match error {
-        watcher::Error::InitialListFailed(kube::Error::Api(status))
-        | watcher::Error::WatchStartFailed(kube::Error::Api(status))
-        | watcher::Error::WatchFailed(kube::Error::Api(status))
-        | watcher::Error::WatchError(status) => Some(status),
-        _ => None,
     }
 }

@@ -1,5 +1,4 @@
 //! What the real Prometheus needs for the lab's rules: `cargo bench -p lab-parts --bench rules [-- 500 5000]`.
-//!
 //! For each number of nodes: an exporter without a cluster, a Prometheus with the lab's configuration, and what it says about
 //! itself after some rounds by the clock.
 

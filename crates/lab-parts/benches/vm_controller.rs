@@ -1,5 +1,4 @@
 //! What the VM controller costs on a real API server: `cargo bench -p lab-parts --bench vm_controller [-- 100 1000 5000]`.
-//!
 //! For each number of VMs: how long it takes until all run; then, with a controller that is a process of its own, how long
 //! it takes to start, what it asks for, what it asks for at rest, and its memory; then how fast VMs move.
 

@@ -1,11 +1,6 @@
-//! The Prometheus of the lab: what it scrapes, which rules it evaluates, and how long values stay valid.
-//!
-//! The descheduler acts on every value that a query returns, so a query must not return an old one. Three limits, which
-//! together stay below [`OLDEST`], ensure that:
-//! - A signal is recorded only if the exporter was scraped within [`FRESH`]. All other series are computed from signals.
-//! - Prometheus looks back for [`LOOK_BACK`] instead of five minutes. A query does not find older values, and without a
-//!   value for each node the descheduler ends its cycle.
-//! - A query fails if there is no response within [`PROMETHEUS_TIMEOUT`](standins::descheduler::PROMETHEUS_TIMEOUT).
+//! The Prometheus of the lab: what it scrapes, which rules it evaluates, and how long values stay valid. The descheduler acts on every
+//! value that a query returns. So [`FRESH`], [`LOOK_BACK`] and the [timeout](standins::descheduler::PROMETHEUS_TIMEOUT) of queries
+//! together stay below [`OLDEST`].
 
 use std::time::Duration;
 
@@ -16,6 +11,8 @@ use balance::{
 use serde::Serialize;
 use serde_saphyr::ser_options;
 use standins::descheduler::prometheus_timeout;
+
+use crate::exporter::VM_METRICS;
 
 /// No eviction is based on a scrape older than this.
 pub const OLDEST: Duration = Duration::from_secs(90);
@@ -91,11 +88,13 @@ impl PrometheusSettings {
         let interval = milliseconds(self.interval());
         let job = |job_name, target: &str, honor_labels| ScrapeConfig {
             job_name,
+            metrics_path: None,
             honor_labels,
             static_configs: vec![StaticConfig { targets: vec![target.to_owned()] }],
         };
         // The label `instance` is the name of the node, which the exporter sets.
         let exporter = job("lab-exporter", &self.exporter, true);
+        let vms = ScrapeConfig { metrics_path: Some(VM_METRICS), ..job("lab-vms", &self.exporter, true) };
         let descheduler = self.descheduler.as_deref().map(|target| job("descheduler", target, false));
         yaml(&Configuration {
             global: Global {
@@ -104,7 +103,7 @@ impl PrometheusSettings {
                 evaluation_interval: interval,
             },
             rule_files: vec![RULE_FILE],
-            scrape_configs: [exporter].into_iter().chain(descheduler).collect(),
+            scrape_configs: [exporter, vms].into_iter().chain(descheduler).collect(),
         })
     }
 
@@ -173,6 +172,8 @@ struct Global {
 #[derive(Debug, Serialize)]
 struct ScrapeConfig {
     job_name: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metrics_path: Option<&'static str>,
     honor_labels: bool,
     static_configs: Vec<StaticConfig>,
 }
@@ -229,6 +230,8 @@ mod tests {
             "rule_files": ["descheduler-rules.yml"],
             "scrape_configs": [
                 {"job_name": "lab-exporter", "honor_labels": true, "static_configs": [{"targets": ["127.0.0.1:8000"]}]},
+                {"job_name": "lab-vms", "metrics_path": "/metrics/vms", "honor_labels": true,
+                 "static_configs": [{"targets": ["127.0.0.1:8000"]}]},
                 {"job_name": "descheduler", "honor_labels": false, "static_configs": [{"targets": ["127.0.0.1:8443"]}]},
             ],
         });

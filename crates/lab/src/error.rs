@@ -24,17 +24,19 @@ pub enum Error {
     SoftTainter(#[from] HttpError),
     #[error("after {} s still not so: {what}", .after.as_secs())]
     Late { what: String, after: Duration },
+    #[error("writing the scenario: {0}")]
+    Write(io::Error),
     #[error("{0}")]
     Asset(String),
 }
 
 /// Adds what was being done to an error.
-pub(crate) trait Doing<T> {
-    fn doing(self, doing: impl FnOnce() -> String) -> Result<T, Error>;
+pub(crate) trait Context<T> {
+    fn context(self, doing: impl FnOnce() -> String) -> Result<T, Error>;
 }
 
-impl<T> Doing<T> for kube::Result<T> {
-    fn doing(self, doing: impl FnOnce() -> String) -> Result<T, Error> {
+impl<T> Context<T> for kube::Result<T> {
+    fn context(self, doing: impl FnOnce() -> String) -> Result<T, Error> {
         self.map_err(|cause| Error::Request { doing: doing(), cause: Box::new(cause) })
     }
 }

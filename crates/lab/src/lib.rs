@@ -4,6 +4,7 @@
 use lab_parts::{exporter, launcher, prometheus, soft_tainter, vm, webhook};
 
 mod error;
+pub mod import;
 pub mod kwok;
 pub mod manifests;
 pub mod play;

@@ -1,15 +1,16 @@
 //! Offers profiles: creates the object of a profile that nobody has, and keeps what it says about the profile current.
 
-use advisor::{About, advertise};
+use advisor::{ProfileInfo, advertise};
 use api::VirtPlatformConfig;
 use http::Method;
+use kube_io::{ApiServer, Class, RequestError};
 use serde_json::json;
 use tracing::info;
 
-use crate::{ApiServer, Class, RequestError, configs};
+use crate::configs;
 
 /// Creates the object of a profile, unless somebody was faster.
-pub(crate) async fn offer(api_server: &ApiServer, about: &About) -> Result<(), RequestError> {
+pub(crate) async fn offer(api_server: &ApiServer, about: &ProfileInfo) -> Result<(), RequestError> {
     let uri = configs::collection("?fieldManager=virt-advisor-operator&fieldValidation=Strict");
     let doing = format!("offering VirtPlatformConfig {}", about.name);
     match api_server.send_body(Method::POST, uri, "application/json", &advertise::offer(about), doing).await {
@@ -23,7 +24,7 @@ pub(crate) async fn offer(api_server: &ApiServer, about: &About) -> Result<(), R
 /// Brings the texts of an offered object up to date.
 pub(crate) async fn refresh(
     api_server: &ApiServer,
-    about: &About,
+    about: &ProfileInfo,
     config: &VirtPlatformConfig,
 ) -> Result<(), RequestError> {
     let Some(patch) = advertise::refresh(&json!(config), about) else { return Ok(()) };

@@ -8,12 +8,12 @@ use advisor::admission::{self, PolicyMode};
 use http::Method;
 use k8s_openapi::api::admissionregistration::v1::{ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding};
 use kube::{Api, Client, runtime::watcher};
-use kube_io::{Backoff, BackoffPolicy, forward};
+use kube_io::{ApiServer, Backoff, BackoffPolicy, Class, RequestError, forward};
 use serde_json::{Value, json};
 use tokio::{sync::mpsc, task::JoinSet, time::sleep};
 use tracing::{debug, info, warn};
 
-use crate::{ApiServer, Class, RequestError, watching::Watching};
+use crate::watch_settings::WatchSettings;
 
 /// Changes within this time are answered together.
 const SETTLING: Duration = Duration::from_millis(200);
@@ -21,14 +21,14 @@ const SETTLING: Duration = Duration::from_millis(200);
 const QUERY: &str = "?fieldManager=virt-advisor-operator";
 
 /// Keeps the policy as the mode says, or removes it if the mode is Off. Never returns.
-pub(crate) async fn keep(api_server: ApiServer, mode: PolicyMode, interval: Duration, watching: Watching) {
+pub(crate) async fn keep(api_server: ApiServer, mode: PolicyMode, interval: Duration, watching: WatchSettings) {
     let mut backoff = Backoff::new(BackoffPolicy::REQUESTS, watching.clock.clone());
     let (sender, mut changes) = mpsc::channel(1);
     let mut watches = JoinSet::new();
     if mode != PolicyMode::Off {
         watch(&mut watches, api_server.watch_client(), &sender, &watching);
     }
-    let mut is_in_force = false;
+    let mut is_in_effect = false;
     loop {
         let done = match mode {
             PolicyMode::Off => remove(&api_server).await,
@@ -37,10 +37,10 @@ pub(crate) async fn keep(api_server: ApiServer, mode: PolicyMode, interval: Dura
         let wait = match done {
             Ok(()) if mode == PolicyMode::Off => std::future::pending().await,
             Ok(()) => {
-                if !is_in_force {
+                if !is_in_effect {
                     info!(?mode, "the approval policy is in the cluster");
                 }
-                is_in_force = true;
+                is_in_effect = true;
                 backoff.reset();
                 interval
             }
@@ -60,7 +60,7 @@ pub(crate) async fn keep(api_server: ApiServer, mode: PolicyMode, interval: Dura
     }
 }
 
-fn watch(watches: &mut JoinSet<()>, client: &Client, sender: &mpsc::Sender<()>, watching: &Watching) {
+fn watch(watches: &mut JoinSet<()>, client: &Client, sender: &mpsc::Sender<()>, watching: &WatchSettings) {
     for name in [admission::APPROVAL, admission::STATUS] {
         let config = watcher::Config::default().fields(&format!("metadata.name={name}"));
         let policies: Api<ValidatingAdmissionPolicy> = Api::all(client.clone());

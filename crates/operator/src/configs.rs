@@ -11,18 +11,21 @@ use api::{
 };
 use http::Method;
 use kube::{Api, Client, ResourceExt, core::DeserializeGuard, runtime::watcher};
-use kube_io::{Change, WatchEvent};
+use kube_io::{ApiServer, Change, Class, RequestError, WatchEvent};
 use serde_json::{Value, json};
 
 use crate::{
-    ApiServer, Class, Metrics, Readiness, RequestError,
+    Metrics, Readiness,
     malformed::Malformed,
-    watching::Watching,
+    watch_settings::WatchSettings,
     work_queue::{ConfigState, WorkQueue},
 };
 
+/// The name of the resource.
+pub(crate) const PLURAL: &str = "virtplatformconfigs";
+
 pub(crate) fn collection(query: &str) -> String {
-    format!("/apis/{ADVISOR_GROUP}/{VERSION}/virtplatformconfigs{query}")
+    format!("/apis/{ADVISOR_GROUP}/{VERSION}/{PLURAL}{query}")
 }
 
 pub(crate) fn object(name: &str, rest: &str) -> String {
@@ -46,7 +49,7 @@ pub(crate) async fn read(api_server: &ApiServer, name: &str) -> Result<VirtPlatf
 }
 
 fn parse(name: &str, object: Value) -> Result<VirtPlatformConfig, RequestError> {
-    let doing = || format!("attending to VirtPlatformConfig {name}");
+    let doing = || format!("reconciling VirtPlatformConfig {name}");
     serde_json::from_value(object).map_err(|error| RequestError::other(doing(), error.to_string(), Class::Other))
 }
 
@@ -56,14 +59,17 @@ pub(crate) async fn watch(
     queues: BTreeMap<&'static str, Arc<WorkQueue>>,
     malformed: Arc<Malformed>,
     readiness: Readiness,
-    (metrics, watching): (Metrics, Watching),
+    (metrics, watching): (Metrics, WatchSettings),
 ) {
     let api: Api<DeserializeGuard<VirtPlatformConfig>> = Api::all(client);
     let mut watch = watching.watch(api, watcher::Config::default());
     let mut existing: BTreeSet<String> = BTreeSet::new();
     loop {
-        // Without the definition or the right to watch, there is nothing to do until that changes.
-        let WatchEvent::Change(change) = watch.next().await else { continue };
+        let WatchEvent::Change(change) = watch.next().await else {
+            // Without the definition or the right to watch, there is nothing to do until that changes.
+            readiness.set(false);
+            continue;
+        };
         let put = |name: &str, state: ConfigState| {
             malformed.forget(name);
             if let Some(queue) = queues.get(name) {

@@ -1,5 +1,4 @@
 //! Kubernetes Events about configurations. A lost Event never stops a reconciler.
-//!
 //! kube's own recorder is not used: it merges Events of one reason into a series that keeps only the first text, and people
 //! look for the texts.
 
@@ -7,11 +6,10 @@ use advisor::machine::EventNote;
 use api::VirtPlatformConfig;
 use http::Method;
 use kube::{Resource, ResourceExt};
+use kube_io::{ApiServer, Class, Clock};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tracing::{debug, warn};
-
-use crate::{ApiServer, Class, Clock};
 
 const COMPONENT: &str = "virt-advisor-operator";
 

@@ -1,5 +1,4 @@
 //! Answers of the API server, so that a changed object costs one request and an unchanged one none.
-//!
 //! An answer is kept until a watch delivers a change. Before a plan is made, what it changes and derives values from is read
 //! again all the same: the cache is for comparing.
 

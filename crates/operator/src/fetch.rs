@@ -2,8 +2,9 @@
 
 use advisor::{Answer, Facts, Kind, ObjectRef, Planner, Query};
 use futures::future::try_join_all;
+use kube_io::{ApiServer, Class, RequestError};
 
-use crate::{ApiServer, Class, RequestError, request};
+use crate::request;
 
 /// Profiles ask in rounds (pools, then what their nodes run). None needs more than this.
 const ROUNDS: usize = 5;
@@ -24,13 +25,23 @@ pub(crate) async fn fetch(
         if queries.is_empty() {
             return Ok(facts);
         }
-        let answers = try_join_all(queries.iter().map(|query| answer(api_server, query))).await?;
-        for (query, answer) in queries.into_iter().zip(answers) {
-            facts.insert(query, answer);
-        }
+        answer_all(api_server, queries, &mut facts).await?;
     }
     let message = format!("it wants more after {ROUNDS} rounds; this is an error in the profile");
     Err(RequestError::other("fetching what the profile wants to know".into(), message, Class::Other))
+}
+
+/// Adds the answers to these queries.
+pub(crate) async fn answer_all(
+    api_server: &ApiServer,
+    queries: Vec<Query>,
+    facts: &mut Facts,
+) -> Result<(), RequestError> {
+    let answers = try_join_all(queries.iter().map(|query| answer(api_server, query))).await?;
+    for (query, answer) in queries.into_iter().zip(answers) {
+        facts.insert(query, answer);
+    }
+    Ok(())
 }
 
 async fn answer(api_server: &ApiServer, query: &Query) -> Result<Answer, RequestError> {

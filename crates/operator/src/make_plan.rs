@@ -5,12 +5,15 @@ mod tests;
 
 use std::time::Duration;
 
-use advisor::{About, Draft, Facts, InvalidOptions, Plan, Planner, Preview, Profile, profile, writing::MAX_ATTEMPTS};
+use advisor::{
+    Draft, Facts, InvalidOptions, Plan, Planner, Preview, Profile, ProfileInfo, profile, writing::MAX_ATTEMPTS,
+};
 use api::virt_platform_config::Options;
 use futures::future::{join, try_join_all};
+use kube_io::{ApiServer, Class, RequestError};
 use tokio::time::{Instant, sleep};
 
-use crate::{ApiServer, Class, RequestError, fetch::fetch, preview::preview};
+use crate::{fetch::fetch, preview::preview};
 
 /// How long to wait for a kind that was just defined, in all and between two attempts.
 const INITIALIZING: Duration = Duration::from_secs(5);
@@ -50,7 +53,7 @@ pub async fn make_plan(
 /// The same for any planner, for example one that restores.
 pub async fn make_plan_by(
     api_server: &ApiServer,
-    about: &'static About,
+    about: &'static ProfileInfo,
     planner: &dyn Planner,
 ) -> Result<Plan, PlanError> {
     make_plan_from(api_server, about, planner, Facts::default(), None).await.plan
@@ -66,7 +69,7 @@ pub(crate) struct MadePlan {
 /// previewed meanwhile, and the previews count if the guess was right.
 pub(crate) async fn make_plan_from(
     api_server: &ApiServer,
-    about: &'static About,
+    about: &'static ProfileInfo,
     planner: &dyn Planner,
     mut known: Facts,
     mut guess: Option<Facts>,
@@ -90,7 +93,7 @@ pub(crate) async fn make_plan_from(
 
 async fn make_plan_once(
     api_server: &ApiServer,
-    about: &'static About,
+    about: &'static ProfileInfo,
     planner: &dyn Planner,
     known: Facts,
     guess: Option<Facts>,
@@ -116,7 +119,7 @@ async fn make_plan_once(
 /// Previews the plan that follows from the guessed facts, if they are complete.
 async fn preview_ahead(
     api_server: &ApiServer,
-    about: &About,
+    about: &ProfileInfo,
     planner: &dyn Planner,
     guess: Option<&Facts>,
 ) -> Option<Vec<Preview>> {
@@ -130,7 +133,7 @@ async fn preview_ahead(
 
 async fn preview_all(
     api_server: &ApiServer,
-    about: &About,
+    about: &ProfileInfo,
     draft: &Draft,
     facts: &Facts,
 ) -> Result<Vec<Preview>, RequestError> {

@@ -15,9 +15,9 @@ use serde_json::json;
 use tokio::sync::Notify;
 use tracing::{debug, warn};
 
-use kube_io::{Backoff, BackoffPolicy};
+use kube_io::{ApiServer, Backoff, BackoffPolicy, Class, Clock, RequestError};
 
-use crate::{ApiServer, Class, Clock, RequestError, configs, events::Events};
+use crate::{configs, events::Events};
 
 /// The malformed objects, by name.
 #[derive(Debug, Default)]

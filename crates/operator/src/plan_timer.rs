@@ -16,8 +16,9 @@ impl PlanTimer {
         self.begun.get_or_insert_with(Instant::now);
     }
 
-    pub(crate) fn made(&mut self) {
-        self.is_made = true;
+    /// There is a plan, or a reason for having none, which takes no time that counts.
+    pub(crate) fn ended(&mut self, is_made: bool) {
+        *self = PlanTimer { begun: self.begun.filter(|_| is_made), is_made };
     }
 
     /// A status was recorded. It holds the plan if there is one, and then the time is returned.
@@ -43,9 +44,22 @@ mod tests {
         assert_eq!(timer.recorded(), None, "the status that announces a plan");
         timer.begin();
         tokio::time::advance(SECOND).await;
-        timer.made();
+        timer.ended(true);
         tokio::time::advance(SECOND).await;
         assert_eq!(timer.recorded(), Some(3 * SECOND));
         assert_eq!(timer.recorded(), None, "the status of the next item");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_plan_that_cannot_be_made_does_not_count() {
+        let mut timer = PlanTimer::default();
+        timer.begin();
+        tokio::time::advance(SECOND).await;
+        timer.ended(false);
+        assert_eq!(timer.recorded(), None, "the status that says why");
+        timer.begin();
+        tokio::time::advance(SECOND).await;
+        timer.ended(true);
+        assert_eq!(timer.recorded(), Some(SECOND), "from the request of the second attempt");
     }
 }

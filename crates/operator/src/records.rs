@@ -4,8 +4,8 @@
 mod tests;
 
 use advisor::{
-    record::{Ledger, Summary, abandoned},
-    session::Input,
+    record::{KnownRecords, Summary, abandoned, is_abandoned},
+    session::RecordInput,
 };
 use api::{
     VirtPlatformPlanRecord, VirtPlatformPlanRecordStatus,
@@ -16,11 +16,12 @@ use api::{
 use http::Method;
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
 use kube::ResourceExt;
+use kube_io::{ApiServer, Class, RequestError};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tracing::warn;
 
-use crate::{ApiServer, Class, RequestError, refusal};
+use crate::refusal;
 
 /// How often a record is tried to be closed at once.
 const MAX_ATTEMPTS: usize = 8;
@@ -30,18 +31,21 @@ fn path(rest: &str) -> String {
 }
 
 /// Creates the record of a plan.
-pub(crate) async fn create(api_server: &ApiServer, record: &VirtPlatformPlanRecord) -> Result<Input, RequestError> {
+pub(crate) async fn create(
+    api_server: &ApiServer,
+    record: &VirtPlatformPlanRecord,
+) -> Result<RecordInput, RequestError> {
     let name = record.name_any();
     let uri = path(&format!("?fieldManager={FIELD_MANAGER}&fieldValidation=Strict"));
     let doing = format!("creating VirtPlatformPlanRecord {name}");
     match api_server.send_body(Method::POST, uri, "application/json", &json!(record), doing).await {
-        Ok(_) => Ok(Input::RecordCreated),
+        Ok(_) => Ok(RecordInput::Created),
         Err(error) if error.class == Class::Conflict => {
-            Ok(Input::RecordExists(Box::new(read(api_server, &name).await?)))
+            Ok(RecordInput::Exists(Box::new(read(api_server, &name).await?)))
         }
         // Rights may be granted at any time, and the plan goes on then.
         Err(error) if error.class == Class::Forbidden => Err(error),
-        Err(error) => refusal::lasting(error).map(Input::RecordRefused),
+        Err(error) => refusal::lasting(error).map(RecordInput::Refused),
     }
 }
 
@@ -88,23 +92,19 @@ async fn try_close_abandoned(
     config: Option<&str>,
     now: Timestamp,
 ) -> Result<(), RequestError> {
-    let is_open = |record: &VirtPlatformPlanRecord| {
-        record.status.as_ref().is_none_or(|status| status.finished_at.is_none())
-            && config != Some(&record.spec.config_uid)
-    };
-    for record in all(api_server, profile).await?.into_iter().filter(is_open) {
+    for record in all(api_server, profile).await?.iter().filter(|record| is_abandoned(record, config)) {
         try_close(api_server, &record.name_any(), &abandoned(Time(now))).await?;
     }
     Ok(())
 }
 
 /// Closes a record. What goes wrong does not hold up the plan: the next session tries again.
-pub(crate) async fn close(api_server: &ApiServer, name: &str, status: &VirtPlatformPlanRecordStatus) -> Input {
+pub(crate) async fn close(api_server: &ApiServer, name: &str, status: &VirtPlatformPlanRecordStatus) -> RecordInput {
     match try_close(api_server, name, status).await {
-        Ok(()) => Input::RecordClosed,
+        Ok(()) => RecordInput::Closed,
         Err(error) => {
             warn!(record = name, %error, "could not close the record");
-            Input::RecordNotClosed
+            RecordInput::NotClosed
         }
     }
 }
@@ -136,22 +136,22 @@ async fn try_close(
 }
 
 /// Deletes the records of a profile that are no longer kept, if there can be any. `newest` is the name of the last record. They are
-/// listed only if the ledger does not tell them.
+/// listed only if `known_records` does not tell them.
 pub(crate) async fn delete_expired(
     api_server: &ApiServer,
     profile: Profile,
     newest: &str,
     keep: usize,
-    ledger: &mut Ledger,
+    known_records: &mut KnownRecords,
 ) -> Result<(), RequestError> {
     if number(profile, newest).is_none_or(|number| number as usize <= keep) {
         return Ok(());
     }
-    let expired = match ledger.expired(keep) {
+    let expired = match known_records.expired(keep) {
         Some(expired) => expired,
         None => {
-            *ledger = Ledger::listed(list(api_server, profile).await?);
-            ledger.expired(keep).unwrap_or_default()
+            *known_records = KnownRecords::listed(list(api_server, profile).await?);
+            known_records.expired(keep).unwrap_or_default()
         }
     };
     for name in expired {
@@ -160,7 +160,7 @@ pub(crate) async fn delete_expired(
         let uri = path(&format!("/{name}"));
         match api_server.send_body(Method::DELETE, uri, "application/json", &options, doing).await {
             Err(error) if error.class != Class::NotFound => return Err(error),
-            _ => ledger.deleted(&name),
+            _ => known_records.deleted(&name),
         }
     }
     Ok(())

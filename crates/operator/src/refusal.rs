@@ -17,7 +17,8 @@ pub(crate) fn lasting(error: RequestError) -> Result<String, RequestError> {
         | Class::Unauthenticated
         | Class::NotFound
         | Class::KindMissing
-        | Class::KindTerminating => Err(error),
+        | Class::KindTerminating
+        | Class::Expired => Err(error),
         _ => Ok(with_advice(&error)),
     }
 }
@@ -57,7 +58,7 @@ mod tests {
             let error = kube::Error::Api(Box::new(serde_json::from_value(status).unwrap()));
             lasting(RequestError::new("reading".into(), &error)).is_ok()
         };
-        for code in [401, 404, 408, 409, 429, 500, 502, 503, 504] {
+        for code in [401, 404, 408, 409, 410, 429, 500, 502, 503, 504] {
             assert!(!is_final(json!({"code": code})), "{code}");
         }
         for code in [400, 403, 422] {

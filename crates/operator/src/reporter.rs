@@ -6,10 +6,11 @@ use advisor::{
 };
 use api::{VirtPlatformConfig, virt_platform_config::VirtPlatformConfigStatus};
 use kube::ResourceExt;
+use kube_io::RequestError;
 use tracing::{info, warn};
 
 use crate::{
-    Metrics, RequestError,
+    Metrics,
     events::Events,
     refusal::{LACKS_RIGHT, with_advice},
 };

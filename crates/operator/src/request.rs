@@ -2,18 +2,17 @@
 
 use advisor::{Kind, ObjectRef};
 use http::Method;
+use kube_io::{ApiServer, RequestError};
 use serde_json::{Value, json};
 
-use crate::{ApiServer, RequestError};
-
-pub(crate) enum Change<'a> {
+pub(crate) enum TargetWrite<'a> {
     Apply { fields: &'a Value, force: bool },
     JsonPatch(&'a Value),
     Delete { preconditions: Value },
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Mode {
+pub(crate) enum WriteMode {
     DryRun,
     Write,
 }
@@ -40,29 +39,29 @@ pub(crate) async fn change(
     reference: &ObjectRef,
     version: &str,
     manager: &str,
-    change: Change<'_>,
-    mode: Mode,
+    change: TargetWrite<'_>,
+    mode: WriteMode,
 ) -> Result<Value, RequestError> {
     let path = path(reference, version);
     let (verb, dry_run) = match mode {
-        Mode::DryRun => ("previewing", "dryRun=All&"),
-        Mode::Write => ("changing", ""),
+        WriteMode::DryRun => ("previewing", "dryRun=All&"),
+        WriteMode::Write => ("changing", ""),
     };
     let query = format!("{dry_run}fieldManager={manager}&fieldValidation=Strict");
     let doing = format!("{verb} {reference}");
     match change {
-        Change::Apply { fields, force } => {
+        TargetWrite::Apply { fields, force } => {
             let force = if force { "&force=true" } else { "" };
             let uri = format!("{path}?{query}{force}");
             api_server.send_body(Method::PATCH, uri, "application/apply-patch+yaml", fields, doing).await
         }
-        Change::JsonPatch(patch) => {
+        TargetWrite::JsonPatch(patch) => {
             let uri = format!("{path}?{query}");
             api_server.send_body(Method::PATCH, uri, "application/json-patch+json", patch, doing).await
         }
-        Change::Delete { preconditions } => {
+        TargetWrite::Delete { preconditions } => {
             let mut options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": preconditions});
-            if mode == Mode::DryRun {
+            if mode == WriteMode::DryRun {
                 options["dryRun"] = json!(["All"]);
             }
             let uri = format!("{path}?{}", dry_run.trim_end_matches('&'));

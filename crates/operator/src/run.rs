@@ -12,19 +12,20 @@ use std::{
 use advisor::{Kind, Profile, admission::PolicyMode, kind, machine::Intervals, profiles::PROFILES, record};
 use api::virt_platform_config::ApprovalMode;
 use kube::Config;
+use kube_io::{ApiServer, Clock, RequestError};
 use tokio::{sync::watch, task::JoinSet};
 use tracing::info;
 
 use crate::{
-    ApiServer, Clock, Metrics, RequestError, approval_policy, configs,
+    Metrics, approval_policy, configs,
     events::Events,
     known_state::KnownState,
     lease::{Leadership, Lease, LeaseSettings},
     malformed::Malformed,
     reconciler::Reconciler,
     reporter::Reporter,
+    watch_settings::WatchSettings,
     watches::{self, Watches},
-    watching::Watching,
     work_queue::WorkQueue,
 };
 
@@ -53,10 +54,17 @@ pub struct OperatorSettings {
 
 impl Default for OperatorSettings {
     fn default() -> Self {
+        OperatorSettings::with_clock(Clock::default())
+    }
+}
+
+impl OperatorSettings {
+    /// The usual settings, where both the operator and its metrics follow this clock.
+    pub fn with_clock(clock: Clock) -> Self {
         let version = format!("v{}", env!("CARGO_PKG_VERSION"));
         OperatorSettings {
             profiles: PROFILES,
-            metrics: Metrics::new(&version, Clock::default()),
+            metrics: Metrics::new(&version, clock.clone()),
             version,
             intervals: Intervals::default(),
             approval_mode: ApprovalMode::default(),
@@ -64,7 +72,7 @@ impl Default for OperatorSettings {
             approval_policy: None,
             lease: None,
             readiness: Readiness::default(),
-            clock: Clock::default(),
+            clock,
         }
     }
 }
@@ -127,6 +135,8 @@ pub async fn run_on(
         () = &mut shutdown => return Ok(()),
         leadership = lease.acquire() => leadership,
     };
+    // From now on it is ready when it has listed the configurations.
+    settings.readiness.set(false);
     let lost = tokio::select! {
         biased;
         () = &mut shutdown => false,
@@ -147,7 +157,7 @@ pub async fn run_on(
 async fn work(api_server: ApiServer, settings: &OperatorSettings, leadership: Option<Leadership>) {
     let metrics = &settings.metrics;
     let _leading = Leading::begin(metrics);
-    let watching = Watching { clock: settings.clock.clone(), observer: Arc::new(metrics.clone()) };
+    let watching = WatchSettings { clock: settings.clock.clone(), observer: Arc::new(metrics.clone()) };
     let client = api_server.watch_client().clone();
     let (profiles, clock) = (settings.profiles, &settings.clock);
     let mut tasks = JoinSet::new();
@@ -169,7 +179,7 @@ async fn work(api_server: ApiServer, settings: &OperatorSettings, leadership: Op
             intervals: settings.intervals,
             approval_mode: settings.approval_mode,
             records_kept: settings.records_kept,
-            ledger: record::Ledger::default(),
+            known_records: record::KnownRecords::default(),
             clock: clock.clone(),
             known: KnownState::default(),
             failures: 0,

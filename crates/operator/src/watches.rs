@@ -1,11 +1,11 @@
 //! The watches on what plans depend on: one per named object, metadata only, as long as a plan needs it.
-//!
 //! A watch waits while its kind is not served, and starts when the definition appears. Observations go to the queues of the
 //! reconcilers that subscribed.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt::Debug,
+    ops::ControlFlow,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -14,19 +14,22 @@ use advisor::{Kind, ObjectRef, Query, autopilot, kind::CUSTOM_RESOURCE_DEFINITIO
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{
     Api, Client, Resource, ResourceExt,
-    core::{DynamicObject, PartialObjectMeta},
+    core::{DynamicObject, GroupVersionKind, PartialObjectMeta},
     discovery::ApiResource,
     runtime::watcher,
 };
-use kube_io::{Change, WatchEvent};
+use kube_io::{Backoff, BackoffPolicy, Change, ResilientWatch, WatchEvent};
 use serde::de::DeserializeOwned;
 use serde_json::json;
 use tokio::{sync::watch, task::JoinHandle};
 
 use crate::{
-    watching::Watching,
+    watch_settings::WatchSettings,
     work_queue::{ObjectVersion, Observation, WorkQueue},
 };
+
+/// The waits for a kind that has a definition and is not served yet.
+const NOT_SERVED: BackoffPolicy = BackoffPolicy { first: Duration::from_millis(100), longest: Duration::from_secs(30) };
 
 /// The resourceVersions of the CustomResourceDefinitions that exist, by name.
 type Definitions = BTreeMap<String, String>;
@@ -36,7 +39,7 @@ pub(crate) struct Watches {
     definitions: watch::Receiver<Definitions>,
     queues: Vec<Arc<WorkQueue>>,
     running: Mutex<BTreeMap<Query, Running>>,
-    watching: Watching,
+    watching: WatchSettings,
 }
 
 /// A watch that is running. It ends when this is dropped.
@@ -56,7 +59,7 @@ impl Watches {
         client: Client,
         definitions: watch::Receiver<Definitions>,
         queues: Vec<Arc<WorkQueue>>,
-        watching: Watching,
+        watching: WatchSettings,
     ) -> Self {
         Watches { client, definitions, queues, running: Mutex::default(), watching }
     }
@@ -151,14 +154,14 @@ async fn follow(
     client: Client,
     mut definitions: watch::Receiver<Definitions>,
     subscribers: Arc<Subscribers>,
-    watching: Watching,
+    watching: WatchSettings,
 ) {
     let kind = subscribers.query.kind();
     let definition = ObjectRef::definition(kind).name;
     let version_of = |definitions: &Definitions| definitions.get(&definition).cloned();
     // Kinds that are not custom have no definition and are always served.
     let built_in = !kind.group.contains('.');
-    let mut pause = Duration::from_millis(100);
+    let mut backoff = Backoff::new(NOT_SERVED, watching.clock.clone());
     loop {
         let defined = version_of(&definitions.borrow_and_update());
         if built_in || defined.is_some() {
@@ -173,12 +176,12 @@ async fn follow(
             // The kind is served in no known version, or not yet.
             tokio::select! {
                 biased;
-                () = tokio::time::sleep(pause) => pause = (pause * 2).min(Duration::from_secs(30)),
-                () = changed(&mut definitions, |now| version_of(now) != defined) => pause = Duration::from_millis(100),
+                () = tokio::time::sleep(backoff.failed()) => {}
+                () = changed(&mut definitions, |now| version_of(now) != defined) => backoff.reset(),
             }
         } else {
             changed(&mut definitions, |now| version_of(now).is_some()).await;
-            pause = Duration::from_millis(100);
+            backoff.reset();
         }
     }
 }
@@ -195,15 +198,10 @@ async fn stream(
     client: &Client,
     kind: &'static Kind,
     version: &'static str,
-    (subscribers, watching): (&Subscribers, &Watching),
+    (subscribers, watching): (&Subscribers, &WatchSettings),
 ) {
-    let resource = ApiResource {
-        group: kind.group.to_owned(),
-        version: version.to_owned(),
-        api_version: kind.api_version(version),
-        kind: kind.kind.to_owned(),
-        plural: kind.plural.to_owned(),
-    };
+    let gvk = GroupVersionKind::gvk(kind.group, version, kind.kind);
+    let resource = ApiResource::from_gvk_with_plural(&gvk, kind.plural);
     match &subscribers.query {
         Query::Object(reference) | Query::Optional(reference) => {
             let config = watcher::Config::default().fields(&format!("metadata.name={}", reference.name));
@@ -233,35 +231,66 @@ async fn stream(
 async fn observe<K, T>(
     api: Api<K>,
     config: watcher::Config,
-    (subscribers, watching): (&Subscribers, &Watching),
+    (subscribers, watching): (&Subscribers, &WatchSettings),
     keep: impl Fn(&K) -> T,
     observation: impl Fn(&BTreeMap<String, T>) -> Observation,
 ) where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {
+    collect(
+        watching.watch(api, config),
+        |object| Some(keep(object)),
+        |collected| {
+            match collected {
+                Collected::Objects(objects) => subscribers.observed(observation(objects)),
+                Collected::Forbidden(message) => subscribers.forbidden(message),
+                Collected::NotServed => {
+                    subscribers.observed(Observation::Absent);
+                    return ControlFlow::Break(());
+                }
+            }
+            ControlFlow::Continue(())
+        },
+    )
+    .await;
+}
+
+/// What a watch on several objects tells.
+enum Collected<'a, T> {
+    /// All objects by name, after the first list and after every change.
+    Objects(&'a BTreeMap<String, T>),
+    Forbidden(&'a str),
+    NotServed,
+}
+
+/// Collects what is kept of the objects of a watch, if anything is, until `tell` ends it.
+async fn collect<K, T>(
+    mut watch: ResilientWatch<K>,
+    keep: impl Fn(&K) -> Option<T>,
+    mut tell: impl FnMut(Collected<'_, T>) -> ControlFlow<()>,
+) where
+    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+{
     let mut objects: BTreeMap<String, T> = BTreeMap::new();
     let mut is_synced = false;
-    let mut watch = watching.watch(api, config);
     loop {
-        match watch.next().await {
-            WatchEvent::Change(Change::Applied(object)) => {
-                objects.insert(object.name_any(), keep(&object));
+        let told = match watch.next().await {
+            WatchEvent::Change(change) => {
+                match change {
+                    Change::Applied(object) => objects.extend(keep(&object).map(|kept| (object.name_any(), kept))),
+                    Change::Deleted(key) => drop(objects.remove(&key.name)),
+                    Change::Synced => is_synced = true,
+                }
+                if !is_synced {
+                    continue;
+                }
+                tell(Collected::Objects(&objects))
             }
-            WatchEvent::Change(Change::Deleted(key)) => {
-                objects.remove(&key.name);
-            }
-            WatchEvent::Change(Change::Synced) => is_synced = true,
-            WatchEvent::NotServed => {
-                subscribers.observed(Observation::Absent);
-                return;
-            }
-            WatchEvent::Forbidden(message) => {
-                subscribers.forbidden(&message);
-                continue;
-            }
-        }
-        if is_synced {
-            subscribers.observed(observation(&objects));
+            WatchEvent::Forbidden(message) => tell(Collected::Forbidden(&message)),
+            WatchEvent::NotServed => tell(Collected::NotServed),
+        };
+        if told.is_break() {
+            return;
         }
     }
 }
@@ -287,46 +316,36 @@ pub(crate) async fn definitions(
     known: watch::Sender<Definitions>,
     queues: Vec<Arc<WorkQueue>>,
     kinds: Vec<&'static Kind>,
-    watching: Watching,
+    watching: WatchSettings,
 ) {
     let api: Api<PartialObjectMeta<CustomResourceDefinition>> = Api::all(client);
     // Pages keep memory small: clusters have hundreds of definitions.
     let config = watcher::Config::default().page_size(50);
-    let mut watch = watching.watch(api, config);
     let by_name: BTreeMap<String, &'static Kind> =
         kinds.into_iter().map(|kind| (ObjectRef::definition(kind).name, kind)).collect();
-    let mut now = Definitions::new();
-    let mut is_synced = false;
-    loop {
-        match watch.next().await {
-            WatchEvent::Change(Change::Applied(object)) => {
-                if by_name.contains_key(&object.name_any()) {
-                    now.insert(object.name_any(), object.resource_version().unwrap_or_default());
+    let version = |definition: &PartialObjectMeta<CustomResourceDefinition>| {
+        by_name.contains_key(&definition.name_any()).then(|| definition.resource_version().unwrap_or_default())
+    };
+    collect(watching.watch(api, config), version, |collected| {
+        match collected {
+            Collected::Objects(now) => {
+                let before = known.send_replace(now.clone());
+                let is_new = |name: &String| before.get(name) != now.get(name);
+                let changed: Vec<&'static Kind> =
+                    by_name.iter().filter(|(name, _)| is_new(name)).map(|(_, kind)| *kind).collect();
+                if !changed.is_empty() {
+                    queues.iter().for_each(|queue| queue.put(|pending| pending.kinds.extend(&changed)));
                 }
             }
-            WatchEvent::Change(Change::Deleted(key)) => {
-                now.remove(&key.name);
-            }
-            WatchEvent::Change(Change::Synced) => is_synced = true,
-            WatchEvent::Forbidden(message) => {
+            Collected::Forbidden(message) => {
                 let all = Query::List(&CUSTOM_RESOURCE_DEFINITION);
                 for queue in &queues {
-                    queue.put(|pending| drop(pending.forbidden.insert(all.clone(), message.clone())));
+                    queue.put(|pending| drop(pending.forbidden.insert(all.clone(), message.to_owned())));
                 }
             }
-            WatchEvent::NotServed => {}
+            Collected::NotServed => {}
         }
-        if !is_synced {
-            continue;
-        }
-        let before = known.send_replace(now.clone());
-        let is_new = |name: &String| before.get(name) != now.get(name);
-        let changed: Vec<&'static Kind> =
-            by_name.iter().filter(|(name, _)| is_new(name)).map(|(_, kind)| *kind).collect();
-        if !changed.is_empty() {
-            for queue in &queues {
-                queue.put(|pending| pending.kinds.extend(&changed));
-            }
-        }
-    }
+        ControlFlow::Continue(())
+    })
+    .await;
 }

@@ -1,6 +1,5 @@
 //! Explores every way in which replicas may compete for the lease: requests and answers get lost or late, replicas stop and
 //! continue. No two of them may believe that they lead at the same time.
-//!
 //! The code under test is the code of the operator. Time passes in ticks: the lease lasts three, a leader renews within two.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -9,6 +8,9 @@ use std::time::Duration;
 
 use operator::election::{Candidate, Input, LeaseRecord, LeaseTimes, Outcome, Request, Step};
 use stateright::{Checker, HasDiscoveries, Model, Property};
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// How many requests or answers may get lost.
 const LOSSES: u8 = 1;

@@ -1,9 +1,11 @@
 //! Processes by more than their id, which another process may have later.
 
-use std::{fs, io};
+use std::io;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
+
+use crate::stat::Stat;
 
 /// A process id together with the time at which that process started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,14 +57,7 @@ pub fn is_alive(pid: u32) -> bool {
 
 /// When a process started; none if it has ended, even if its parent has not waited for it yet.
 fn start_time(pid: u32) -> Option<u64> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The second field is the name of the program in parentheses, which may hold anything.
-    let (_, rest) = stat.rsplit_once(')')?;
-    let mut fields = rest.split_whitespace();
-    if matches!(fields.next()?, "Z" | "X") {
-        return None;
-    }
-    fields.nth(18)?.parse().ok()
+    Stat::read(&pid.to_string()).filter(|stat| !stat.has_ended).map(|stat| stat.started)
 }
 
 #[cfg(test)]

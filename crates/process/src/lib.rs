@@ -3,9 +3,12 @@
 pub mod cluster;
 mod identity;
 pub mod logging;
+mod memory;
 mod shutdown;
+mod stat;
 mod usage;
 
 pub use identity::{ProcessIdentity, is_alive};
+pub use memory::Memory;
 pub use shutdown::Shutdown;
 pub use usage::Usage;

@@ -6,8 +6,8 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use anyhow::{Context, anyhow};
-use tracing_subscriber::{EnvFilter, fmt::MakeWriter, reload};
+use anyhow::{Context, ensure};
+use tracing_subscriber::{EnvFilter, filter::LevelFilter, fmt::MakeWriter, reload};
 
 /// How lines of the log are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,10 +43,7 @@ impl LogLevel {
     /// Filters all lines from now on. A filter that cannot be read changes nothing.
     pub fn set(&self, filter: &str) -> anyhow::Result<()> {
         let filter = filter.trim();
-        if filter.is_empty() {
-            return Err(anyhow!("the filter is empty"));
-        }
-        let parsed = EnvFilter::try_new(filter).with_context(|| format!("the filter {filter}"))?;
+        let parsed = filter_of(filter).with_context(|| format!("the filter {filter}"))?;
         let mut current = self.filter.lock().unwrap_or_else(PoisonError::into_inner);
         (self.reload)(parsed).context("changing the filter of the log")?;
         filter.clone_into(&mut current);
@@ -85,7 +82,20 @@ where
 }
 
 fn parse(filter: &str) -> anyhow::Result<EnvFilter> {
-    EnvFilter::try_new(filter).with_context(|| format!("--log-level {filter}"))
+    filter_of(filter).with_context(|| format!("--log-level {filter}"))
+}
+
+/// A directive that is a mistyped level would be taken for a target, and silence everything else.
+fn filter_of(filter: &str) -> anyhow::Result<EnvFilter> {
+    let directives: Vec<&str> = filter.split(',').map(str::trim).filter(|directive| !directive.is_empty()).collect();
+    ensure!(!directives.is_empty(), "the filter is empty");
+    for directive in &directives {
+        ensure!(
+            directive.contains('=') || directive.parse::<LevelFilter>().is_ok(),
+            "{directive} is none of error, warn, info, debug, trace and off; the level of a part is given as part=level"
+        );
+    }
+    Ok(EnvFilter::try_new(directives.join(","))?)
 }
 
 #[cfg(test)]
@@ -98,13 +108,26 @@ mod tests {
         assert_eq!(parse("info,=x=").unwrap_err().to_string(), "--log-level info,=x=");
     }
 
+    /// `warning` would be the name of a target, and nothing else would be logged.
+    #[test]
+    fn a_mistyped_level_is_refused_and_the_levels_are_named() {
+        for right in ["error", "WARN", "info", "debug", "trace", "off", "warn,kube_io=debug", "kube_io=off, info"] {
+            assert!(parse(right).is_ok(), "{right}");
+        }
+        for wrong in ["warning", "verbose", "kube_io", "info,operator", "warn,err"] {
+            let error = format!("{:#}", parse(wrong).unwrap_err());
+            assert!(error.starts_with(&format!("--log-level {wrong}: ")), "{error}");
+            assert!(error.contains("error, warn, info, debug, trace and off"), "{error}");
+        }
+    }
+
     #[test]
     fn the_level_changes_while_the_program_runs_and_a_wrong_one_changes_nothing() {
         let level = to_stderr("warn", Format::Json).unwrap();
         assert_eq!(level.get(), "warn");
         level.set(" info,kube_io=debug\n").unwrap();
         assert_eq!(level.get(), "info,kube_io=debug");
-        for wrong in ["", "info,=x=", "kube_io=loud"] {
+        for wrong in ["", "info,=x=", "kube_io=loud", "warning"] {
             assert!(level.set(wrong).is_err(), "{wrong}");
         }
         assert_eq!(level.get(), "info,kube_io=debug");

@@ -6,11 +6,12 @@ use anyhow::{Context, bail, ensure};
 use api::VirtualMachine;
 use kube::{Api, Client, ResourceExt, api::ListParams};
 use lab::play::{Ending, Player, matches, set_utilization};
+use process::Shutdown;
 use sim::{ClusterModel, units::Span};
+use terminal::print;
 
 use crate::{
     lab_file::RunningLab, lab_files::LabFiles, lab_name::LabName, part::time_scale, sim::scenario, status::runtime,
-    terminal::print,
 };
 
 #[derive(clap::Args)]
@@ -71,9 +72,10 @@ async fn play(args: &Args, source: &str, lab: &RunningLab, client: &Client) -> a
     let model = ClusterModel::new(&scenario).with_context(|| source.to_owned())?;
     let speed = args.speed.unwrap_or(lab.info.time_scale);
     let (mut player, placement) = Player::new(client, &model, args.seed, speed).await?;
+    let mut shutdown = Shutdown::or_hangup().context("listening for signals")?;
     let count = placement.0.len();
     print(&format!("Scenario {}: {count} VMs\n", model.name()))?;
-    let Some(created) = player.create_vms(placement, interrupt()).await? else {
+    let Some(created) = player.create_vms(placement, shutdown.wait()).await? else {
         return print("\nThe VMs that were created stay.\n");
     };
     print(&format!("{created} created and running, {} there already\n", count - created))?;
@@ -91,7 +93,7 @@ async fn play(args: &Args, source: &str, lab: &RunningLab, client: &Client) -> a
         ending = player.run(|| lab.process.is_alive(), report) => if ending? == Ending::LabEnded {
             bail!("lab {} has ended", lab.name);
         },
-        () = interrupt() => {
+        () = shutdown.wait() => {
             player.restore_nodes().await?;
             return print("\nAll nodes are open and there. The VMs go on with the load that they have now.\n");
         }
@@ -102,10 +104,6 @@ async fn play(args: &Args, source: &str, lab: &RunningLab, client: &Client) -> a
         print(&format!("Nodes that it left {what}: {}\n", names.join(", ")))?;
     }
     Ok(())
-}
-
-async fn interrupt() {
-    let _ = tokio::signal::ctrl_c().await;
 }
 
 fn time(time: Duration) -> Span {

@@ -10,8 +10,9 @@ use std::{
 use anyhow::{Context, bail};
 use lab::up::Part;
 use process::ProcessIdentity;
+use terminal::print;
 
-use crate::{lab_files::LabFiles, lab_name::LabName, terminal::print};
+use crate::{lab_files::LabFiles, lab_name::LabName};
 
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 const CHUNK: u64 = 1 << 16;

@@ -3,16 +3,17 @@
 mod descheduler;
 mod down;
 mod exporter;
+mod import;
 mod lab_file;
 mod lab_files;
 mod lab_name;
 mod load;
 mod logs;
+mod machine_config;
 mod part;
 mod sim;
 mod soft_tainter;
 mod status;
-mod terminal;
 mod up;
 mod vm_controller;
 mod watch;
@@ -41,6 +42,8 @@ enum Command {
     Logs(logs::Args),
     /// End a running lab
     Down(down::Args),
+    /// Make a scenario from a live cluster and its Prometheus
+    Import(import::Args),
     /// Simulate rebalancing: run scenarios, compare algorithms, explain scores
     Sim(sim::Sim),
     /// Keep a pod for every VirtualMachine, and migrate those that are to leave their node
@@ -53,6 +56,8 @@ enum Command {
     DeschedulerOperator(descheduler::Args),
     /// Ask the scheduler to keep new pods away from busy nodes
     SoftTainter(soft_tainter::Args),
+    /// Roll MachineConfigs out to nodes without machines, as the machine config operator does to real ones
+    MachineConfigOperator(machine_config::Args),
 }
 
 fn main() -> ExitCode {
@@ -63,12 +68,14 @@ fn main() -> ExitCode {
         Command::Load(args) => load::run(&args),
         Command::Logs(args) => logs::run(&args),
         Command::Down(args) => down::run(&args),
+        Command::Import(args) => import::run(&args),
         Command::Sim(args) => sim::run(&args),
         Command::VmController(args) => vm_controller::run(&args),
         Command::Webhook(args) => webhook::run(&args),
         Command::Exporter(args) => exporter::run(&args),
         Command::DeschedulerOperator(args) => descheduler::run(&args),
         Command::SoftTainter(args) => soft_tainter::run(&args),
+        Command::MachineConfigOperator(args) => machine_config::run(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -6,7 +6,7 @@ use advisor::kube_descheduler::Release;
 use anyhow::Context;
 use kube::Client;
 use kube_io::connect;
-use process::{Shutdown, cluster, logging};
+use process::{Shutdown, cluster::Selection, logging};
 
 #[derive(clap::Args)]
 pub(crate) struct Common {
@@ -33,7 +33,7 @@ impl Common {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("starting")?;
         runtime.block_on(async {
             let shutdown = Shutdown::new().context("listening for signals")?;
-            let mut config = cluster::config(self.context.as_deref()).await?;
+            let mut config = Selection { context: self.context.clone(), ..Selection::default() }.config().await?;
             // The parts retry by themselves.
             config.default_retry = false;
             let client = connect::client(config, component).context("making a client for the cluster")?;

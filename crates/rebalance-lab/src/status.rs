@@ -3,12 +3,9 @@
 use anyhow::Context;
 use clap::ValueEnum;
 use lab::survey;
+use terminal::{Terminal, print};
 
-use crate::{
-    lab_files::LabFiles,
-    lab_name::LabName,
-    terminal::{Terminal, print},
-};
+use crate::{lab_files::LabFiles, lab_name::LabName};
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Output {

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use lab_parts::webhook::{self, Certificates, GARBAGE_COLLECTORS, Reach, WebhookSettings};
+use lab_parts::webhook::{self, Certificates, Endpoint, GARBAGE_COLLECTORS, WebhookSettings};
 use process::Shutdown;
 use sim::units::Span;
 
@@ -26,7 +26,7 @@ pub(crate) struct Args {
     port: u16,
     /// The Service by which the API server reaches the webhook
     #[arg(long, value_name = "NAMESPACE/NAME", default_value = "monitoring/eviction-webhook", value_parser = service)]
-    service: Reach,
+    service: Endpoint,
     /// The host by whose name or address the API server reaches the webhook, if there is no Service
     #[arg(long, value_name = "HOST", conflicts_with = "service")]
     reach: Option<String>,
@@ -52,10 +52,10 @@ pub(crate) struct Args {
     common: Common,
 }
 
-fn service(text: &str) -> Result<Reach, String> {
+fn service(text: &str) -> Result<Endpoint, String> {
     match text.split_once('/') {
         Some((namespace, name)) if !namespace.is_empty() && !name.is_empty() && !name.contains('/') => {
-            Ok(Reach::Service { namespace: namespace.to_owned(), name: name.to_owned() })
+            Ok(Endpoint::Service { namespace: namespace.to_owned(), name: name.to_owned() })
         }
         _ => Err("expected NAMESPACE/NAME, such as monitoring/eviction-webhook".to_owned()),
     }
@@ -71,7 +71,7 @@ impl Args {
         };
         WebhookSettings {
             address: SocketAddr::new(self.host, self.port),
-            reach: self.reach.clone().map_or_else(|| self.service.clone(), Reach::Host),
+            endpoint: self.reach.clone().map_or_else(|| self.service.clone(), Endpoint::Host),
             certificates,
             is_registered: !self.no_registration,
             exempt_users: GARBAGE_COLLECTORS
@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn options_become_settings() {
         let here = settings("--host 127.0.0.1 --port 0 --reach 127.0.0.1 --vm-controller jane --no-registration");
-        assert_eq!((here.address, here.reach), (([127, 0, 0, 1], 0).into(), Reach::Host("127.0.0.1".into())));
+        assert_eq!((here.address, here.endpoint), (([127, 0, 0, 1], 0).into(), Endpoint::Host("127.0.0.1".into())));
         assert_eq!(here.exempt_users.last().map(String::as_str), Some("jane"));
         assert!(!here.is_registered);
         let files = settings("--cert c --key k --ca a").certificates;

@@ -1,8 +1,6 @@
-//! Decides who may send a request: by the client certificate, or by a token that the API server reviews.
-//!
-//! Prometheus of OpenShift has a client certificate. It costs no request, and counts also while the API server is away. All others
-//! have a token. What the API server says about a token is kept for a while, in caches of a limited size; tokens that it does not
-//! know are kept apart, so that nobody can push out the others by guessing.
+//! Decides who may send a request: by the client certificate, or by a token that the API server reviews. What it says is kept for a
+//! while, in caches of a limited size. Tokens that it does not know are kept apart, so that nobody can push out the others by
+//! guessing.
 
 use std::{future::Future, time::Duration};
 
@@ -21,6 +19,8 @@ pub const PROMETHEUS: &str = "system:serviceaccount:openshift-monitoring:prometh
 const TOKEN: Duration = Duration::from_secs(60);
 const ALLOWED: Duration = Duration::from_secs(5 * 60);
 const DENIED: Duration = Duration::from_secs(30);
+/// How long a failure is not told again.
+const TOLD: Duration = Duration::from_secs(10 * 60);
 /// Entries of each cache.
 const ENTRIES: usize = 256;
 /// Reviews on their way at a time: strangers must not make us flood the API server.
@@ -56,7 +56,7 @@ pub(crate) struct Asked<'a> {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum Authorization {
     Allowed,
     /// Nobody knows who that is.
     Unauthenticated,
@@ -73,6 +73,7 @@ pub(crate) struct Authorizer<R> {
     users: Cache<User>,
     strangers: Cache<()>,
     access: Cache<bool>,
+    failures: Cache<()>,
     slots: Semaphore,
 }
 
@@ -85,29 +86,39 @@ impl<R: Reviews> Authorizer<R> {
             users: Cache::new(ENTRIES),
             strangers: Cache::new(ENTRIES),
             access: Cache::new(ENTRIES),
+            failures: Cache::new(ENTRIES),
             slots: Semaphore::new(AT_ONCE),
         }
     }
 
-    pub(crate) async fn decide(&self, asked: Asked<'_>) -> Verdict {
+    pub(crate) async fn decide(&self, asked: Asked<'_>) -> Authorization {
         let is_read = asked.path == METRICS_PATH && asked.verb == "get";
         if is_read && asked.peer.is_some_and(|peer| self.client_names.iter().any(|name| name == peer)) {
-            return Verdict::Allowed;
+            return Authorization::Allowed;
         }
         let token = match asked.token {
             Some(token) if !token.is_empty() && token.len() <= LONGEST_TOKEN => token,
-            _ => return Verdict::Unauthenticated,
+            _ => return Authorization::Unauthenticated,
         };
         let user = match self.user(token).await {
             Ok(Some(user)) => user,
-            Ok(None) => return Verdict::Unauthenticated,
-            Err(error) => return Verdict::Failed(error),
+            Ok(None) => return Authorization::Unauthenticated,
+            Err(error) => return Authorization::Failed(error),
         };
         match self.may(&user, asked.path, asked.verb).await {
-            Ok(true) => Verdict::Allowed,
-            Ok(false) => Verdict::Denied(user.name),
-            Err(error) => Verdict::Failed(error),
+            Ok(true) => Authorization::Allowed,
+            Ok(false) => Authorization::Denied(user.name),
+            Err(error) => Authorization::Failed(error),
         }
+    }
+
+    /// Whether a failure was not told for a while. Anybody who asks could fill the log otherwise.
+    pub(crate) fn is_new(&self, failure: &str) -> bool {
+        let is_new = self.failures.get(failure.as_bytes()).is_none();
+        if is_new {
+            self.failures.put(failure.as_bytes(), (), TOLD);
+        }
+        is_new
     }
 
     async fn user(&self, token: &str) -> Result<Option<User>, String> {
@@ -147,4 +158,4 @@ impl<R: Reviews> Authorizer<R> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

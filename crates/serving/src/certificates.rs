@@ -79,8 +79,32 @@ impl Certificates {
         matches!(self.served, Some(Served::Files(_)))
     }
 
-    /// The next certificate, if another one has to be served from now on. After an error the old one is kept.
+    /// The first certificate. If the files cannot be used, it is one of our own, and the error says why.
+    pub(crate) fn first(&mut self) -> Result<(Arc<CertifiedKey>, Option<CertificateError>), CertificateError> {
+        match self.next() {
+            Ok(Some(certificate)) => Ok((certificate, None)),
+            unusable => Ok((self.own()?, unusable.err())),
+        }
+    }
+
+    fn own(&mut self) -> Result<Arc<CertifiedKey>, CertificateError> {
+        let certified = self_signed(&self.names)?;
+        self.served = Some(Served::Own { since: Instant::now() });
+        Ok(Arc::new(certified))
+    }
+
+    /// The next certificate, if another one has to be served from now on. After an error the old one is kept, unless it is one of
+    /// our own that gets too old.
     pub(crate) fn next(&mut self) -> Result<Option<Arc<CertifiedKey>>, CertificateError> {
+        match self.newest() {
+            Err(_) if matches!(self.served, Some(Served::Own { since }) if since.elapsed() >= REPLACED) => {
+                self.own().map(Some)
+            }
+            next => next,
+        }
+    }
+
+    fn newest(&mut self) -> Result<Option<Arc<CertifiedKey>>, CertificateError> {
         if let Some(folder) = self.folder.as_deref()
             && let Some(files) = read(folder)?
         {
@@ -95,11 +119,7 @@ impl Certificates {
             // Files that went away for a moment come back; nobody would trust one of our own instead.
             Some(Served::Files(_)) => Ok(None),
             Some(Served::Own { since }) if since.elapsed() < REPLACED => Ok(None),
-            _ => {
-                let certified = self_signed(&self.names)?;
-                self.served = Some(Served::Own { since: Instant::now() });
-                Ok(Some(Arc::new(certified)))
-            }
+            _ => self.own().map(Some),
         }
     }
 }
@@ -192,6 +212,22 @@ mod tests {
         }
         fs::remove_file(at.join(CERTIFICATE)).unwrap();
         assert!(certificates.next().unwrap().is_none(), "what was served is kept");
+    }
+
+    /// A wrong file must not keep the operator from its work.
+    #[tokio::test]
+    async fn files_that_cannot_be_used_are_named_and_one_of_our_own_is_served_until_they_can() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = folder.path();
+        write(at, "first.example.com", &[CERTIFICATE, KEY]);
+        fs::write(at.join(KEY), "garbage").unwrap();
+        let mut certificates = Certificates::new(Some(at.to_owned()), vec!["own.example.com".into()]);
+        let (own, error) = certificates.first().unwrap();
+        assert!(is_for(&own, "own.example.com") && !certificates.are_files());
+        assert!(error.unwrap().to_string().starts_with(&at.join(KEY).display().to_string()));
+        let first = write(at, "first.example.com", &[CERTIFICATE, KEY]);
+        assert_eq!(certificates.next().unwrap().unwrap().cert[0].to_vec(), first);
+        assert!(certificates.are_files());
     }
 
     #[tokio::test(start_paused = true)]

@@ -5,13 +5,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rustls::{
     RootCertStore, ServerConfig,
     crypto::ring,
-    pki_types::{CertificateDer, pem::PemObject},
+    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
     server::{VerifierBuilderError, WebPkiClientVerifier},
     sign::{CertifiedKey, SingleCertAndKey},
 };
 
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum TlsError {
+pub enum TlsError {
     #[error("the client CA is not PEM: {0}")]
     Pem(#[from] rustls::pki_types::pem::Error),
     #[error("the client CA: {0}")]
@@ -62,6 +62,14 @@ impl Tls {
     }
 }
 
+/// The TLS settings of a server that asks nobody for a certificate. An error if the key is not that of the certificate.
+pub fn tls_config(
+    chain: Vec<CertificateDer<'static>>,
+    key: PrivateKeyDer<'static>,
+) -> Result<Arc<ServerConfig>, TlsError> {
+    config(&Arc::new(CertifiedKey::from_der(chain, key, &ring::default_provider())?), None)
+}
+
 fn roots(pem: &str) -> Result<RootCertStore, TlsError> {
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(pem.as_bytes()) {
@@ -91,10 +99,7 @@ fn config(
 #[cfg(test)]
 mod tests {
     use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
-    use rustls::{
-        ClientConfig,
-        pki_types::{PrivateKeyDer, ServerName},
-    };
+    use rustls::{ClientConfig, pki_types::ServerName};
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio_rustls::{TlsAcceptor, TlsConnector};
 

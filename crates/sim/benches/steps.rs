@@ -1,8 +1,6 @@
-//! Steps per second of the simulator, nanoseconds per node and step, memory per recorded step, and instructions per
-//! step.
-//!
-//! `cargo bench -p sim` prints times. `cargo bench -p sim -- instructions` counts instructions with callgrind and fails
-//! if the committed counts have grown; `... instructions update` rewrites them.
+//! Steps per second of the simulator, nanoseconds per node and step, memory per recorded step, and instructions per step.
+//! `cargo bench -p sim` prints times; `-- instructions` fails if the committed counts have grown, and `-- instructions update` rewrites
+//! them; `-- optimum` prints how long the optimum takes and how well it is known.
 
 use std::{
     path::Path,
@@ -10,7 +8,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use sim::{ClusterModel, Run, RunSettings, Scenario, scenario::generate::generate};
+use sim::{
+    ClusterModel, Run, RunSettings, Scenario,
+    optimum::{BUDGET, Optimum, problem},
+    scenario::generate::generate,
+};
 
 const SIZES: [(u32, u32); 4] = [(12, 648), (100, 5_000), (1_000, 50_000), (5_000, 250_000)];
 /// The steps per second of the reference.
@@ -37,6 +39,10 @@ fn main() -> ExitCode {
             let number = |text: &str| text.parse().expect("a number");
             let load = if *load == "constant" { Load::Constant } else { Load::Changing };
             count(load, number(nodes), number(vms), number(steps));
+            ExitCode::SUCCESS
+        }
+        ["optimum"] => {
+            optimum();
             ExitCode::SUCCESS
         }
         ["instructions", rest @ ..] => instructions(rest.contains(&"update")),
@@ -126,6 +132,21 @@ fn times() {
     }
 }
 
+fn optimum() {
+    println!("{:>12} {:>9} {:>11} {:>15}", "NODES/VMS", "SECONDS", "BALANCED", "WIDEST GAP OF σ");
+    for (nodes, vms) in [(12, 648), (100, 5_000), (500, 10_000), (1_000, 50_000)] {
+        let (model, settings) = model(Load::Constant, nodes, vms);
+        let start = Instant::now();
+        let found = Optimum::of(&problem(&model, &settings, 0), BUDGET);
+        let seconds = start.elapsed().as_secs_f64();
+        let gap = |migrations: u64| found.spread(migrations) - found.bound(migrations);
+        let widest = (0..=found.last()).map(gap).fold(0.0, f64::max);
+        let balanced =
+            [found.balanced_bound, found.balanced].map(|known| known.map_or("-".to_owned(), |n| n.to_string()));
+        println!("{:>12} {seconds:>9.2} {:>11} {widest:>15.4}", format!("{nodes}/{vms}"), balanced.join(" to "));
+    }
+}
+
 fn count(load: Load, nodes: u32, vms: u32, most: u32) {
     let (model, settings) = model(load, nodes, vms);
     assert_eq!(steps(&model, settings, load, most, Duration::from_secs(3600)).done, most);
@@ -148,7 +169,7 @@ fn instructions(update: bool) -> ExitCode {
             let key = format!("{nodes},{vms},{name},");
             let before = committed.lines().find_map(|line| line.strip_prefix(&key)).and_then(|text| text.parse().ok());
             let change = before.map(|before: f64| each as f64 / before - 1.0);
-            let verdict = match change {
+            let comparison = match change {
                 None => "no count was committed".to_owned(),
                 Some(change) if change > TOLERANCE => {
                     failed = true;
@@ -156,7 +177,7 @@ fn instructions(update: bool) -> ExitCode {
                 }
                 Some(change) => format!("{:+.1} %", change * 100.0),
             };
-            println!("{:>14}  {name:<9} {each:>12} instructions per step  {verdict}", format!("{nodes}/{vms}"));
+            println!("{:>14}  {name:<9} {each:>12} instructions per step  {comparison}", format!("{nodes}/{vms}"));
             counts += &format!("{key}{each}\n");
         }
     }

@@ -5,14 +5,16 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-use balance::Algorithm;
 use serde::Serialize;
 
 use crate::{
     model::ClusterModel,
-    result::{Outcome, simulate},
+    optimum::{Curve, Distance, Optima},
+    result::{RunResult, simulate},
+    scenario::Limits,
     settings::RunSettings,
     stats::{Estimate, differ},
+    variant::Variant,
 };
 
 /// The confidence level of all intervals.
@@ -29,6 +31,8 @@ pub enum Criterion {
     EndSpread,
     /// Steps until the cluster was balanced; all steps and one more if it never was
     Steps,
+    /// Steps until no node was over-utilized; all steps and one more if there always was one
+    NoneOver,
     /// Migrations
     Migrations,
     /// Bytes moved
@@ -40,11 +44,12 @@ pub enum Criterion {
 }
 
 impl Criterion {
-    pub fn of(self, outcome: &Outcome) -> f64 {
+    pub fn of(self, outcome: &RunResult) -> f64 {
         match self {
             Self::Spread => outcome.mean_spread,
             Self::EndSpread => outcome.end.cpu.sigma,
             Self::Steps => outcome.balanced_at_step.unwrap_or(outcome.steps + 1) as f64,
+            Self::NoneOver => outcome.none_over_at_step.unwrap_or(outcome.steps + 1) as f64,
             Self::Migrations => outcome.migrations.total as f64,
             Self::Bytes => outcome.migrations.bytes,
             Self::PingPong => outcome.migrations.ping_pong as f64,
@@ -57,6 +62,7 @@ impl Criterion {
             Self::Spread => "mean spread of CPU use over time",
             Self::EndSpread => "spread of CPU use at the end",
             Self::Steps => "steps to balance",
+            Self::NoneOver => "steps until no node is over-utilized",
             Self::Migrations => "migrations",
             Self::Bytes => "bytes moved",
             Self::PingPong => "ping-pong migrations",
@@ -65,7 +71,7 @@ impl Criterion {
     }
 }
 
-/// All algorithms of a comparison, best first.
+/// All algorithms of a comparison, with their modes and limits, best first.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Comparison {
@@ -73,10 +79,14 @@ pub struct Comparison {
     pub mode: &'static str,
     pub semantics: &'static str,
     pub pressure_model: &'static str,
+    /// Where the first signals come from: `stated` or `vms`.
+    pub loads: &'static str,
     pub criterion: Criterion,
     pub first_seed: u64,
     pub seeds: usize,
     pub level: f64,
+    /// The best that migrations could do.
+    pub optimum: Curve,
     pub entries: Vec<Entry>,
 }
 
@@ -89,13 +99,22 @@ pub struct Entry {
     pub tied: bool,
     pub algorithm: String,
     pub name: String,
+    pub mode: &'static str,
+    pub limits: Limits,
+    #[serde(skip)]
+    pub variant: Variant,
+    /// Whether no other has both fewer migrations and less spread at the end.
+    pub efficient: bool,
+    pub optimum: Distance,
     /// The criterion of the ranking.
     pub score: Estimate,
     pub spread: Estimate,
     pub end_spread: Estimate,
     pub end_memory_spread: Estimate,
     pub end_pressure_spread: Estimate,
+    /// Until the cluster was balanced, and until no node was over-utilized, which the reference calls converged.
     pub steps: Estimate,
+    pub none_over_steps: Estimate,
     pub migrations: Estimate,
     pub bytes: Estimate,
     pub ping_pong: Estimate,
@@ -113,28 +132,32 @@ pub struct Entry {
 /// Gets the number of finished runs and the number of all runs.
 pub type Progress<'a> = dyn Fn(usize, usize) + Sync + 'a;
 
-/// Runs every algorithm with every seed. The result does not depend on the number of threads.
+/// Runs every variant with every seed. The result does not depend on the number of threads.
 pub fn compare(
     model: &ClusterModel,
     settings: &RunSettings,
-    algorithms: &[Algorithm],
+    variants: &[Variant],
     seeds: std::ops::Range<u64>,
     criterion: Criterion,
     threads: usize,
     progress: &Progress<'_>,
 ) -> Comparison {
-    let jobs: Vec<(Algorithm, u64)> =
-        algorithms.iter().flat_map(|algorithm| seeds.clone().map(move |seed| (*algorithm, seed))).collect();
+    let jobs: Vec<(RunSettings, u64)> = variants
+        .iter()
+        .map(|variant| variant.in_settings(settings))
+        .flat_map(|settings| seeds.clone().map(move |seed| (settings, seed)))
+        .collect();
     let results = in_parallel(jobs.len(), threads, progress, |job| {
-        let (algorithm, seed) = jobs[job];
-        let (outcome, run) = simulate(model, &RunSettings { algorithm, ..*settings }, seed);
+        let (settings, seed) = &jobs[job];
+        let (outcome, run) = simulate(model, settings, *seed);
         (outcome, curve(run.history().samples().iter().map(|sample| sample.cpu.sigma).collect()))
     });
     let count = (seeds.end - seeds.start) as usize;
-    let mut entries: Vec<(Entry, Vec<f64>)> = algorithms
+    let optima = Optima::new(model, settings, seeds.clone(), threads);
+    let mut entries: Vec<(Entry, Vec<f64>)> = variants
         .iter()
         .zip(results.chunks(count.max(1)))
-        .map(|(algorithm, results)| entry(algorithm, results, criterion))
+        .map(|(variant, results)| entry(variant, results, criterion, &optima))
         .collect();
     entries.sort_by(|(one, _), (other, _)| one.score.mean.total_cmp(&other.score.mean));
     Comparison {
@@ -142,18 +165,25 @@ pub fn compare(
         mode: settings.classifier.mode.slug(),
         semantics: settings.classifier.semantics.slug(),
         pressure_model: settings.pressure.slug(),
+        loads: settings.loads.slug(),
         criterion,
         first_seed: seeds.start,
         seeds: count,
         level: LEVEL,
-        entries: ranked(entries),
+        optimum: optima.curve(),
+        entries: marked(ranked(entries)),
     }
 }
 
-fn entry(algorithm: &Algorithm, results: &[(Outcome, Vec<f64>)], criterion: Criterion) -> (Entry, Vec<f64>) {
+fn entry(
+    variant: &Variant,
+    results: &[(RunResult, Vec<f64>)],
+    criterion: Criterion,
+    optima: &Optima,
+) -> (Entry, Vec<f64>) {
     let outcomes = || results.iter().map(|(outcome, _)| outcome);
-    let estimate = |of: &dyn Fn(&Outcome) -> f64| Estimate::of(&outcomes().map(of).collect::<Vec<f64>>(), LEVEL);
-    let share = |of: &dyn Fn(&Outcome) -> bool| {
+    let estimate = |of: &dyn Fn(&RunResult) -> f64| Estimate::of(&outcomes().map(of).collect::<Vec<f64>>(), LEVEL);
+    let share = |of: &dyn Fn(&RunResult) -> bool| {
         outcomes().filter(|outcome| of(outcome)).count() as f64 / results.len().max(1) as f64
     };
     let scores: Vec<f64> = outcomes().map(|outcome| criterion.of(outcome)).collect();
@@ -162,14 +192,20 @@ fn entry(algorithm: &Algorithm, results: &[(Outcome, Vec<f64>)], criterion: Crit
     let entry = Entry {
         rank: 0,
         tied: false,
-        algorithm: algorithm.slug(),
-        name: algorithm.name().into_owned(),
+        algorithm: variant.algorithm.slug(),
+        name: variant.algorithm.name().into_owned(),
+        mode: variant.mode.slug(),
+        limits: variant.limits,
+        variant: *variant,
+        efficient: false,
+        optimum: optima.distance(results.iter().map(|(outcome, _)| outcome)),
         score: Estimate::of(&scores, LEVEL),
         spread: estimate(&|outcome| outcome.mean_spread),
         end_spread: estimate(&|outcome| outcome.end.cpu.sigma),
         end_memory_spread: estimate(&|outcome| outcome.end.memory.sigma),
         end_pressure_spread: estimate(&|outcome| outcome.end.cpu_pressure.sigma),
         steps: estimate(&|outcome| Criterion::Steps.of(outcome)),
+        none_over_steps: estimate(&|outcome| Criterion::NoneOver.of(outcome)),
         migrations: estimate(&|outcome| outcome.migrations.total as f64),
         bytes: estimate(&|outcome| outcome.migrations.bytes),
         ping_pong: estimate(&|outcome| outcome.migrations.ping_pong as f64),
@@ -207,6 +243,16 @@ fn ranked(entries: Vec<(Entry, Vec<f64>)>) -> Vec<Entry> {
         ranked.push(entry);
     }
     ranked
+}
+
+/// Marks the entries that no other is better than in both migrations and spread at the end.
+fn marked(mut entries: Vec<Entry>) -> Vec<Entry> {
+    let figures: Vec<[f64; 2]> = entries.iter().map(|entry| [entry.migrations.mean, entry.end_spread.mean]).collect();
+    for (entry, own) in entries.iter_mut().zip(&figures) {
+        let is_better = |other: &[f64; 2]| other[0] <= own[0] && other[1] <= own[1] && other != own;
+        entry.efficient = !figures.iter().any(is_better);
+    }
+    entries
 }
 
 /// At most 120 points of a curve, with the first and the last.

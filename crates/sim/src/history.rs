@@ -2,6 +2,7 @@
 //!
 //! The model, the seed and the moves give every state of the run again: see [`crate::Run::replay`].
 
+use data_encoding::HEXLOWER;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
@@ -71,7 +72,7 @@ impl History {
                 hash.update(number.to_bits().to_le_bytes());
             }
         }
-        hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+        HEXLOWER.encode(&hash.finalize())
     }
 }
 

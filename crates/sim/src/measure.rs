@@ -1,8 +1,6 @@
-//! Measures of balance. They use the load of nodes, never a score.
-//!
-//! Spread is the population standard deviation over the nodes that take VMs. Balanced means that the highest and the
-//! lowest CPU use differ by at most a tenth, or by the share of the heaviest VM where that is more, because no move
-//! could help.
+//! Measures of balance. They use the load of nodes, never a score. Spread is the population standard deviation over the nodes that
+//! take VMs. Balanced means that the highest and the lowest CPU use differ by at most a tenth, or by the share of the heaviest VM
+//! where that is more, because no move could help.
 
 use balance::{Bucket, Buckets};
 use serde::Serialize;
@@ -12,7 +10,7 @@ use crate::engine::state::ClusterState;
 /// From this pressure on, the VMs of a node count as under pressure. Both models have it at 90 % use.
 pub const UNDER_PRESSURE: f64 = 0.2;
 /// Nodes whose use differs by no more than this are balanced.
-const SMALLEST_GAP: f64 = 0.10;
+pub(crate) const SMALLEST_GAP: f64 = 0.10;
 
 /// One signal over all nodes that take VMs.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
@@ -81,11 +79,21 @@ pub(crate) fn sample(step: u64, state: &ClusterState<'_>, buckets: &Buckets) -> 
         under: buckets.count(Bucket::Under) as u32,
         over: buckets.count(Bucket::Over) as u32,
         heaviest,
-        balanced: gap <= if heaviest > SMALLEST_GAP { heaviest } else { SMALLEST_GAP },
+        balanced: is_balanced(gap, heaviest),
         vms_under_pressure,
         migrating: 0,
         pending: 0,
     }
+}
+
+/// Whether nodes are balanced whose highest and lowest CPU use differ by `gap`.
+pub(crate) fn is_balanced(gap: f64, heaviest: f64) -> bool {
+    gap <= if heaviest > SMALLEST_GAP { heaviest } else { SMALLEST_GAP }
+}
+
+/// The population standard deviation.
+pub(crate) fn sigma(values: &[f64]) -> f64 {
+    spread(values, None).sigma
 }
 
 /// Sums have eight lanes by position, so that they have the same bits everywhere.

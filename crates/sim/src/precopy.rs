@@ -1,8 +1,6 @@
-//! The duration of a pre-copy migration: memory is copied over a shared network while the VM writes to it.
-//!
-//! A migration's rate is the node's bandwidth divided by the number of migrations that leave its source or reach its
-//! target, whichever is more, and changes whenever one of them ends. The remaining memory shrinks by this rate minus
-//! the dirty rate. A migration whose dirty rate is higher makes no progress and is given up.
+//! The duration of a pre-copy migration: memory is copied over a shared network while the VM writes to it. Its rate is the node's
+//! bandwidth divided by the number of migrations at its source or its target, whichever is more. What remains shrinks by the rate
+//! minus the dirty rate; a migration whose dirty rate is higher is given up.
 
 use crate::scenario::Migration;
 
@@ -44,6 +42,11 @@ impl Copying {
 
     pub fn sent(&self) -> f64 {
         self.sent
+    }
+
+    /// The seconds since the start.
+    pub fn age(&self) -> f64 {
+        self.age
     }
 
     fn until_end(&self, rate: f64, network: Network) -> f64 {

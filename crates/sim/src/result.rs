@@ -12,13 +12,15 @@ use crate::{
 /// The outcome of a run as it is printed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Outcome {
+pub struct RunResult {
     pub scenario: String,
     pub seed: u64,
     pub algorithm: String,
     pub mode: &'static str,
     pub semantics: &'static str,
     pub pressure_model: &'static str,
+    /// Where the first signals come from: `stated` or `vms`.
+    pub loads: &'static str,
     pub steps: u64,
     pub step_seconds: u64,
     pub nodes: usize,
@@ -36,7 +38,7 @@ pub struct Outcome {
     pub balanced_share: f64,
     pub start: Sample,
     pub end: Sample,
-    pub migrations: Migrations,
+    pub migrations: MigrationCounts,
     pub blocked: Blocked,
     /// VMs on nodes under pressure, times seconds.
     pub vm_seconds_under_pressure: f64,
@@ -46,10 +48,10 @@ pub struct Outcome {
     pub digest: String,
 }
 
-/// The migrations of a run.
+/// How many migrations a run had, and of which kind.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Migrations {
+pub struct MigrationCounts {
     pub total: u64,
     pub evicted: u64,
     pub drained: u64,
@@ -62,7 +64,7 @@ pub struct Migrations {
     pub ping_pong: u64,
 }
 
-impl Outcome {
+impl RunResult {
     /// The outcome of a finished run.
     pub fn of(run: &Run<'_>, model: &ClusterModel, settings: &RunSettings, seed: u64) -> Self {
         let samples = run.history().samples();
@@ -82,6 +84,7 @@ impl Outcome {
             mode: settings.classifier.mode.slug(),
             semantics: settings.classifier.semantics.slug(),
             pressure_model: settings.pressure.slug(),
+            loads: settings.loads.slug(),
             steps: before_the_end.len() as u64,
             step_seconds: model.step,
             nodes: first.nodes as usize,
@@ -97,7 +100,7 @@ impl Outcome {
             balanced_share: per_step(|sample| f64::from(u8::from(sample.balanced))) / count,
             start: first,
             end: last,
-            migrations: Migrations {
+            migrations: MigrationCounts {
                 total: totals.evictions + totals.drained,
                 evicted: totals.evictions,
                 drained: totals.drained,
@@ -120,8 +123,8 @@ impl Outcome {
 }
 
 /// Runs a model to the end of its scenario.
-pub fn simulate<'m>(model: &'m ClusterModel, settings: &RunSettings, seed: u64) -> (Outcome, Run<'m>) {
+pub fn simulate<'m>(model: &'m ClusterModel, settings: &RunSettings, seed: u64) -> (RunResult, Run<'m>) {
     let mut run = Run::new(model, *settings, seed);
     run.finish();
-    (Outcome::of(&run, model, settings, seed), run)
+    (RunResult::of(&run, model, settings, seed), run)
 }

@@ -1,5 +1,4 @@
 //! Random numbers that are the same on every machine (SplitMix64).
-//!
 //! A draw for one object, such as the noise of VM 7 at step 12, has a stream that is keyed by the object. It does not
 //! depend on earlier draws.
 

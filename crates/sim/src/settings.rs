@@ -3,7 +3,8 @@
 use balance::{Algorithm, Classifier, Mode, PressureModel};
 
 use crate::scenario::{
-    Guards, Limits, Migration, MigrationModel, Placement, Rebalancing, Scenario, ScenarioError, Semantics,
+    Guards, Limits, Loads, Migration, MigrationAware, MigrationModel, Placement, Rebalancing, Scenario, ScenarioError,
+    Semantics,
 };
 
 /// How a run rebalances.
@@ -12,6 +13,8 @@ pub struct RunSettings {
     pub algorithm: Algorithm,
     pub classifier: Classifier,
     pub pressure: PressureModel,
+    /// `Stated` only if the scenario states measured signals.
+    pub loads: Loads,
     /// The number of steps from one decision to the next.
     pub interval: u64,
     /// The number of steps over which signals are averaged.
@@ -40,10 +43,12 @@ impl From<Semantics> for balance::Semantics {
 impl RunSettings {
     /// The settings of a scenario.
     pub fn new(scenario: &Scenario) -> Result<Self, ScenarioError> {
-        Self::of(&scenario.rebalancing, scenario.step.0)
+        let states_loads = scenario.nodes.iter().any(|group| group.measured.is_some());
+        let loads = if states_loads { scenario.rebalancing.loads } else { Loads::Vms };
+        Self::of(&scenario.rebalancing, scenario.step.0, loads)
     }
 
-    fn of(given: &Rebalancing, step: u64) -> Result<Self, ScenarioError> {
+    fn of(given: &Rebalancing, step: u64, loads: Loads) -> Result<Self, ScenarioError> {
         let invalid = |field: &str, message: String| Err(ScenarioError::new(format!("rebalancing.{field}"), message));
         let named = |field: &str, error: balance::Unknown| {
             ScenarioError::new(format!("rebalancing.{field}"), error.to_string())
@@ -69,10 +74,25 @@ impl RunSettings {
                 return invalid(field, format!("{value} is not a share from 0 to 1"));
             }
         }
+        if let Some(MigrationAware { cool_down, max_cool_down, history_window }) = given.guards.migration_aware {
+            for (field, value) in [("coolDown", cool_down), ("historyWindow", history_window)] {
+                if value.0 == 0 {
+                    return invalid(
+                        &format!("guards.migrationAware.{field}"),
+                        format!("{value} is not a time above 0"),
+                    );
+                }
+            }
+            if max_cool_down < cool_down {
+                let message = format!("{max_cool_down} is less than coolDown, which is {cool_down}");
+                return invalid("guards.migrationAware.maxCoolDown", message);
+            }
+        }
         Ok(Self {
             algorithm,
             classifier: Classifier::new(mode, given.semantics.into()),
             pressure,
+            loads,
             interval: given.interval.map_or(1, |interval| (interval.0 / step.max(1)).max(1)),
             window: given.window.map_or(1, |window| window.0 / step.max(1)),
             lag: given.lag.map_or(0, |lag| lag.0 / step.max(1)),
@@ -98,9 +118,16 @@ impl RunSettings {
             MigrationModel::PreCopy => format!("pre-copy migrations at {}", self.migration.bandwidth),
         };
         let Limits { total, per_node } = self.limits;
+        let aware = self.guards.migration_aware.map(|aware| {
+            let MigrationAware { cool_down, max_cool_down, history_window } = aware;
+            format!(", cool-down from {cool_down} to {max_cool_down} by the migrations of {history_window}")
+        });
+        let aware = aware.unwrap_or_default();
         format!(
-            "{}, {}, at most {total} evictions and {per_node} per node, {placement}, {migration}",
-            self.classifier, self.pressure
+            "{}, {}, {}, at most {total} evictions and {per_node} per node, {placement}, {migration}{aware}",
+            self.classifier,
+            self.pressure,
+            self.loads.describe()
         )
     }
 }

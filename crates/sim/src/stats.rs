@@ -2,6 +2,11 @@
 
 use serde::Serialize;
 
+/// The mean, and 0 without values.
+pub(crate) fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len().max(1) as f64
+}
+
 /// A mean over seeds with its confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]

@@ -10,6 +10,8 @@ use tokio::time::timeout;
 
 /// The component of the client in the header `User-Agent`.
 const COMPONENT: &str = "lab";
+/// An image with one file has no CA certificates.
+const NAME_A_FILE: &str = "name a file with the CA of the server in the variable SSL_CERT_FILE, or use http://";
 
 #[derive(Debug, Error)]
 #[error("asking {url} for {what}: {problem}")]
@@ -34,12 +36,18 @@ impl fmt::Debug for HttpClient {
 }
 
 impl HttpClient {
-    /// `certificate` is the one to trust, in DER, if the URL is one of HTTPS.
+    /// `certificate` is the one to trust, in DER, if the URL is one of HTTPS. Without it, those of the system are trusted.
     pub fn new(url: &str, certificate: Option<Vec<u8>>, timeout: Duration) -> Result<HttpClient, HttpError> {
         let fail = |problem: String| HttpError { url: url.to_owned(), what: "anything".to_owned(), problem };
         let mut config = Config::new(url.parse().map_err(|problem| fail(format!("this is no URL: {problem}")))?);
+        let trusts_the_system = certificate.is_none();
         config.root_cert = certificate.map(|certificate| vec![certificate]);
-        let client = connect::client(config, COMPONENT).map_err(|problem| fail(problem.to_string()))?;
+        let client = connect::client(config, COMPONENT).map_err(|problem| match problem {
+            kube::Error::RustlsTls(problem) if trusts_the_system => {
+                fail(format!("HTTPS needs CA certificates, and none could be loaded: {problem}; {NAME_A_FILE}"))
+            }
+            problem => fail(problem.to_string()),
+        })?;
         Ok(HttpClient { url: url.to_owned(), client, timeout })
     }
 
@@ -62,5 +70,35 @@ impl HttpClient {
             what: query.to_owned(),
             problem: format!("the answer is not JSON: {problem}"),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    /// Where certificates of the system are looked for.
+    const CERTIFICATES: &str = "SSL_CERT_FILE";
+
+    /// As in an image with one file: this test starts itself again with a variable that leads nowhere.
+    #[tokio::test]
+    async fn without_certificates_of_the_system_plain_http_works_and_https_says_what_is_missing() {
+        let name =
+            "http_client::tests::without_certificates_of_the_system_plain_http_works_and_https_says_what_is_missing";
+        let timeout = Duration::from_secs(1);
+        if std::env::var_os(CERTIFICATES).is_none_or(|file| file != "/nowhere") {
+            let mut again = Command::new(std::env::current_exe().unwrap());
+            again.args(["--exact", name]).env(CERTIFICATES, "/nowhere").env_remove("SSL_CERT_DIR");
+            let output = again.output().unwrap();
+            let told = String::from_utf8_lossy(&output.stdout);
+            assert!(output.status.success() && told.contains("1 passed"), "{told}");
+            return;
+        }
+        HttpClient::new("http://prometheus.monitoring.svc:9090", None, timeout).unwrap();
+        let refused = HttpClient::new("https://prometheus.monitoring.svc:9091", None, timeout).unwrap_err().to_string();
+        assert!(refused.contains("HTTPS needs CA certificates, and none could be loaded"), "{refused}");
+        assert!(refused.ends_with(NAME_A_FILE), "{refused}");
     }
 }

@@ -1,6 +1,6 @@
 //! What the operator asked the API server for, by the audit log.
 
-use devcluster::{AuditLog, LogPosition, Request};
+use devcluster::{AuditLog, AuditedRequest, LogPosition};
 use kube::Client;
 
 use crate::{platform::Platform, running_operator::OPERATOR};
@@ -13,7 +13,7 @@ pub struct ForbiddenRequests {
 }
 
 impl ForbiddenRequests {
-    pub async fn list(&self) -> Vec<Request> {
+    pub async fn list(&self) -> Vec<AuditedRequest> {
         self.audit.refusals_since(self.since, &self.client, OPERATOR).await.unwrap()
     }
 
@@ -35,7 +35,7 @@ impl Platform {
     }
 
     /// The requests of the operator since a mark, without watches and events.
-    pub async fn requests_since(&self, mark: LogPosition) -> Vec<Request> {
+    pub async fn requests_since(&self, mark: LogPosition) -> Vec<AuditedRequest> {
         let all = self.cluster.audit().since(mark, &self.client).await.unwrap();
         all.into_iter().filter(|request| request.user == OPERATOR && !is_watch_or_event(request)).collect()
     }
@@ -49,7 +49,7 @@ impl Platform {
 }
 
 /// The list that begins a watch counts as a part of the watch.
-fn is_watch_or_event(request: &Request) -> bool {
+fn is_watch_or_event(request: &AuditedRequest) -> bool {
     let begins_watch = request.verb == "list" && request.uri.contains("limit=");
     request.verb == "watch" || begins_watch || request.resource == "events"
 }

@@ -5,16 +5,18 @@ use std::{
     time::Duration,
 };
 
+use api::VirtPlatformConfig;
 use futures::StreamExt;
 use kube::{
     Api,
-    api::{ApiResource, DynamicObject, GroupVersionKind, WatchEvent, WatchParams},
+    api::{ApiResource, DynamicObject, WatchEvent, WatchParams},
 };
 use serde_json::{Value, json};
 
 use crate::{eventually, platform::Platform};
 
-const LIMIT: Duration = Duration::from_secs(30);
+/// Less than the interval of rechecks: what a test waits for must not come from the next one.
+const LIMIT: Duration = Duration::from_secs(100);
 /// The pause between watches that cannot be opened.
 const INTERVAL: Duration = Duration::from_millis(20);
 /// Shorter than the time limit: a watch may end without a word when the API server is restarted.
@@ -101,8 +103,8 @@ impl Platform {
 
     /// Watches a configuration from a version on. Returns none when the watch ends before the condition is fulfilled.
     async fn watch(&self, profile: &str, version: &str, holds: impl Fn(&Value) -> bool) -> Option<Value> {
-        let kind = GroupVersionKind::gvk("advisor.kubevirt.io", "v1alpha1", "VirtPlatformConfig");
-        let configs: Api<DynamicObject> = Api::all_with(self.client.clone(), &ApiResource::from_gvk(&kind));
+        let resource = ApiResource::erase::<VirtPlatformConfig>(&());
+        let configs: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource);
         let params = WatchParams::default().fields(&format!("metadata.name={profile}")).timeout(WATCH_SECONDS);
         let mut events = std::pin::pin!(configs.watch(&params, version).await.ok()?);
         while let Some(Ok(event)) = events.next().await {

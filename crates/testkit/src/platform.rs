@@ -1,10 +1,11 @@
 //! A cluster that looks like OpenShift Virtualization to the operator: the definitions and objects of third parties.
 
-use advisor::{Plan, profiles};
+use advisor::{Plan, profiles, writing::Lock};
 use api::virt_platform_config::Options;
 use devcluster::{Cluster, Identity};
 use kube::Client;
-use operator::{ApiServer, Lock, PlanError, make_plan, write};
+use kube_io::ApiServer;
+use operator::{PlanError, make_plan, write};
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
@@ -12,6 +13,9 @@ use crate::{
     files::{sample_documents, third_party_definitions},
     shared::ReusableCluster,
 };
+
+/// How often a request is sent whose connection is lost.
+const TRIES: usize = 3;
 
 pub const LOAD_AWARE: &str = "load-aware-rebalancing";
 pub const DENSITY: &str = "virt-higher-density";
@@ -119,8 +123,7 @@ impl Platform {
     }
 
     pub async fn delete(&self, object: &Value) {
-        let request = http::Request::delete(path(object)).body(Vec::new()).unwrap();
-        let _: Result<Value, _> = self.client.request(request).await;
+        let _ = self.send("DELETE", &path(object), None, &[]).await;
     }
 
     pub async fn get(&self, object: &Value) -> Value {
@@ -128,18 +131,30 @@ impl Platform {
     }
 
     pub async fn find(&self, object: &Value) -> Option<Value> {
-        let request = http::Request::get(path(object)).body(Vec::new()).unwrap();
-        self.client.request(request).await.ok()
+        self.send("GET", &path(object), None, &[]).await.ok()
     }
 
     pub async fn request(&self, method: &str, uri: &str, content: Option<&str>, body: Value) -> Value {
-        let mut request = http::Request::builder().method(method).uri(uri);
-        if let Some(content) = content {
-            request = request.header("content-type", content);
-        }
         let body = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
-        let answer = self.client.request(request.body(body).unwrap()).await;
+        let answer = self.send(method, uri, content, &body).await;
         answer.unwrap_or_else(|error| panic!("{method} {uri}: {error}"))
+    }
+
+    /// A request whose connection is lost is sent again, unless it is a POST: that would not be the same as one.
+    async fn send(&self, method: &str, uri: &str, content: Option<&str>, body: &[u8]) -> Result<Value, kube::Error> {
+        let mut tries = 1;
+        loop {
+            let mut request = http::Request::builder().method(method).uri(uri);
+            if let Some(content) = content {
+                request = request.header("content-type", content);
+            }
+            match self.client.request(request.body(body.to_vec()).unwrap()).await {
+                Err(kube::Error::Service(_) | kube::Error::HyperError(_)) if method != "POST" && tries < TRIES => {
+                    tries += 1;
+                }
+                answer => return answer,
+            }
+        }
     }
 }
 

@@ -1,5 +1,4 @@
 //! An independent observer: reads only the API, and tells what was true at every revision.
-//!
 //! Pods and VMs come by watches of their own, but their versions are revisions of one store. Sorted by them, the events are
 //! the history of the cluster. What happened before a list is a gap, about which nothing is said.
 

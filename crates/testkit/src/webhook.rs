@@ -5,17 +5,12 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
+use axum::Router;
 use base64::{Engine, prelude::BASE64_STANDARD};
 use futures::{FutureExt, future::BoxFuture};
-use rcgen::{CertifiedKey, generate_simple_self_signed};
-use rustls::pki_types::PrivateKeyDer;
 use serde_json::{Value, json};
-use tokio::{
-    io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
-    net::TcpListener,
-    sync::Semaphore,
-};
-use tokio_rustls::TlsAcceptor;
+use serving::{LoopbackServer, admission::reviewed_by};
+use tokio::sync::Semaphore;
 
 use crate::{
     eventually,
@@ -23,11 +18,8 @@ use crate::{
     running_operator::OPERATOR,
 };
 
-/// Returns the reason why an AdmissionRequest is refused, or none.
-type Handler = Arc<dyn Fn(Value) -> BoxFuture<'static, Option<String>> + Send + Sync>;
-
 pub struct Webhook {
-    port: u16,
+    url: String,
     certificate: String,
     asked: Arc<AtomicUsize>,
 }
@@ -47,35 +39,19 @@ impl Webhook {
         .await
     }
 
-    /// Serves until the runtime of the test ends.
+    /// `handler` returns the reason why an AdmissionRequest is refused, or none. Serves until the runtime of the test ends.
     pub async fn handled_by(
         handler: impl Fn(Value) -> BoxFuture<'static, Option<String>> + Send + Sync + 'static,
     ) -> Webhook {
-        let CertifiedKey { cert, signing_key } = generate_simple_self_signed(vec!["127.0.0.1".into()]).unwrap();
-        let key = PrivateKeyDer::try_from(signing_key.serialize_der()).unwrap();
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config = rustls::ServerConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_no_client_auth()
-            .with_single_cert(vec![cert.der().clone()], key)
-            .unwrap();
-        let acceptor = TlsAcceptor::from(Arc::new(config));
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let port = listener.local_addr().unwrap().port();
-        let (handler, asked): (Handler, _) = (Arc::new(handler), Arc::<AtomicUsize>::default());
-        let count = asked.clone();
-        tokio::spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
-                let (acceptor, handler, count) = (acceptor.clone(), handler.clone(), count.clone());
-                tokio::spawn(async move {
-                    let Ok(stream) = acceptor.accept(stream).await else { return };
-                    count.fetch_add(1, Ordering::SeqCst);
-                    let _ = answer(BufReader::new(stream), &handler).await;
-                });
-            }
+        let server = LoopbackServer::bind().await.unwrap();
+        let (handler, asked) = (Arc::new(handler), Arc::<AtomicUsize>::default());
+        let (url, certificate, count) = (server.url("/"), server.certificate().to_owned(), asked.clone());
+        let review = reviewed_by(move |request: Value| {
+            count.fetch_add(1, Ordering::SeqCst);
+            handler(request).map(|reason| reason.map(|reason| json!({"message": reason})))
         });
-        Webhook { port, certificate: cert.pem(), asked }
+        tokio::spawn(server.run(Router::new().route("/", review)));
+        Webhook { url, certificate, asked }
     }
 
     /// Installs the webhook for the kind of an object, and waits until the API server calls it.
@@ -117,7 +93,7 @@ impl Webhook {
                 "objectSelector": {},
                 "timeoutSeconds": 10,
                 "clientConfig": {
-                    "url": format!("https://127.0.0.1:{}/", self.port),
+                    "url": self.url,
                     "caBundle": BASE64_STANDARD.encode(&self.certificate),
                 },
                 "rules": [{
@@ -171,41 +147,4 @@ impl Gate {
 
 fn is_write_of_operator(request: &Value) -> bool {
     request["userInfo"]["username"] == OPERATOR && request["dryRun"] != true
-}
-
-/// Reads one HTTP request and answers it.
-async fn answer<S>(mut stream: BufReader<S>, handler: &Handler) -> std::io::Result<()>
-where
-    S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
-{
-    let mut length = 0;
-    loop {
-        let mut line = String::new();
-        stream.read_line(&mut line).await?;
-        if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
-            length = value.trim().parse().unwrap_or(0);
-        }
-        if line.trim().is_empty() {
-            break;
-        }
-    }
-    let mut body = vec![0; length];
-    stream.read_exact(&mut body).await?;
-    let mut review: Value = serde_json::from_slice(&body)?;
-    let request = review["request"].take();
-    let uid = request["uid"].clone();
-    let reason = handler(request).await;
-    let response = json!({
-        "apiVersion": "admission.k8s.io/v1",
-        "kind": "AdmissionReview",
-        "response": {"uid": uid, "allowed": reason.is_none(), "status": {"message": reason}},
-    })
-    .to_string();
-    let head = format!(
-        "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
-        response.len()
-    );
-    stream.write_all(head.as_bytes()).await?;
-    stream.write_all(response.as_bytes()).await?;
-    stream.shutdown().await
 }

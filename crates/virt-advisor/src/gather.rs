@@ -5,64 +5,63 @@ pub(crate) mod collect;
 mod index;
 mod layout;
 mod mask;
-mod plan_text;
+pub(crate) mod plan_text;
+mod pod_metrics;
 pub(crate) mod running;
 pub(crate) mod scope;
 
 use std::{collections::BTreeSet, path::PathBuf};
 
-use advisor::access::NAMESPACE;
 use anyhow::Context;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::reader::Reader;
+use crate::{connection::Connection, prose::outdented};
 use archive::Output;
 use collect::Collector;
 use index::{Entry, Index, State};
+use pod_metrics::{PodMetrics, PodMetricsArgs};
 
 /// Where `oc adm must-gather` expects files, unless this variable names another folder.
 const MUST_GATHER: &str = "/must-gather";
 const MUST_GATHER_VARIABLE: &str = "BASE_COLLECTION_PATH";
 
 #[derive(clap::Args)]
+#[command(after_help = "Examples:
+  virt-advisor gather
+  virt-advisor gather -o case-4711.tar.gz")]
 pub(crate) struct Args {
     /// Where to write: a new folder, or a file that ends with .tar or .tar.gz [default: virt-advisor-gather-<time>.tar.gz]
     #[arg(short, long, value_name = "DIR|FILE")]
     output: Option<PathBuf>,
-    /// The namespace of the operator
-    #[arg(short, long, default_value = NAMESPACE)]
-    namespace: String,
     /// How far back logs go, for example 2h [default: as far as there are any]
     #[arg(long, value_name = "DURATION", env = "MUST_GATHER_SINCE", hide_env = true, value_parser = crate::operator::duration)]
     since: Option<std::time::Duration>,
     /// From when on logs are read, for example 2026-01-12T09:30:00Z
     #[arg(long, value_name = "TIME", env = "MUST_GATHER_SINCE_TIME", hide_env = true, conflicts_with = "since")]
     since_time: Option<Timestamp>,
-    /// The context of the kubeconfig to use
-    #[arg(long)]
-    context: Option<String>,
-    /// How many seconds a request may take
-    #[arg(long, value_name = "SECONDS", default_value_t = 10)]
-    request_timeout: u64,
+    #[command(flatten)]
+    metrics: PodMetricsArgs,
     /// The program was started as /usr/bin/gather: it writes into /must-gather, whatever is there already
     #[arg(long, hide = true)]
     must_gather: bool,
 }
 
-pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
+pub(crate) async fn run(args: &Args, connection: &Connection) -> anyhow::Result<()> {
     let now = Timestamp::now();
     let output = output(args, now);
     if !args.must_gather {
         output.check()?;
     }
-    let reader = Reader::connect(args.context.as_deref(), "gather", Some(args.request_timeout)).await?;
+    let reader = connection.reader("gather").await?;
+    let config = connection.selection().config().await?;
+    let pod_metrics = PodMetrics::new(&config, &args.metrics, connection.namespace())?;
     let unreachable = || format!("the API server at {} does not answer: check KUBECONFIG and --context", reader.url);
     let version = match reader.get("/version").await {
-        Err(error) if error.class == operator::Class::Unknown => return Err(error).with_context(unreachable),
+        Err(error) if error.class == kube_io::Class::Unknown => return Err(error).with_context(unreachable),
         version => version,
     };
-    let mut collector = Collector::new(&reader, &args.namespace, since(args));
+    let mut collector = Collector::new(&reader, connection.namespace(), since(args), pod_metrics);
     match &version {
         Ok(version) => collector.add_object(
             "version of the API server".into(),
@@ -74,7 +73,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     let configs = collector.collect().await;
     let (mut files, mut entries) = (collector.files, collector.entries);
     entries.sort_by(|a, b| (a.path.as_deref(), a.what.as_str()).cmp(&(b.path.as_deref(), b.what.as_str())));
-    let index = index(args, now, version.ok().as_ref(), &configs, entries);
+    let index = index(connection.namespace(), now, version.ok().as_ref(), &configs, entries);
     // The first line is the name of what collects, the second one its version: as in every must-gather.
     files.insert("version".into(), format!("virt-advisor\n{}\n", index.client).into_bytes());
     files.insert("index.json".into(), index.json()?.into_bytes());
@@ -85,14 +84,19 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
 }
 
 fn report(index: &Index, output: &Output) {
-    let unread: Vec<&Entry> = index.entries.iter().filter(|entry| entry.state == State::Unreadable).collect();
-    for entry in &unread {
-        anstream::eprintln!("could not read {}: {}", entry.what, entry.reason.unwrap_or("left out"));
-    }
-    if !unread.is_empty() {
-        anstream::eprintln!("summary.txt says why; somebody with more rights can collect the rest");
-    }
+    anstream::eprint!("{}", missing(index, terminal::width()));
     anstream::println!("{}", output.path().display());
+}
+
+/// What could not be read.
+fn missing(index: &Index, width: usize) -> String {
+    let unread = index.entries.iter().filter(|entry| entry.state == State::Unreadable);
+    let line = |entry: &Entry| {
+        outdented(&format!("could not read {}: {}", entry.what, entry.reason.unwrap_or("left out")), width)
+    };
+    let lines: String = unread.map(line).collect();
+    let hint = "summary.txt says why; somebody with more rights can collect the rest";
+    if lines.is_empty() { lines } else { lines + &outdented(hint, width) }
 }
 
 fn output(args: &Args, now: Timestamp) -> Output {
@@ -115,7 +119,7 @@ fn since(args: &Args) -> String {
     }
 }
 
-fn index(args: &Args, now: Timestamp, server: Option<&Value>, configs: &[Value], entries: Vec<Entry>) -> Index {
+fn index(namespace: &str, now: Timestamp, server: Option<&Value>, configs: &[Value], entries: Vec<Entry>) -> Index {
     let operators: BTreeSet<&str> =
         configs.iter().filter_map(|config| config["status"]["operatorVersion"].as_str()).collect();
     Index {
@@ -125,7 +129,18 @@ fn index(args: &Args, now: Timestamp, server: Option<&Value>, configs: &[Value],
         client: crate::VERSION,
         server: server.and_then(|server| server["gitVersion"].as_str()).map(str::to_owned),
         operators: operators.into_iter().map(str::to_owned).collect(),
-        namespace: args.namespace.clone(),
+        namespace: namespace.to_owned(),
         entries,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::golden;
+
+    #[test]
+    fn what_could_not_be_read_is_told_before_the_place_of_the_rest() {
+        let (index, _) = super::index::collected();
+        golden::assert("gather", |width| super::missing(&index, width));
     }
 }

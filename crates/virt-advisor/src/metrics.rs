@@ -2,6 +2,7 @@
 
 use std::{convert::Infallible, net::SocketAddr, path::PathBuf, sync::Arc};
 
+use advisor::monitoring::SERVICE;
 use anyhow::{Context, ensure};
 use axum::{
     Router,
@@ -10,15 +11,13 @@ use axum::{
     response::IntoResponse,
     routing::get,
 };
-use operator::{ApiServer, Metrics, metrics::CONTENT_TYPE};
+use kube_io::ApiServer;
+use operator::{Metrics, metrics::CONTENT_TYPE};
 use process::logging::LogLevel;
-use serving::{METRICS_PATH, PROMETHEUS, Protection, Secure, Server};
+use serving::{METRICS_PATH, PROMETHEUS, Protection, Secure, Server, is_loopback};
 use tracing::info;
 
 use crate::probes;
-
-/// The Service of `config/manager`, with the prefix of `config/default`.
-const SERVICE: &str = "virt-advisor-operator-metrics";
 
 const LOG_LEVEL_PATH: &str = "/loglevel";
 /// Bytes of a filter.
@@ -43,7 +42,7 @@ pub(crate) struct MetricsArgs {
 impl MetricsArgs {
     /// What can be wrong before anything is started.
     pub(crate) fn check(&self) -> anyhow::Result<()> {
-        let is_local = self.metrics_bind_address.is_none_or(|address| address.ip().to_canonical().is_loopback());
+        let is_local = self.metrics_bind_address.is_none_or(is_loopback);
         ensure!(
             self.metrics_secure || is_local,
             "--metrics-secure=false is only for loopback addresses, such as --metrics-bind-address=127.0.0.1:8080"
@@ -51,7 +50,7 @@ impl MetricsArgs {
         Ok(())
     }
 
-    /// Begins to listen. What is returned serves for ever, or does nothing for ever without an address.
+    /// Begins to listen. What is returned serves forever, or does nothing forever without an address.
     pub(crate) async fn serve(
         &self,
         metrics: &Metrics,
@@ -117,9 +116,11 @@ async fn show_level(State(level): State<Arc<LogLevel>>) -> String {
 /// Changes the level of this replica until it ends.
 async fn set_level(State(level): State<Arc<LogLevel>>, filter: String) -> (StatusCode, String) {
     let before = level.get();
+    // A level that hides the line below must not come unnoticed.
+    info!(before, to = filter.trim(), "changing the log level");
     match level.set(&filter) {
         Ok(()) => {
-            info!(before, now = level.get(), "the log level was changed");
+            info!(before, to = level.get(), "the log level was changed");
             (StatusCode::OK, format!("{}\n", level.get()))
         }
         Err(error) => {

@@ -7,16 +7,18 @@ use anyhow::{Context, ensure};
 use api::virt_platform_config::{ApprovalMode, WaitTimeout};
 use clap::ValueEnum;
 use operator::{LeaseSettings, OperatorSettings, election::LeaseTimes};
-use process::{Shutdown, cluster, logging};
+use process::{Shutdown, logging};
 
-use crate::{metrics::MetricsArgs, probes};
+use crate::{connection::Connection, metrics::MetricsArgs, probes};
 
 #[derive(clap::Args)]
+#[command(after_help = "Examples:
+  virt-advisor operator
+  virt-advisor operator --approval Reviewed --log-format text
+
+It runs with the rights of the kubeconfig until it is told to end. In a cluster, config/default starts it as a Deployment with a leader.")]
 pub(crate) struct Args {
-    /// The context of the kubeconfig to use
-    #[arg(long)]
-    context: Option<String>,
-    /// How long to wait, at most, before a plan in force is compared with the cluster again
+    /// How long to wait, at most, before a plan in effect is compared with the cluster again
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = duration)]
     recheck_interval: Duration,
     /// How long to wait, at most, before missing prerequisites are looked for again
@@ -118,11 +120,12 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     WaitTimeout::from(text).duration().map_err(|error| error.to_string())
 }
 
-pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
+pub(crate) async fn run(args: &Args, connection: &Connection) -> anyhow::Result<()> {
+    ensure!(connection.namespace.is_none(), "the operator takes --leader-election-namespace instead of --namespace");
     args.metrics.check()?;
     let format = args.log_format.map_or_else(logging::Format::of_stderr, Into::into);
     let log_level = logging::to_stderr(&args.log_level, format)?;
-    let config = cluster::config(args.context.as_deref()).await?;
+    let config = connection.selection().config().await?;
     let intervals = Intervals {
         recheck: args.recheck_interval,
         prerequisites: args.prerequisite_interval,

@@ -5,9 +5,8 @@ use std::net::{Ipv6Addr, SocketAddr};
 use anyhow::Context;
 use axum::{Router, http::StatusCode, routing::get};
 use operator::Readiness;
-use tokio::net::TcpListener;
 
-/// `:8081` means all addresses, as people who know other operators expect.
+/// `:8081` means all addresses, also where there is no IPv6, as people who know other operators expect.
 pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
     let all = text.strip_prefix(':').map(|port| format!("[{}]:{port}", Ipv6Addr::UNSPECIFIED));
     all.as_deref().unwrap_or(text).parse().map_err(|_| "expected an address such as :8081 or 127.0.0.1:8081".to_owned())
@@ -20,7 +19,7 @@ pub(crate) async fn serve(
 ) -> anyhow::Result<impl Future<Output = anyhow::Error>> {
     let listener = match address {
         Some(address) => {
-            Some(TcpListener::bind(address).await.with_context(|| format!("answering probes on {address}"))?)
+            Some(serving::listen(address).await.with_context(|| format!("answering probes on {address}"))?)
         }
         None => None,
     };

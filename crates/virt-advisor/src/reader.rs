@@ -1,12 +1,12 @@
-//! What `gather`, `doctor` and `impact` ask the API server. Every request is a read, or a question about rights, which stores nothing.
+//! What commands ask the API server. Every request is a read, or a question about rights, which stores nothing.
 
-use std::{pin::pin, time::Duration};
+use std::{pin::pin, sync::Arc, time::Duration};
 
+use advisor::blast_radius::Reading;
 use futures::AsyncReadExt;
 use jiff::{SignedDuration, Timestamp, fmt::rfc2822::DateTimeParser};
-use kube::client::Body;
-use operator::{ApiServer, Class, RequestError};
-use process::cluster;
+use kube::{Config, client::Body};
+use kube_io::{ApiServer, Class, Observer, RequestError};
 use serde_json::Value;
 
 use crate::tail::Tail;
@@ -30,11 +30,20 @@ pub(crate) struct Reader {
 
 impl Reader {
     /// `component` is the name of the sender in the API server's audit log.
-    pub(crate) async fn connect(context: Option<&str>, component: &str, seconds: Option<u64>) -> anyhow::Result<Self> {
-        let config = cluster::config(context).await?;
+    pub(crate) fn connect(
+        config: Config,
+        component: &str,
+        deadline: Option<Duration>,
+        observer: Arc<dyn Observer>,
+    ) -> anyhow::Result<Self> {
         let url = config.cluster_url.to_string();
-        let deadline = seconds.map_or(DEADLINE, Duration::from_secs);
-        Ok(Reader { api_server: ApiServer::new(config, component)?.with_deadline(deadline), deadline, url })
+        let api_server = ApiServer::observed(config, component, observer)?;
+        // Without a deadline of its own, a change has more time than a read.
+        let api_server = match deadline {
+            Some(deadline) => api_server.with_deadline(deadline),
+            None => api_server,
+        };
+        Ok(Reader { api_server, deadline: deadline.unwrap_or(DEADLINE), url })
     }
 
     pub(crate) fn api_server(&self) -> &ApiServer {
@@ -110,9 +119,12 @@ impl Reader {
         let path = format!("/apis/authorization.k8s.io/v1/{resource}");
         let body =
             serde_json::json!({"apiVersion": "authorization.k8s.io/v1", "kind": kind_of(resource), "spec": spec});
-        let sent =
-            self.api_server.send_body(http::Method::POST, path, "application/json", &body, "asking for rights".into());
-        Ok(sent.await?.pointer("/status/allowed").and_then(Value::as_bool).unwrap_or(false))
+        let doing = || "asking for rights".to_owned();
+        let sent = self.api_server.send_body(http::Method::POST, path, "application/json", &body, doing());
+        // A question changes nothing, and has the time of a read.
+        let timed_out = |_| RequestError::timed_out(doing(), self.deadline.as_secs());
+        let answer = tokio::time::timeout(self.deadline, sent).await.map_err(timed_out)??;
+        Ok(answer.pointer("/status/allowed").and_then(Value::as_bool).unwrap_or(false))
     }
 
     /// How far the clock of the API server is ahead of the one here, and how inexact that is.
@@ -155,6 +167,15 @@ fn offset(sent: Timestamp, answered: Timestamp, date: Timestamp) -> (SignedDurat
     (date.duration_since(sent) + half - way, way + half)
 }
 
+/// The answer to a question, as the core takes it: what is not installed is not there.
+pub(crate) fn reading<T>(result: Result<T, RequestError>) -> Reading<T> {
+    match result {
+        Ok(value) => Reading::Read(value),
+        Err(error) if error.class.is_absent() => Reading::NotServed,
+        Err(error) => Reading::Unreadable(why(&error.class).to_owned()),
+    }
+}
+
 /// One word or two for why something could not be read.
 pub(crate) fn why(class: &Class) -> &'static str {
     match class {
@@ -173,6 +194,17 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[tokio::test]
+    async fn a_change_has_more_time_than_a_read_unless_a_timeout_is_given() {
+        let deadlines = |timeout| {
+            let config = Config::new("http://127.0.0.1:9".parse().unwrap());
+            Reader::connect(config, "test", timeout, Arc::new(())).unwrap().api_server.deadlines()
+        };
+        let seconds = Duration::from_secs;
+        assert_eq!(deadlines(None), (seconds(10), seconds(30)), "as --help says");
+        assert_eq!(deadlines(Some(seconds(5))), (seconds(5), seconds(5)));
+    }
 
     #[test]
     fn objects_of_a_list_say_what_they_are() {

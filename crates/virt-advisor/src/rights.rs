@@ -4,7 +4,7 @@ use std::fmt;
 
 use advisor::access::{NAMESPACE, Role, SERVICE_ACCOUNT};
 use futures::stream::{self, StreamExt, TryStreamExt};
-use operator::RequestError;
+use kube_io::RequestError;
 use serde_json::{Value, json};
 
 use crate::reader::Reader;

@@ -4,14 +4,15 @@ use std::time::{Duration, Instant};
 
 use advisor::profiles;
 use anyhow::Context;
-use devcluster::{Cluster, Identity};
+use devcluster::Identity;
 use futures::{StreamExt, TryStreamExt, future::try_join_all, stream};
 use http::Request;
 use kube::Client;
-use operator::{ApiServer, make_plan};
+use kube_io::{ApiServer, Class};
+use operator::make_plan;
 use serde_json::{Value, json};
 
-use crate::root;
+use crate::bench_cluster;
 
 const RUNS: usize = 30;
 const PROFILE: &str = "load-aware-rebalancing";
@@ -21,18 +22,8 @@ const SIZES: [(usize, usize); 3] = [(1, 10), (100, 500), (1000, 5000)];
 
 pub(crate) async fn run() -> anyhow::Result<()> {
     println!("Starting a control plane with the third parties' kinds");
-    let cluster = Cluster::builder().start().await?;
+    let cluster = bench_cluster::start().await?;
     let client = kube_io::connect::client(cluster.access().config(&Identity::Admin).await?, "xtask")?;
-    for args in [
-        &["apply", "--server-side", "-k", "config/crd/third-party"][..],
-        &["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"],
-        &["apply", "--server-side", "-k", "config/samples/third-party"],
-        &["apply", "--server-side", "--subresource=status", "-f", "config/samples/third-party/status.yaml"],
-    ] {
-        let mut kubectl = cluster.access().kubectl_command(&Identity::Admin).await?;
-        let output = kubectl.args(args).current_dir(root()).output()?;
-        anyhow::ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    }
     let kubernetes = ApiServer::new(cluster.access().config(&Identity::Admin).await?, "xtask")?;
     let profile = profiles::find(PROFILE).context("the profile is registered")?;
 
@@ -88,7 +79,7 @@ struct Calls {
 }
 
 impl Calls {
-    fn of(seen: &[devcluster::Request], plan: &advisor::Plan) -> Calls {
+    fn of(seen: &[devcluster::AuditedRequest], plan: &advisor::Plan) -> Calls {
         let mut rounds: [Vec<_>; 3] = Default::default();
         for request in seen {
             let body =
@@ -113,7 +104,7 @@ impl Calls {
                         .body(body.to_string().into_bytes())?,
                 };
                 match client.request_text(request).await {
-                    Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+                    Err(error) if Class::of(&error).is_absent() => Ok(()),
                     Err(error) => Err(anyhow::Error::from(error)),
                     Ok(_) => Ok(()),
                 }
@@ -124,7 +115,8 @@ impl Calls {
     }
 }
 
-async fn grow(
+/// Creates the objects with these numbers.
+pub(crate) async fn grow(
     client: &Client,
     path: &str,
     numbers: std::ops::Range<usize>,

@@ -58,7 +58,9 @@ pub(crate) async fn stay_up(cluster: &Cluster, worth_seeing: &str) -> anyhow::Re
     let kubectl = tokio::task::spawn_blocking(|| tools::ensure(tools::Program::Kubectl)).await??;
     println!("kubeconfig: {}", kubeconfig.display());
     println!("try:        KUBECONFIG={} {} get {worth_seeing}", kubeconfig.display(), kubectl.display());
+    // Before Ctrl-C is announced: it may come at once.
+    let shutdown = Shutdown::new()?;
     println!("\nCtrl-C ends it and removes everything it made.");
-    Shutdown::new()?.requested().await;
+    shutdown.requested().await;
     Ok(())
 }

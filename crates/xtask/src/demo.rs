@@ -2,8 +2,6 @@
 //!
 //! Everything is real except the nodes and the machine config operator, which `standins::machine_config` replaces.
 
-mod rollout;
-
 use std::{
     io::{IsTerminal, Write},
     process::{Command, Output},
@@ -11,26 +9,28 @@ use std::{
 };
 
 use anyhow::{Context, bail, ensure};
+use api::VirtPlatformConfig;
 use devcluster::{Cluster, Identity, RunningProgram};
 use kube::{
     Api, Client,
     api::{ApiResource, DynamicObject},
-    core::GroupVersionKind,
 };
 use serde_json::Value;
-use standins::machine_config::StandIn;
+use standins::machine_config::{MachineConfigPool, StandIn};
 
 use crate::{cluster::stay_up, nodes, root};
 
 const PROFILE: &str = "load-aware-rebalancing";
 const NODES: usize = 6;
 const TIMEOUT: Duration = Duration::from_secs(60);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 pub(crate) async fn run() -> anyhow::Result<()> {
     let demo = Demo::start().await?;
     demo.refuse_bad_input().await?;
     demo.plan().await?;
-    if demo.is_approved().await? {
+    demo.impact().await?;
+    if demo.approve().await? {
         demo.apply().await?;
         demo.drift().await?;
     } else {
@@ -70,9 +70,9 @@ impl Demo {
         kubectl(&cluster, &["apply", "--server-side", "--subresource=status", "-f", status]).await?;
 
         step(&format!("{NODES} nodes, and a stand-in for the machine config operator that looks after them"));
-        nodes::create(&client, "worker", NODES).await?;
+        nodes::create(&client, "worker", 0..NODES).await?;
         let stand_in = nodes::look_after(&cluster).await?;
-        rollout::at_rest(&client, NODES).await?;
+        at_rest(&client, NODES).await?;
         kubectl(&cluster, &["get", "nodes"]).await?;
 
         step("Starting the operator, which offers its profiles");
@@ -82,7 +82,7 @@ impl Demo {
         println!("its log: {}", operator.log().display());
         let demo = Demo { cluster, client, stand_in, operator };
         demo.until("Ignored").await?;
-        demo.kubectl(&["get", "virtplatformconfigs"]).await?;
+        demo.advisor(&["list"]).await?;
         Ok(demo)
     }
 
@@ -97,50 +97,49 @@ impl Demo {
     async fn plan(&self) -> anyhow::Result<()> {
         step("Asking for a plan: nothing is written with DryRun");
         self.act("DryRun").await?;
-        self.until("ReviewRequired").await?;
-        self.kubectl(&["get", "virtplatformconfig", PROFILE]).await?;
-        self.preview().await
+        self.advisor(&["wait", PROFILE, "--for=planned"]).await?;
+        self.advisor(&["list"]).await?;
+        self.advisor(&["plan", PROFILE]).await
     }
 
-    /// Runs `virt-advisor` from the folder of this binary.
-    async fn preview(&self) -> anyhow::Result<()> {
-        println!("\n$ virt-advisor preview {PROFILE}");
-        let program = std::env::current_exe()?.with_file_name("virt-advisor");
-        let kubeconfig = self.cluster.access().kubeconfig(&Identity::Admin).await?;
-        let mut command = Command::new(program);
-        command.args(["preview", PROFILE]).env("KUBECONFIG", kubeconfig);
-        let status = tokio::task::spawn_blocking(move || command.status()).await??;
-        ensure!(status.success(), "virt-advisor preview failed");
-        Ok(())
+    /// Virtual machines of every class. There is no KubeVirt here, so they do nothing but stand on their nodes.
+    async fn impact(&self) -> anyhow::Result<()> {
+        step("What the plan does to virtual machines: two of them would block the drain of their nodes");
+        let folder = "config/samples/virtual-machines";
+        self.kubectl(&["apply", "--server-side", "-k", folder]).await?;
+        let status = format!("{folder}/status.yaml");
+        self.kubectl(&["apply", "--server-side", "--subresource=status", "-f", &status]).await?;
+        self.advisor(&["impact", PROFILE]).await?;
+        step("So somebody takes care of those that block, before the plan is approved");
+        self.kubectl(&["-n", "guests", "delete", "virtualmachineinstances.kubevirt.io", "db-1", "hosted-node"]).await
     }
 
-    async fn is_approved(&self) -> anyhow::Result<bool> {
+    /// Whether the plan was approved.
+    async fn approve(&self) -> anyhow::Result<bool> {
         step("Your decision");
         if std::env::var_os("DEMO_YES").is_some_and(|yes| yes == "1") {
-            println!("approved by DEMO_YES=1");
+            let report: Value =
+                serde_json::from_slice(&self.advisor_output(&["impact", PROFILE, "-o", "json"]).await?)?;
+            let plan = &report["plans"][0];
+            let risks = plan["impact"]["risks"].as_array().into_iter().flatten();
+            let risks: Vec<&str> = risks.filter_map(|risk| risk["name"].as_str()).collect();
+            let digest = plan["planDigest"].as_str().context("the plan has a digest")?;
+            let risks = risks.join(",");
+            let accepting: &[&str] = if risks.is_empty() { &[] } else { &["--accept-risk", &risks] };
+            let args = [&["approve", PROFILE, "--digest", digest, "--reason", "DEMO_YES=1"], accepting].concat();
+            self.advisor(&args).await?;
             return Ok(true);
         }
         if !std::io::stdin().is_terminal() {
             bail!("nobody is there to approve the plan: run it in a terminal, or with DEMO_YES=1");
         }
-        print!("Approve this plan? It reboots {NODES} (pretended) nodes, one after the other. [y/N] ");
-        std::io::stdout().flush()?;
-        let read = || {
-            let mut answer = String::new();
-            std::io::stdin().read_line(&mut answer).map(|_| answer)
-        };
-        let answer = tokio::task::spawn_blocking(read).await??;
-        Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+        self.try_advisor(&["approve", PROFILE, "--reason", "the demo"]).await
     }
 
     async fn apply(&self) -> anyhow::Result<()> {
         step("Approved: the plan is applied and followed to the nodes");
-        self.act("Apply").await?;
-        let arrived = self.until("Completed");
-        rollout::follow(&self.client, arrived).await?;
-        self.kubectl(&["get", "virtplatformconfig", PROFILE]).await?;
-        let messages = r#"jsonpath={range .status.items[*]}{.name}: {.message}{"\n"}{end}"#;
-        self.kubectl(&["get", "virtplatformconfig", PROFILE, "-o", messages]).await
+        self.advisor(&["status", PROFILE, "-w"]).await?;
+        self.advisor(&["history", PROFILE]).await
     }
 
     async fn drift(&self) -> anyhow::Result<()> {
@@ -160,12 +159,39 @@ impl Demo {
         ];
         self.kubectl(&args).await?;
         self.until("Drifted").await?;
-        self.kubectl(&["get", "virtplatformconfig", PROFILE, "-o", "wide"]).await?;
-        let who = r#"jsonpath={range .status.items[?(@.driftedBy)]}{.name}: {.message}{"\n"}{.diff}{end}"#;
-        self.kubectl(&["get", "virtplatformconfig", PROFILE, "-o", who]).await?;
+        self.advisor(&["drift", PROFILE]).await?;
         let about = format!("regarding.name={PROFILE}");
         let columns = "custom-columns=TYPE:.type,REASON:.reason,NOTE:.note";
         self.kubectl(&["get", "events.events.k8s.io", "--field-selector", &about, "-o", columns]).await
+    }
+
+    /// Runs `virt-advisor` from the folder of this binary, at this terminal.
+    async fn advisor(&self, args: &[&str]) -> anyhow::Result<()> {
+        ensure!(self.try_advisor(args).await?, "virt-advisor {} failed", args.join(" "));
+        Ok(())
+    }
+
+    /// Whether it succeeded.
+    async fn try_advisor(&self, args: &[&str]) -> anyhow::Result<bool> {
+        println!("\n$ virt-advisor {}", args.join(" "));
+        let mut command = self.advisor_command(args).await?;
+        Ok(tokio::task::spawn_blocking(move || command.status()).await??.success())
+    }
+
+    async fn advisor_output(&self, args: &[&str]) -> anyhow::Result<Vec<u8>> {
+        let mut command = self.advisor_command(args).await?;
+        let output = tokio::task::spawn_blocking(move || command.output()).await??;
+        ensure!(output.status.success(), "virt-advisor {} failed", args.join(" "));
+        Ok(output.stdout)
+    }
+
+    async fn advisor_command(&self, args: &[&str]) -> anyhow::Result<Command> {
+        let program = std::env::current_exe()?.with_file_name("virt-advisor");
+        let kubeconfig = self.cluster.access().kubeconfig(&Identity::Admin).await?;
+        let mut command = Command::new(program);
+        // What is shown stays on the screen, one command after another.
+        command.args(args).env("KUBECONFIG", kubeconfig).env("PAGER", "cat");
+        Ok(command)
     }
 
     async fn act(&self, action: &str) -> anyhow::Result<()> {
@@ -174,8 +200,8 @@ impl Demo {
     }
 
     async fn until(&self, phase: &str) -> anyhow::Result<()> {
-        let kind = GroupVersionKind::gvk("advisor.kubevirt.io", "v1alpha1", "VirtPlatformConfig");
-        let configs: Api<DynamicObject> = Api::all_with(self.client.clone(), &ApiResource::from_gvk(&kind));
+        let resource = ApiResource::erase::<VirtPlatformConfig>(&());
+        let configs: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource);
         let arrived = async {
             loop {
                 let config = configs.get_opt(PROFILE).await?;
@@ -183,7 +209,7 @@ impl Demo {
                 if found.as_ref().and_then(Value::as_str) == Some(phase) {
                     return anyhow::Ok(());
                 }
-                tokio::time::sleep(Duration::from_millis(50)).await;
+                tokio::time::sleep(POLL_INTERVAL).await;
             }
         };
         let late = || format!("{PROFILE} did not become {phase}; the operator says:\n{}", self.operator.log_tail());
@@ -193,6 +219,22 @@ impl Demo {
     async fn kubectl(&self, args: &[&str]) -> anyhow::Result<()> {
         kubectl(&self.cluster, args).await
     }
+}
+
+/// Waits until the worker pool has all of its nodes and is updated.
+async fn at_rest(client: &Client, nodes: usize) -> anyhow::Result<()> {
+    let resource = ApiResource::erase::<MachineConfigPool>(&());
+    let pools: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
+    let rested = async {
+        loop {
+            let status = pools.get("worker").await?.data["status"].clone();
+            if ["machineCount", "updatedMachineCount", "readyMachineCount"].iter().all(|count| status[count] == nodes) {
+                return anyhow::Ok(());
+            }
+            tokio::time::sleep(POLL_INTERVAL).await;
+        }
+    };
+    tokio::time::timeout(TIMEOUT, rested).await.context("the worker pool did not settle")?
 }
 
 fn step(title: &str) {

@@ -40,7 +40,7 @@ pub(crate) fn list(kubectl: &Kubectl) -> anyhow::Result<Listed> {
 }
 
 pub(crate) fn install() -> anyhow::Result<()> {
-    install_with(&Kubectl::current()?)
+    install_with(&Kubectl::of_person()?)
 }
 
 /// Installs the definition and waits until the kind can be used.
@@ -50,7 +50,7 @@ pub(crate) fn install_with(kubectl: &Kubectl) -> anyhow::Result<()> {
 }
 
 pub(crate) fn uninstall(args: &Args) -> anyhow::Result<()> {
-    let kubectl = Kubectl::current()?;
+    let kubectl = Kubectl::of_person()?;
     let listed = list(&kubectl)?;
     if listed.configurations.is_null() {
         println!("{} is not installed", definition());

@@ -1,20 +1,26 @@
 //! The project's own commands, for contributors. `make help` lists them under the names people use.
 
 mod bench;
+mod bench_cluster;
+mod bench_impact;
 mod bench_operator;
 mod bench_plan;
+mod check_profile;
 mod cluster;
+mod codeowners;
 mod demo;
 mod deploy;
 mod dev;
 mod generate;
 mod image;
-mod image_reference;
 mod install;
+mod krew;
 mod kubectl;
 mod managed;
 mod nodes;
+mod packages;
 mod picture;
+mod release;
 mod run_tests;
 mod tools;
 mod weaknesses;
@@ -28,6 +34,8 @@ use clap::Parser;
 enum Command {
     /// Write the generated files of this repository
     Generate,
+    /// Say what is missing of a profile
+    CheckProfile(check_profile::Args),
     /// Draw the picture of the README
     Picture,
     /// Build the third-party programs that are missing from the cache
@@ -46,12 +54,24 @@ enum Command {
     Deploy(deploy::Args),
     /// Remove the operator, and nothing of what people made
     Undeploy,
-    /// Write everything that an installation consists of into one file
+    /// Write everything that an installation consists of into one file, with and without the namespace
     BuildInstaller(deploy::Args),
-    /// Build the image of the operator
-    ImageBuild(image::Args),
-    /// Push it to its registry
-    ImagePush(image::Args),
+    /// Write everything that is published with a version, with checksums
+    Release(release::Args),
+    /// Keep the definitions of today as those of this version, for comparison with later ones
+    Baseline,
+    /// Build a program that needs nothing but a kernel, and print where it is
+    BuildStatic(image::static_build::Args),
+    /// Write an image as a file, without a container engine
+    ImageArchive(image::write::Args),
+    /// Build an image with a container engine
+    ImageBuild(image::engine::BuildArgs),
+    /// Build the image for `oc adm must-gather` with a container engine
+    ImageMustGather(image::engine::MustGatherArgs),
+    /// Push an image to its registry
+    ImagePush(image::engine::PushArgs),
+    /// Print the manifest of the kubectl plugin for krew
+    Krew(krew::Args),
     /// Provide a cluster to develop against
     DevSetup(dev::Args),
     /// End what dev-setup provided
@@ -62,7 +82,9 @@ enum Command {
     /// Measure how long a control plane takes to start and how much memory it needs
     BenchCluster(bench::Args),
     /// Measure what the operator costs: waiting time, requests, memory
-    BenchOperator,
+    BenchOperator(bench_operator::Args),
+    /// Measure what it costs to tell what a plan does to the virtual machines of a large cluster
+    BenchImpact,
     /// Measure what a plan costs, and that it does not grow with the cluster
     BenchPlan,
 }
@@ -72,6 +94,7 @@ fn main() -> ExitCode {
         let runtime = tokio::runtime::Runtime::new()?;
         match Command::parse() {
             Command::Generate => generate::run(),
+            Command::CheckProfile(args) => check_profile::run(&args),
             Command::Picture => picture::run(),
             Command::Tools(args) => tools::run(&args),
             Command::RunTests => runtime.block_on(run_tests::run()),
@@ -82,13 +105,20 @@ fn main() -> ExitCode {
             Command::Deploy(args) => deploy::deploy(&args),
             Command::Undeploy => deploy::undeploy(),
             Command::BuildInstaller(args) => deploy::build_installer(&args),
-            Command::ImageBuild(args) => image::build(&args),
-            Command::ImagePush(args) => image::push(&args),
+            Command::Release(args) => release::run(&args),
+            Command::Baseline => release::baseline(),
+            Command::BuildStatic(args) => image::static_build::run(&args),
+            Command::ImageArchive(args) => image::write::run(&args),
+            Command::ImageBuild(args) => image::engine::build(&args),
+            Command::ImageMustGather(args) => image::engine::build_must_gather(&args),
+            Command::ImagePush(args) => image::engine::push(&args),
+            Command::Krew(args) => krew::run(&args),
             Command::DevSetup(args) => dev::setup(&args),
             Command::DevTeardown(args) => dev::teardown(&args),
             Command::DevHost(place) => runtime.block_on(dev::host(&place)),
             Command::BenchCluster(args) => runtime.block_on(bench::run(&args)),
-            Command::BenchOperator => runtime.block_on(bench_operator::run()),
+            Command::BenchOperator(args) => runtime.block_on(bench_operator::run(args)),
+            Command::BenchImpact => runtime.block_on(bench_impact::run()),
             Command::BenchPlan => runtime.block_on(bench_plan::run()),
         }
     };

@@ -61,7 +61,7 @@ struct Running {
 }
 
 struct Finished {
-    title: String,
+    run: Run,
     log: PathBuf,
     took: Duration,
     status: ExitStatus,
@@ -80,7 +80,9 @@ pub(crate) async fn run() -> anyhow::Result<()> {
     loop {
         let lanes: Vec<Lane> = running.iter().map(|running| running.run.lane).collect();
         if let Some(run) = schedule.next(&lanes) {
-            running.push(spawn(run, &logs)?);
+            let log = logs.join(format!("{}.log", run.title().replace(' ', "-")));
+            let args = run.filter.iter().map(|arg| (*arg).to_owned()).collect();
+            running.push(spawn(run, args, log)?);
             continue;
         }
         if running.is_empty() {
@@ -93,7 +95,41 @@ pub(crate) async fn run() -> anyhow::Result<()> {
             finished.push(done);
         }
     }
-    summarize(&finished, start.elapsed())
+    let mut passed_alone = Vec::new();
+    for done in finished.iter().filter(|done| !done.status.success() && done.run.lane != Lane::Processor) {
+        passed_alone.extend(repeat(done).await?);
+    }
+    summarize(&finished, &passed_alone, start.elapsed())
+}
+
+/// Runs the tests of a program that failed once more, with nothing beside them, and returns those that pass then. It tells a race from a
+/// fault, and excuses nothing.
+async fn repeat(done: &Finished) -> anyhow::Result<Vec<String>> {
+    let failed = failed_tests(&read(&done.log)?);
+    if failed.is_empty() {
+        return Ok(failed);
+    }
+    let args = failed.iter().cloned().chain(["--exact".to_owned()]).collect();
+    let running = spawn(done.run.clone(), args, done.log.with_extension("again.log"))?;
+    while running.program.exit_status().is_none() {
+        tokio::time::sleep(POLL_INTERVAL).await;
+    }
+    let again = finish(running)?;
+    let still = failed_tests(&read(&again.log)?);
+    // A program that crashed says of no test that it passes.
+    let is_known = again.status.success() || !still.is_empty();
+    Ok(failed.into_iter().filter(|name| is_known && !still.contains(name)).collect())
+}
+
+/// The output of a program, whatever bytes its tests have printed.
+fn read(log: &Path) -> anyhow::Result<String> {
+    Ok(String::from_utf8_lossy(&fs::read(log)?).into_owned())
+}
+
+/// The names below the last `failures:` of a test program.
+fn failed_tests(output: &str) -> Vec<String> {
+    let Some((_, names)) = output.rsplit_once("\nfailures:\n") else { return Vec::new() };
+    names.lines().map_while(|line| line.strip_prefix("    ")).map(str::to_owned).collect()
 }
 
 /// Builds what is missing and asks Cargo where the programs are.
@@ -128,8 +164,7 @@ fn programs(messages: &str) -> anyhow::Result<Vec<TestProgram>> {
     Ok(found)
 }
 
-fn spawn(run: Run, logs: &Path) -> anyhow::Result<Running> {
-    let log = logs.join(format!("{}.log", run.title().replace(' ', "-")));
+fn spawn(run: Run, chosen: Vec<String>, log: PathBuf) -> anyhow::Result<Running> {
     if log.exists() {
         fs::remove_file(&log)?;
     }
@@ -144,7 +179,7 @@ fn spawn(run: Run, logs: &Path) -> anyhow::Result<Running> {
     }
     args.push(run.program.path.display().to_string());
     args.push(format!("--test-threads={threads}"));
-    args.extend(run.filter.iter().map(|arg| (*arg).to_owned()));
+    args.extend(chosen);
     let program = RunningProgram::spawn("test", Path::new("/usr/bin/env"), args, &run.program.folder, &log)?;
     println!("       start {}", run.title());
     Ok(Running { run, program, log, start: Instant::now() })
@@ -153,15 +188,15 @@ fn spawn(run: Run, logs: &Path) -> anyhow::Result<Running> {
 fn finish(running: Running) -> anyhow::Result<Finished> {
     let Running { run, program, log, start } = running;
     let status = program.exit_status().context("it has ended")?;
-    Ok(Finished { title: run.title(), log, took: start.elapsed(), status })
+    Ok(Finished { run, log, took: start.elapsed(), status })
 }
 
 /// One line for a program that passed, and all of its output for one that failed.
 fn report(done: &Finished, number: usize, total: usize) -> anyhow::Result<()> {
-    let output = fs::read_to_string(&done.log)?;
-    let verdict = if done.status.success() { "ok    " } else { "FAILED" };
+    let output = read(&done.log)?;
+    let result = if done.status.success() { "ok    " } else { "FAILED" };
     let seconds = done.took.as_secs_f64();
-    println!("{verdict} {number:>2}/{total} {:<28} {seconds:>6.1} s  {}", done.title, counts(&output));
+    println!("{result} {number:>2}/{total} {:<28} {seconds:>6.1} s  {}", done.run.title(), counts(&output));
     if !done.status.success() {
         println!("{output}");
     }
@@ -179,10 +214,13 @@ fn counts(output: &str) -> String {
         .join(", ")
 }
 
-fn summarize(finished: &[Finished], took: Duration) -> anyhow::Result<()> {
-    let failed: Vec<&str> =
-        finished.iter().filter(|done| !done.status.success()).map(|done| done.title.as_str()).collect();
+fn summarize(finished: &[Finished], passed_alone: &[String], took: Duration) -> anyhow::Result<()> {
+    let failed: Vec<String> =
+        finished.iter().filter(|done| !done.status.success()).map(|done| done.run.title()).collect();
     println!("{} test programs in {:.0} s", finished.len(), took.as_secs_f64());
+    for name in passed_alone {
+        println!("FLAKY  {name}: passes alone, so it has a race or needs more of this machine");
+    }
     if failed.is_empty() {
         return Ok(());
     }
@@ -210,6 +248,14 @@ mod tests {
         };
         assert_eq!(found, [expected]);
         assert!(programs("warning: not JSON").is_err());
+    }
+
+    #[test]
+    fn tests_that_failed_are_found_below_their_output() {
+        let output = "test a::b ... FAILED\n\nfailures:\n\n---- a::b stdout ----\n\nfailures:\n    no\n\n\nfailures:\n    a::b\n    c\n\ntest result: FAILED.";
+        assert_eq!(failed_tests(output), ["a::b", "c"]);
+        assert_eq!(failed_tests("test result: ok."), [""; 0]);
+        assert_eq!(failed_tests("killed"), [""; 0], "a program that crashed is not repeated");
     }
 
     #[test]

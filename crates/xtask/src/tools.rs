@@ -5,7 +5,7 @@ use devcluster::tools::{Program, ensure_all};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Programs to build, all of them when none is named
+    /// Programs to build; when none is named, those of `make test`
     programs: Vec<String>,
     /// Print where each program is
     #[arg(long)]
@@ -21,7 +21,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         }
     }
     if programs.is_empty() {
-        programs = Program::ALL.to_vec();
+        programs = Program::ALL.into_iter().filter(|program| !program.is_special()).collect();
     }
     let paths = ensure_all(&programs)?;
     if args.paths {

@@ -1,5 +1,4 @@
 //! Which test holds which lesson: pages that are generated from the tests themselves.
-//!
 //! A test names what it holds in its doc comment (`W4`, `D15`, `L7`). The lists below say what each number stands for; a
 //! number that no test names must say why.
 

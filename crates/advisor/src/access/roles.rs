@@ -129,7 +129,7 @@ fn election() -> Vec<Rule> {
 }
 
 /// The role of an operator that keeps the approval policy. `config/approval-policy` adds it, to what has its prefix already.
-pub fn policy_keeper() -> Role {
+pub fn policy_manager() -> Role {
     let names = &[admission::APPROVAL, admission::STATUS];
     let verbs = &["create", "delete", "get", "list", "patch", "update", "watch"];
     let kept = |resource| rule("", "admissionregistration.k8s.io", resource, names, verbs);
@@ -169,13 +169,13 @@ pub fn people() -> Vec<Role> {
         ),
         role(
             "virtplatformconfig-editor-role",
-            "Changes configurations, and stops or rejects plans. Approves plans, too, unless the approval policy is in force.",
+            "Changes configurations, and stops or rejects plans. Approves plans, too, unless the approval policy is in effect.",
             &["edit"],
             &["create", "delete", "get", "list", "patch", "update", "watch"],
         ),
         role(
             "virtplatformconfig-approver-role",
-            "Approves plans, also where the approval policy is in force. A role with resourceNames approves those of one profile.",
+            "Approves plans, also where the approval policy is in effect. A role with resourceNames approves those of one profile.",
             &[],
             &["approve", "get", "list", "patch", "update", "watch"],
         ),

@@ -328,7 +328,7 @@ fn everybody_reads_records_and_nobody_writes_them() {
 }
 
 #[test]
-fn the_keeper_of_the_approval_policy_is_granted_named_objects_only() {
+fn the_manager_of_the_approval_policy_is_granted_named_objects_only() {
     let policies = "[approval.advisor.kubevirt.io,status.advisor.kubevirt.io]";
     let all = "create,delete,get,list,patch,update,watch";
     let expected = [
@@ -336,5 +336,5 @@ fn the_keeper_of_the_approval_policy_is_granted_named_objects_only() {
         format!("{all} validatingadmissionpolicybindings {policies}"),
         "get customresourcedefinitions [virtplatformconfigs.advisor.kubevirt.io]".to_owned(),
     ];
-    assert_eq!(spoken(&policy_keeper().rules), expected);
+    assert_eq!(spoken(&policy_manager().rules), expected);
 }

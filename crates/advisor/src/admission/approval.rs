@@ -1,12 +1,6 @@
-//! The policy on edits of configurations: who may approve a plan, and which one.
-//!
-//! An edit of the spec is looked at if it leads to `action: Apply` or is made under it, if it sets `approvedBy`, or if it sets
-//! `bypassOptimisticLock`. All others are let through. Two edits that stop work always are, so that every editor can stop it:
-//!
-//! - leaving `Apply`;
-//! - rejecting the current plan under `Apply`, if nothing else changes.
-//!
-//! Fields are compared as maps and not one by one, so a field that is added to the spec later is covered.
+//! The policy on edits of configurations: who may approve a plan, and which one. It looks at edits that lead to `action: Apply` or are
+//! made under it, and at those that set `approvedBy` or `bypassOptimisticLock`. Leaving `Apply` and rejecting the current plan are
+//! never refused, so that every editor can stop work.
 
 use serde_json::{Value, json};
 

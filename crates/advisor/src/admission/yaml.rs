@@ -12,7 +12,7 @@ const POLICIES: &str = "\
 ";
 
 const BINDINGS: &str = "\
-# The switch: with these the policies are in force. Deleting them switches them off.
+# The switch: with these the policies are in effect. Deleting them switches them off.
 
 ";
 
@@ -62,7 +62,7 @@ pub fn files() -> Vec<(&'static str, String)> {
         ("config/admission/kustomization.yaml", marked(KUSTOMIZATION)),
         ("config/admission-audit/kustomization.yaml", marked(AUDIT)),
         ("config/approval-policy/kustomization.yaml", marked(OVERLAY)),
-        ("config/approval-policy/role.yaml", marked(&access::policy_keeper_file())),
+        ("config/approval-policy/role.yaml", marked(&access::policy_manager_file())),
     ]
 }
 

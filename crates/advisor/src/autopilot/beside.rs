@@ -2,7 +2,7 @@
 
 use api::virt_platform_config::{Risk, TargetRef};
 
-use super::{Asset, MANAGER, PAUSED, Standing, excluded, input, opt_out};
+use super::{Asset, AutopilotState, MANAGER, PAUSED, excluded, input, opt_out};
 use crate::{Change, Draft, Facts, Intent, LeftOut, ObjectRef, fields::Path, intent::risk};
 
 /// The name of the risk, and the reason of a review because applied items are left out.
@@ -14,10 +14,10 @@ pub fn beside(draft: Draft, asset: &Asset, facts: &Facts) -> Draft {
     let is_same_object = intent.target == asset.object;
     // Nobody fights over objects of different names. One that is there already stays managed.
     let is_there = !is_same_object && facts.object(&intent.target).is_some();
-    match Standing::of(asset, &touched(intent), facts) {
-        Standing::Manages(evidence) if !is_there => left_out(intent, asset, &evidence, facts),
-        standing => {
-            let risks = draft.risks.into_iter().chain(may_manage(&standing, asset, facts)).collect();
+    match AutopilotState::of(asset, &touched(intent), facts) {
+        AutopilotState::Manages(evidence) if !is_there => left_out(intent, asset, &evidence, facts),
+        state => {
+            let risks = draft.risks.into_iter().chain(may_manage(&state, asset, facts)).collect();
             Draft { risks, ..draft }
         }
     }
@@ -51,16 +51,16 @@ fn left_out(intent: &Intent, asset: &Asset, evidence: &str, facts: &Facts) -> Dr
 }
 
 /// The risk of an item that stays in the plan.
-fn may_manage(standing: &Standing, asset: &Asset, facts: &Facts) -> Option<Risk> {
+fn may_manage(state: &AutopilotState, asset: &Asset, facts: &Facts) -> Option<Risk> {
     let (what, object) = (asset.what, &asset.object);
-    let how = match standing {
-        Standing::Uninvolved | Standing::OptedOut => return None,
-        Standing::Manages(evidence) => format!("also manages {what}, by {object} ({evidence}). Nodes get both"),
-        Standing::WritesOthers(evidence) => format!(
+    let how = match state {
+        AutopilotState::Uninvolved | AutopilotState::OptedOut => return None,
+        AutopilotState::Manages(evidence) => format!("also manages {what}, by {object} ({evidence}). Nodes get both"),
+        AutopilotState::WritesOthers(evidence) => format!(
             "also writes {object} ({evidence}). It owns none of the fields of this plan now; if it takes one, that is drift \
              and is not reverted"
         ),
-        Standing::Paused(evidence) => format!(
+        AutopilotState::Paused(evidence) => format!(
             "manages {what} by {object} ({evidence}) and has paused itself there, because somebody else writes it too. When \
              the annotation {PAUSED} is removed, it takes its fields back"
         ),

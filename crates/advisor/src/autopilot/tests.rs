@@ -75,7 +75,7 @@ fn facts(hyper_converged: Option<Value>, object: Option<Value>) -> Facts {
     ])
 }
 
-/// What is known about the standing, without the words.
+/// What is known about the state, without the words.
 #[derive(Debug, PartialEq)]
 enum Kind {
     Uninvolved,
@@ -126,16 +126,16 @@ fn an_object_is_managed_if_anything_shows_it_and_nothing_speaks_against_it() {
         ("a list that nobody can read", excluding("- kind: [KubeDescheduler\n"), plain(), Kind::Manages),
     ];
     for (case, hyper_converged, object, expected) in cases {
-        let standing = Standing::of(&Asset::descheduler(), &["spec.mode"], &facts(hyper_converged, object));
-        let kind = match standing {
-            Standing::Uninvolved => Kind::Uninvolved,
-            Standing::Manages(evidence) => {
+        let state = AutopilotState::of(&Asset::descheduler(), &["spec.mode"], &facts(hyper_converged, object));
+        let kind = match state {
+            AutopilotState::Uninvolved => Kind::Uninvolved,
+            AutopilotState::Manages(evidence) => {
                 assert!(!evidence.is_empty(), "{case}");
                 Kind::Manages
             }
-            Standing::Paused(_) => Kind::Paused,
-            Standing::OptedOut => Kind::OptedOut,
-            Standing::WritesOthers(_) => panic!("{case}: it writes the whole object"),
+            AutopilotState::Paused(_) => Kind::Paused,
+            AutopilotState::OptedOut => Kind::OptedOut,
+            AutopilotState::WritesOthers(_) => panic!("{case}: it writes the whole object"),
         };
         assert_eq!(kind, expected, "{case}");
     }
@@ -146,7 +146,9 @@ fn the_evidence_names_the_annotation_the_label_and_the_fields() {
     let mut object = descheduler(json!({LABEL: MANAGER}), json!({}));
     object["spec"] = json!({"a": 1, "b": 2, "c": 3, "d": 4, "e": 5, "f": 6});
     let facts = facts(Some(hyper_converged(json!({SWITCH: "true"}))), Some(set_by(MANAGER, "Apply", object)));
-    let Standing::Manages(evidence) = Standing::of(&Asset::descheduler(), &[""; 0], &facts) else { panic!("managed") };
+    let AutopilotState::Manages(evidence) = AutopilotState::of(&Asset::descheduler(), &[""; 0], &facts) else {
+        panic!("managed")
+    };
     let expected = "HyperConverged openshift-cnv/kubevirt-hyperconverged has the annotation platform.kubevirt.io/autopilot: \
                     \"true\"; it has the label platform.kubevirt.io/managed-by; virt-platform-autopilot owns spec.a, spec.b, \
                     spec.c, spec.d and 2 more";
@@ -157,16 +159,16 @@ fn the_evidence_names_the_annotation_the_label_and_the_fields() {
 #[test]
 fn in_hyper_converged_only_the_fields_of_the_plan_count() {
     let managed = ["spec.higherWorkloadDensity"];
-    let standing = |spec: Value| {
+    let state = |spec: Value| {
         let mut object = hyper_converged(json!({SWITCH: "true"}));
         object["spec"] = spec;
         let facts = facts(Some(set_by(MANAGER, "Apply", object)), None);
-        Standing::of(&Asset::hyper_converged(&facts), &managed, &facts)
+        AutopilotState::of(&Asset::hyper_converged(&facts), &managed, &facts)
     };
-    let others = standing(json!({"liveMigrationConfig": {"progressTimeout": 150}}));
-    assert!(matches!(others, Standing::WritesOthers(_)), "{others:?}");
-    let ours = standing(json!({"higherWorkloadDensity": {"memoryOvercommitPercentage": 100}}));
-    assert!(matches!(&ours, Standing::Manages(how) if how.contains("memoryOvercommitPercentage")), "{ours:?}");
+    let others = state(json!({"liveMigrationConfig": {"progressTimeout": 150}}));
+    assert!(matches!(others, AutopilotState::WritesOthers(_)), "{others:?}");
+    let ours = state(json!({"higherWorkloadDensity": {"memoryOvercommitPercentage": 100}}));
+    assert!(matches!(&ours, AutopilotState::Manages(how) if how.contains("memoryOvercommitPercentage")), "{ours:?}");
 }
 
 #[test]

@@ -1,5 +1,4 @@
 //! Spare capacity: whether what leaves the nodes of each wave fits elsewhere, by what it requests.
-//!
 //! The rollout is played wave by wave. A node that is done comes back empty, and is preferred from then on, because the machine config
 //! operator marks all others with a taint that the scheduler avoids. Among equal nodes the one with the most free memory is taken.
 
@@ -8,16 +7,15 @@ use std::{
     collections::{BTreeSet, HashMap},
 };
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{
-    Fate, Instance, Node, Outcome, Pod, Reading,
-    demand::{Demand, Resources},
-};
+use super::{DrainEffect, GuestOutcome, Instance, Node, Pod, Reading};
+use crate::demand::{Demand, Resources};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub enum Verdict {
+pub enum CapacityResult {
     /// Nothing has to move.
     NotNeeded,
     Enough,
@@ -25,33 +23,44 @@ pub enum Verdict {
     Unknown,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Capacity {
-    pub verdict: Verdict,
+    pub result: CapacityResult,
     /// The most nodes that are away at a time.
     pub nodes_away: usize,
     /// Why nothing is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
     /// Virtual machines that fit nowhere.
-    pub stranded: Vec<Stranded>,
+    pub unschedulable: Vec<UnschedulableGuest>,
     /// How many other pods fit nowhere.
-    pub stranded_pods: usize,
+    pub unschedulable_pods: usize,
 }
 
 impl Capacity {
-    pub(super) fn of(verdict: Verdict, nodes_away: usize) -> Self {
-        Capacity { verdict, nodes_away, why: None, stranded: Vec::new(), stranded_pods: 0 }
+    pub(super) fn of(result: CapacityResult, nodes_away: usize) -> Self {
+        Capacity { result, nodes_away, why: None, unschedulable: Vec::new(), unschedulable_pods: 0 }
+    }
+
+    /// The same if there may be more that needs room. What has none stays without.
+    pub(super) fn but_for(self, unknown: Option<String>) -> Self {
+        match (self.result, unknown) {
+            (CapacityResult::NotNeeded | CapacityResult::Enough, why @ Some(_)) => {
+                Capacity { result: CapacityResult::Unknown, why, ..self }
+            }
+            _ => self,
+        }
     }
 }
 
 /// A virtual machine that fits nowhere.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Stranded {
+pub struct UnschedulableGuest {
     pub namespace: String,
     pub name: String,
+    /// Where it is now. Earlier waves may have moved it by then.
     pub node: String,
     /// The first constraint after which no node is left.
     pub constraint: String,
@@ -60,19 +69,19 @@ pub struct Stranded {
 /// Something on a node that has to go when the node is drained.
 struct Load<'a> {
     /// Virtual machines have one.
-    outcome: Option<&'a Outcome>,
+    outcome: Option<&'a GuestOutcome>,
     demand: &'a Demand,
 }
 
 impl Load<'_> {
     /// Whether it needs another node.
     fn moves(&self) -> bool {
-        self.outcome.is_none_or(|outcome| matches!(outcome.fate, Fate::MovesLive | Fate::Restarts))
+        self.outcome.is_none_or(|outcome| matches!(outcome.effect, DrainEffect::MovesLive | DrainEffect::Restarts))
     }
 
     /// Whether it leaves its node at all.
     fn leaves(&self) -> bool {
-        self.outcome.is_none_or(|outcome| outcome.fate != Fate::BlocksDrain)
+        self.outcome.is_none_or(|outcome| outcome.effect != DrainEffect::BlocksDrain)
     }
 }
 
@@ -86,6 +95,8 @@ struct Site<'a> {
     /// The rollout is done with it, or does not concern it.
     is_preferred: bool,
     is_away: bool,
+    /// It takes nothing now. Its own wave opens it again; what others have closed, they open.
+    is_closed: bool,
 }
 
 impl Site<'_> {
@@ -94,7 +105,7 @@ impl Site<'_> {
     }
 
     fn is_open(&self) -> bool {
-        !self.is_away && self.node.is_in_service()
+        !self.is_away && !self.is_closed
     }
 }
 
@@ -104,27 +115,27 @@ pub(super) fn capacity<'a>(
     nodes: &'a [Node],
     pods: &'a Reading<Vec<Pod>>,
     instances: &'a [Instance],
-    outcomes: &HashMap<&str, &'a Outcome>,
+    outcomes: &HashMap<&str, &'a GuestOutcome>,
 ) -> Capacity {
     let nodes_away = waves.iter().map(Vec::len).max().unwrap_or(0);
     let pods = match pods {
         Reading::Read(pods) => pods,
-        Reading::NotServed => return Capacity::of(Verdict::Unknown, nodes_away),
+        Reading::NotServed => return Capacity::of(CapacityResult::Unknown, nodes_away),
         Reading::Unreadable(why) => {
             let why = Some(format!("what is free on nodes is known only from all pods, and these are not: {why}"));
-            return Capacity { why, ..Capacity::of(Verdict::Unknown, nodes_away) };
+            return Capacity { why, ..Capacity::of(CapacityResult::Unknown, nodes_away) };
         }
     };
     let mut sites = Sites::of(waves, nodes, pods, instances, outcomes);
-    let mut found = Capacity::of(Verdict::NotNeeded, nodes_away);
+    let mut found = Capacity::of(CapacityResult::NotNeeded, nodes_away);
     for wave in waves {
         sites.play(wave, &mut found);
     }
-    let is_short = !found.stranded.is_empty() || found.stranded_pods > 0;
-    found.verdict = match (is_short, sites.moved) {
-        (true, _) => Verdict::Short,
-        (false, true) => Verdict::Enough,
-        (false, false) => Verdict::NotNeeded,
+    let is_short = !found.unschedulable.is_empty() || found.unschedulable_pods > 0;
+    found.result = match (is_short, sites.moved) {
+        (true, _) => CapacityResult::Short,
+        (false, true) => CapacityResult::Enough,
+        (false, false) => CapacityResult::NotNeeded,
     };
     found
 }
@@ -143,7 +154,7 @@ impl<'a> Sites<'a> {
         nodes: &'a [Node],
         pods: &'a [Pod],
         instances: &'a [Instance],
-        outcomes: &HashMap<&str, &'a Outcome>,
+        outcomes: &HashMap<&str, &'a GuestOutcome>,
     ) -> Self {
         let waiting: BTreeSet<&str> = waves.iter().flatten().copied().collect();
         let site = |node: &'a Node| Site {
@@ -152,6 +163,7 @@ impl<'a> Sites<'a> {
             loads: Vec::new(),
             is_preferred: !waiting.contains(node.name.as_str()),
             is_away: false,
+            is_closed: !node.is_in_service(),
         };
         let mut sites: Vec<Site<'a>> = nodes.iter().map(site).collect();
         let positions: HashMap<&str, usize> =
@@ -191,41 +203,38 @@ impl<'a> Sites<'a> {
     /// Drains the nodes of one wave, and brings them back.
     fn play(&mut self, wave: &[&'a str], found: &mut Capacity) {
         let away: Vec<usize> = wave.iter().filter_map(|name| self.positions.get(name).copied()).collect();
-        let mut leaving: Vec<(usize, Load<'a>)> = Vec::new();
+        let mut leaving: Vec<Load<'a>> = Vec::new();
         for &position in &away {
             self.ranked.remove(&(self.sites[position].rank(), position));
             let site = &mut self.sites[position];
             site.is_away = true;
-            let (gone, kept) = std::mem::take(&mut site.loads).into_iter().partition(Load::leaves);
+            let (gone, kept): (Vec<Load<'a>>, _) = std::mem::take(&mut site.loads).into_iter().partition(Load::leaves);
             site.loads = kept;
             for load in &gone {
                 let requests = &load.demand.requests;
                 site.free.add(requests);
             }
-            let gone: Vec<Load<'a>> = gone;
-            leaving.extend(gone.into_iter().map(|load| (position, load)));
+            leaving.extend(gone);
         }
         // The largest first: what comes late finds what is left.
-        leaving.sort_by_key(|(_, load)| Reverse((load.outcome.is_some(), load.demand.requests.memory)));
-        for (from, load) in leaving.into_iter().filter(|(_, load)| load.moves()) {
+        leaving.sort_by_key(|load| Reverse((load.outcome.is_some(), load.demand.requests.memory)));
+        for load in leaving.into_iter().filter(Load::moves) {
             self.moved = true;
             match (self.place(load.demand), load.outcome) {
                 (Some(position), _) => self.settle(position, load),
-                (None, None) => found.stranded_pods += 1,
-                (None, Some(outcome)) => found.stranded.push(Stranded {
+                (None, None) => found.unschedulable_pods += 1,
+                (None, Some(outcome)) => found.unschedulable.push(UnschedulableGuest {
                     namespace: outcome.namespace.clone(),
                     name: outcome.name.clone(),
-                    node: self.sites[from].node.name.clone(),
+                    node: outcome.node.clone(),
                     constraint: self.constraint(load.demand),
                 }),
             }
         }
         for position in away {
             let site = &mut self.sites[position];
-            (site.is_away, site.is_preferred) = (false, true);
-            if site.is_open() {
-                self.ranked.insert((site.rank(), position));
-            }
+            (site.is_away, site.is_closed, site.is_preferred) = (false, false, true);
+            self.ranked.insert((site.rank(), position));
         }
     }
 
@@ -236,7 +245,7 @@ impl<'a> Sites<'a> {
             demand.requests.memory <= site.free.memory
                 && demand.requests.cpu <= site.free.cpu
                 && others.iter().all(|(name, amount)| *amount <= site.free.other(name))
-                && is_allowed(demand, site.node)
+                && demand.allows(&site.node.name, &site.node.labels, &site.node.taints)
         };
         self.ranked.iter().map(|(_, position)| *position).find(fits)
     }
@@ -259,13 +268,13 @@ impl<'a> Sites<'a> {
         if left.is_empty() {
             return format!("node selector: no other node in service has {}", demand.selector_text);
         }
-        left.retain(|site| allowed_by_affinity(demand, site.node));
+        left.retain(|site| demand.affinity_allows(&site.node.name, &site.node.labels));
         if left.is_empty() {
             return "node affinity: it allows no other node in service".into();
         }
         let tainted = left.iter().find_map(|site| site.node.taints.iter().find(|taint| !demand.tolerates(taint)));
         let tainted = tainted.map(ToString::to_string).unwrap_or_default();
-        left.retain(|site| site.node.taints.iter().all(|taint| demand.tolerates(taint)));
+        left.retain(|site| demand.tolerates_all(&site.node.taints));
         if left.is_empty() {
             return format!("taint: all other nodes have one that it does not tolerate, for example {tainted}");
         }
@@ -315,14 +324,4 @@ impl Amount {
             Amount::Units => amount.to_string(),
         }
     }
-}
-
-fn is_allowed(demand: &Demand, node: &Node) -> bool {
-    demand.selector.matches(&node.labels)
-        && allowed_by_affinity(demand, node)
-        && node.taints.iter().all(|taint| demand.tolerates(taint))
-}
-
-fn allowed_by_affinity(demand: &Demand, node: &Node) -> bool {
-    demand.affinity.as_ref().is_none_or(|affinity| affinity.allows(&node.name, &node.labels))
 }

@@ -46,10 +46,14 @@ impl<T> Default for Reading<T> {
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Observed {
+    /// The only namespace that was looked at. None if all were.
+    pub namespace: Option<String>,
+    /// `status.controlPlaneTopology` of the Infrastructure.
+    pub topology: Reading<String>,
     pub nodes: Reading<Vec<Node>>,
     pub pools: Reading<Vec<MachinePool>>,
     pub instances: Reading<Vec<Instance>>,
-    pub machines: Reading<Vec<VirtualMachine>>,
+    pub virtual_machines: Reading<Vec<VirtualMachine>>,
     /// The settings of KubeVirt.
     pub platform: Reading<Platform>,
     pub migrations: Reading<Vec<Migration>>,

@@ -1,19 +1,20 @@
-//! How long a drain and a reboot take, as a range. Nothing is made up: where nothing is known, a range has no end.
+//! How long a drain and a reboot take, as a range. What is assumed is said; where nothing is known, a range has no end.
 
-use serde::Serialize;
-
-use super::{Fate, Instance, Migration, Node, Observed, Outcome, Platform, Reboot};
+use super::{
+    DrainEffect, Estimate, GuestOutcome, Instance, Migration, Node, Observed, Platform, Reboot, counted,
+    estimate::{at_least, at_most},
+};
 
 /// One attempt of the machine config controller to drain a node, in seconds.
 const ATTEMPT: u64 = 90;
-/// The pause after an attempt that failed early, and after one that failed later than `PATIENCE`.
+/// The pause after an attempt that failed early, and after one that failed after `LONG_PAUSE_AFTER`.
 const PAUSE: u64 = 60;
 const LONG_PAUSE: u64 = 300;
-const PATIENCE: u64 = 600;
+const LONG_PAUSE_AFTER: u64 = 600;
 /// After this time a node that is not drained becomes Degraded, although the drain goes on.
 pub(super) const DEGRADED_AFTER: u64 = 3600;
 
-/// Between drain and reboot the machine config daemon writes files and deploys the operating system.
+/// Between drain and reboot the machine config daemon writes files and deploys the operating system. Nothing measures that.
 const APPLY: Estimate = Estimate { min_seconds: 60, max_seconds: Some(120) };
 
 /// From so many values on, the outermost tenths are left out.
@@ -21,74 +22,18 @@ const MANY: usize = 10;
 
 const GIB: u64 = 1 << 30;
 
-/// A range of time.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Estimate {
-    pub min_seconds: u64,
-    /// None if nothing tells when it ends.
-    pub max_seconds: Option<u64>,
-}
-
-impl Estimate {
-    pub(super) const NONE: Estimate = Estimate { min_seconds: 0, max_seconds: Some(0) };
-    pub(super) const UNKNOWN: Estimate = Estimate { min_seconds: 0, max_seconds: None };
-
-    /// One after the other.
-    pub(super) fn then(self, next: Estimate) -> Self {
-        let sum = |(one, other): (u64, u64)| one.saturating_add(other);
-        Estimate {
-            min_seconds: sum((self.min_seconds, next.min_seconds)),
-            max_seconds: self.max_seconds.zip(next.max_seconds).map(sum),
-        }
-    }
-
-    /// At the same time.
-    pub(super) fn beside(self, other: Estimate) -> Self {
-        Estimate {
-            min_seconds: self.min_seconds.max(other.min_seconds),
-            max_seconds: self.max_seconds.zip(other.max_seconds).map(|(one, other)| one.max(other)),
-        }
-    }
-
-    fn endless(self) -> Self {
-        Estimate { max_seconds: None, ..self }
-    }
-
-    /// `20m–1h30m`, `up to 5m`, `at least 2h`, `?`
-    pub fn text(&self) -> String {
-        match (self.min_seconds, self.max_seconds) {
-            (0, None) => "?".into(),
-            (min, None) => format!("at least {}", text(min)),
-            (0, Some(max)) => format!("up to {}", text(max)),
-            (min, Some(max)) if text(min) == text(max) => text(min),
-            (min, Some(max)) => format!("{}–{}", text(min), text(max)),
-        }
-    }
-}
-
-/// `45s`, `12m`, `3h05m`. From a minute on, seconds are rounded up to minutes: more would pretend to be exact.
-pub(super) fn text(seconds: u64) -> String {
-    let minutes = seconds.div_ceil(60);
-    match seconds {
-        0..60 => format!("{seconds}s"),
-        _ if minutes < 60 => format!("{minutes}m"),
-        _ => format!("{}h{:02}m", minutes / 60, minutes % 60),
-    }
-}
-
 /// When the drain of a node is seen to be over, if nothing is left on it after this time: during an attempt at once, during a pause
 /// with the next attempt.
 pub(super) fn noticed(seconds: u64) -> u64 {
-    let mut start = 0;
+    let mut start = 0_u64;
     loop {
-        let end = start + ATTEMPT;
+        let end = start.saturating_add(ATTEMPT);
         if seconds <= end {
             return seconds.max(start);
         }
-        let next = end + if end < PATIENCE { PAUSE } else { LONG_PAUSE };
+        let next = end.saturating_add(if end < LONG_PAUSE_AFTER { PAUSE } else { LONG_PAUSE });
         // From here on it repeats: an attempt and a long pause.
-        let skipped = if end >= PATIENCE { seconds.saturating_sub(next) / (ATTEMPT + LONG_PAUSE) } else { 0 };
+        let skipped = if end >= LONG_PAUSE_AFTER { seconds.saturating_sub(next) / (ATTEMPT + LONG_PAUSE) } else { 0 };
         start = next + skipped * (ATTEMPT + LONG_PAUSE);
     }
 }
@@ -117,14 +62,14 @@ impl<'a> Timing<'a> {
 
     /// The drain of a node with these virtual machines. `pods` is the longest time that its other pods may take to end, if known.
     /// `is_open` says that something else may keep the drain from ending.
-    pub(super) fn drain(&self, machines: &[(&Instance, &Outcome)], pods: Option<u64>, is_open: bool) -> Estimate {
-        let of = |fate: Fate| machines.iter().filter(move |(_, outcome)| outcome.fate == fate);
-        let moving: Vec<&Instance> = of(Fate::MovesLive).map(|(instance, _)| *instance).collect();
-        let shutdown = machines.iter().filter_map(|(_, outcome)| outcome.shutdown_seconds).max().unwrap_or(0);
+    pub(super) fn drain(&self, guests: &[(&Instance, &GuestOutcome)], pods: Option<u64>, is_open: bool) -> Estimate {
+        let of = |effect: DrainEffect| guests.iter().filter(move |(_, outcome)| outcome.effect == effect);
+        let moving: Vec<&Instance> = of(DrainEffect::MovesLive).map(|(instance, _)| *instance).collect();
+        let shutdown = guests.iter().filter_map(|(_, outcome)| outcome.shutdown_seconds).max().unwrap_or(0);
         let ends = Estimate { min_seconds: 0, max_seconds: pods.map(|pods| pods.max(shutdown)) };
         let work = self.migrations(&moving).beside(ends);
         let drain = Estimate { min_seconds: noticed(work.min_seconds), max_seconds: work.max_seconds.map(noticed) };
-        let is_open = is_open || of(Fate::BlocksDrain).chain(of(Fate::Unknown)).next().is_some();
+        let is_open = is_open || of(DrainEffect::BlocksDrain).chain(of(DrainEffect::Unknown)).next().is_some();
         if is_open { drain.endless() } else { drain }
     }
 
@@ -141,9 +86,9 @@ impl<'a> Timing<'a> {
         let count = u64::try_from(moving.len()).unwrap_or(u64::MAX);
         let at_best = platform.per_node.min(platform.per_cluster);
         let longest = each.iter().map(|one| one.min_seconds).max().unwrap_or(0);
-        let sum = each.iter().map(|one| one.min_seconds).sum::<u64>();
+        let sum = each.iter().map(|one| one.min_seconds).fold(0, u64::saturating_add);
         // Nodes that drain at the same time share what the cluster allows.
-        let share = (platform.per_cluster / self.nodes_at_a_time).clamp(1, platform.per_node);
+        let share = self.share(platform);
         let turns = self.nodes_at_a_time.div_ceil(platform.per_cluster);
         let longest_at_most =
             each.iter().map(|one| one.max_seconds).try_fold(0, |most, one| one.map(|one| one.max(most)));
@@ -155,6 +100,29 @@ impl<'a> Timing<'a> {
             packed.min(count.div_ceil(share).saturating_mul(longest)).saturating_mul(turns)
         });
         Estimate { min_seconds: longest.max(sum.div_ceil(at_best)), max_seconds: at_most }
+    }
+
+    /// How many migrations from one node are sure to run at a time.
+    fn share(&self, platform: &Platform) -> u64 {
+        (platform.per_cluster / self.nodes_at_a_time).clamp(1, platform.per_node)
+    }
+
+    /// What guests of the first nodes may add to the drains of others. No node has its update behind it yet, so these guests go to nodes
+    /// that wait for their own, spread over them or not, and have to leave once more.
+    pub(super) fn second_moves(&self, guests: &[(&Instance, &GuestOutcome)], waiting: usize) -> Estimate {
+        let of = |effect: DrainEffect| guests.iter().filter(move |(_, outcome)| outcome.effect == effect);
+        let each = of(DrainEffect::MovesLive).map(|(instance, _)| self.migration(instance).max_seconds);
+        let longest = each.clone().try_fold(0, |most, one| one.map(|one| one.max(most)));
+        let [count, nodes] = [each.count(), waiting].map(|number| u64::try_from(number).unwrap_or(u64::MAX));
+        let share = self.platform.map_or(1, |platform| self.share(platform));
+        // On each node the last turn may not be full.
+        let turns = count.min(count.saturating_add(nodes.saturating_mul(share - 1)) / share);
+        let mut shutdowns: Vec<u64> =
+            of(DrainEffect::Restarts).filter_map(|(_, outcome)| outcome.shutdown_seconds).collect();
+        shutdowns.sort_unstable_by(|one, other| other.cmp(one));
+        let shutdowns = shutdowns.into_iter().take(waiting).fold(0, u64::saturating_add);
+        let moves = longest.map(|longest| longest.saturating_mul(turns));
+        Estimate { min_seconds: 0, max_seconds: moves.map(|moves| moves.saturating_add(shutdowns)) }
     }
 
     fn migration(&self, instance: &Instance) -> Estimate {
@@ -185,7 +153,7 @@ impl<'a> Timing<'a> {
         if some_move {
             basis.push(match (self.migrations, self.platform) {
                 (Some((min, max, count)), _) => {
-                    format!("{count} past migrations took {} to {}", text(min), text(max))
+                    format!("{} took {}", counted(count, "past migration"), from_to(min, max))
                 }
                 (None, Some(platform)) => format!(
                     "no past migration is known: one takes at most the time after which KubeVirt gives up, {} s per GiB",
@@ -195,21 +163,33 @@ impl<'a> Timing<'a> {
             });
             if let Some(platform) = self.platform {
                 let Platform { per_node, per_cluster, .. } = platform;
-                basis.push(format!("{per_node} migrations at a time from a node, {per_cluster} in the cluster"));
+                basis.push(format!("migrations at a time: {per_node} from a node, {per_cluster} in the cluster"));
             }
         }
         basis.push(match range(self.reboots.iter().map(|seen| seen.seconds).collect()) {
-            Some((min, max, count)) => format!("{count} reboots seen here took {} to {}", text(min), text(max)),
+            Some((min, max, count)) => {
+                format!("{} seen here took {}", counted(count, "reboot"), from_to(min, max))
+            }
             None if nodes.iter().all(|node| documented(node.provider.as_deref()).max_seconds.is_some()) => {
-                "no reboot was seen here: 1 to 2 minutes, as OpenShift's documentation says of clouds".into()
+                "no reboot was seen here: 1 to 2 minutes, as OpenShift's documentation says of clouds in \"Understanding \
+                 update duration\""
+                    .into()
             }
             None => "no reboot was seen here, and nothing tells how long one takes on these machines".into(),
         });
+        basis.push(format!("{} are assumed between drain and reboot, in which a node writes the change", APPLY.text()));
         basis
     }
 }
 
-/// What OpenShift's documentation says about reboots: minutes on clouds, and on bare metal it may be more than 15.
+/// `2m`, `2m to 5m`
+fn from_to(min: u64, max: u64) -> String {
+    let (min, max) = (at_least(min), at_most(max));
+    if min == max { min } else { format!("{min} to {max}") }
+}
+
+/// What OpenShift's documentation says about reboots, in "Understanding update duration", "Estimating cluster update time": one or
+/// two minutes on clouds, and on bare metal it may be more than 15.
 fn documented(provider: Option<&str>) -> Estimate {
     match provider {
         Some("aws" | "azure" | "gce" | "ibm" | "openstack" | "alicloud" | "vsphere" | "nutanix") => {
@@ -255,20 +235,8 @@ mod tests {
             assert!(lag < if work < 600 { 61 } else { 301 }, "{work}: {lag}");
         }
         assert!(noticed(1 << 40) >= 1 << 40, "and it is computed quickly");
-    }
-
-    #[test]
-    fn ranges_are_told_as_far_as_they_are_known() {
-        for (min_seconds, max_seconds, expected) in [
-            (0, None, "?"),
-            (120, None, "at least 2m"),
-            (0, Some(90), "up to 2m"),
-            (45, Some(45), "45s"),
-            (61, Some(110), "2m"),
-            (1200, Some(5400), "20m–1h30m"),
-            (3600, Some(7260), "1h00m–2h01m"),
-        ] {
-            assert_eq!(Estimate { min_seconds, max_seconds }.text(), expected);
+        for less in 0..400 {
+            assert!(noticed(u64::MAX - less) >= u64::MAX - less, "whatever somebody has written into an object");
         }
     }
 
@@ -291,8 +259,8 @@ mod tests {
 
     #[test]
     fn a_node_drains_at_its_own_rate_and_shares_the_rate_of_the_cluster() {
-        let machines: Vec<Instance> = (0..30).map(|_| instance(1, false)).collect();
-        let moving: Vec<&Instance> = machines.iter().collect();
+        let guests: Vec<Instance> = (0..30).map(|_| instance(1, false)).collect();
+        let moving: Vec<&Instance> = guests.iter().collect();
         for (case, per_node, per_cluster, nodes, expected) in [
             ("one at a time", 1, 5, 1, (3600, 3600)),
             ("two at a time", 2, 5, 1, (1800, 1800)),
@@ -303,6 +271,45 @@ mod tests {
             let platform = platform(per_node, per_cluster);
             let found = timing(&platform, &[120], nodes).migrations(&moving);
             assert_eq!((found.min_seconds, found.max_seconds), (expected.0, Some(expected.1)), "{case}");
+        }
+    }
+
+    #[test]
+    fn guests_of_the_first_nodes_may_have_to_leave_a_second_time() {
+        let platform = platform(2, 5);
+        let timing = timing(&platform, &[100, 140], 1);
+        let moving = instance(1, false);
+        let outcome = |effect: DrainEffect| GuestOutcome {
+            namespace: "n".into(),
+            name: "a".into(),
+            uid: "u".into(),
+            node: "x".into(),
+            effect,
+            cause: String::new(),
+            reason: None,
+            message: None,
+            hosted_cluster: false,
+            shutdown_seconds: (effect != DrainEffect::MovesLive).then_some(60),
+        };
+        for (case, moves, restarts, stays_down, waiting, expected) in [
+            ("nobody is on them", 0, 0, 0, 3, 0),
+            ("one after the other on one node", 4, 0, 0, 1, 2 * 140),
+            ("each with a turn of its own on another node", 2, 0, 0, 2, 2 * 140),
+            ("some of them at a time", 4, 0, 0, 2, 3 * 140),
+            ("restarts on as many nodes", 0, 3, 0, 2, 2 * 60),
+            ("who stays down goes nowhere", 0, 0, 5, 2, 0),
+            ("no node waits", 0, 3, 0, 0, 0),
+        ] {
+            let effects = [
+                (DrainEffect::MovesLive, moves),
+                (DrainEffect::Restarts, restarts),
+                (DrainEffect::StaysDown, stays_down),
+            ];
+            let outcomes: Vec<GuestOutcome> =
+                effects.into_iter().flat_map(|(effect, count)| std::iter::repeat_n(outcome(effect), count)).collect();
+            let guests: Vec<_> = outcomes.iter().map(|outcome| (&moving, outcome)).collect();
+            let found = timing.second_moves(&guests, waiting);
+            assert_eq!(found, Estimate { min_seconds: 0, max_seconds: Some(expected) }, "{case}");
         }
     }
 
@@ -319,6 +326,30 @@ mod tests {
         assert_eq!(estimate(&platform, &instance(4, false)), (64, Some(600)));
         let unknown = Timing { platform: None, ..timing(&platform, &[], 1) };
         assert_eq!(unknown.migration(&instance(4, false)), Estimate::UNKNOWN);
+    }
+
+    #[test]
+    fn what_the_times_come_from_is_said_and_so_is_what_is_assumed() {
+        let platform = platform(2, 5);
+        let node = Node::of(&json!({"metadata": {"name": "a"}, "spec": {"providerID": "aws:///x"}})).unwrap();
+        let basis = |past: &[u64], reboots: &[Reboot]| {
+            let timing = Timing { reboots, ..timing(&platform, past, 1) };
+            timing.basis(&[&node], true)
+        };
+        let reboot = |seconds| Reboot { node: "a".into(), seconds };
+        assert_eq!(
+            basis(&[120], &[reboot(300)]),
+            [
+                "1 past migration took 2m",
+                "migrations at a time: 2 from a node, 5 in the cluster",
+                "1 reboot seen here took 5m",
+                "1m–2m are assumed between drain and reboot, in which a node writes the change",
+            ]
+        );
+        let several = basis(&[120, 300], &[reboot(300), reboot(600)]);
+        assert_eq!(several[0], "2 past migrations took 2m to 5m");
+        assert_eq!(several[2], "2 reboots seen here took 5m to 10m");
+        assert!(basis(&[], &[])[2].contains("1 to 2 minutes, as OpenShift's documentation says"));
     }
 
     #[test]

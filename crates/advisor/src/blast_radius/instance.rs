@@ -4,9 +4,9 @@
 use api::quantity;
 use serde_json::Value;
 
-use super::{
+use crate::{
     demand::{Demand, PODS, Resources},
-    selector::texts,
+    selector::{Labels, texts},
 };
 
 /// What KubeVirt takes where nothing is set.
@@ -114,6 +114,8 @@ pub struct VirtualMachine {
     pub name: String,
     /// As it is written, or as the older field `running` says it.
     pub(super) run_strategy: String,
+    /// The VirtualMachinePool that created it.
+    pub(super) pool: Option<String>,
 }
 
 impl VirtualMachine {
@@ -126,11 +128,14 @@ impl VirtualMachine {
             namespace: text("/metadata/namespace")?,
             name: text("/metadata/name")?,
             run_strategy: text("/spec/runStrategy").or(running).unwrap_or_default(),
+            pool: owner(object.pointer("/metadata/ownerReferences"))
+                .filter(|owner| owner.kind == "VirtualMachinePool")
+                .map(|owner| owner.name),
         })
     }
 }
 
 /// The annotations of an object.
-pub(super) fn annotations(object: &Value) -> super::selector::Labels {
+pub(super) fn annotations(object: &Value) -> Labels {
     texts(object.pointer("/metadata/annotations"))
 }

@@ -5,42 +5,41 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::{
+use super::daemon::Daemon;
+use crate::{
     demand::{Resources, Taint},
-    selector::{Labels, Selector, labels, texts},
+    selector::{Labels, Selector, labels},
 };
 
 /// A time as Kubernetes writes it.
-pub(super) fn timestamp(value: Option<&Value>) -> Option<Timestamp> {
+pub(crate) fn timestamp(value: Option<&Value>) -> Option<Timestamp> {
     value?.as_str()?.parse().ok()
 }
 
 const ZONE: &str = "topology.kubernetes.io/zone";
 const CONTROL_PLANE: [&str; 2] = ["node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"];
-const DAEMON: &str = "machineconfiguration.openshift.io/";
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Node {
     pub name: String,
     pub(super) labels: Labels,
     created: Option<Timestamp>,
-    pub(super) is_cordoned: bool,
-    pub(super) is_ready: bool,
+    pub(crate) is_cordoned: bool,
+    pub(crate) is_ready: bool,
+    /// Since when it is ready or not.
+    pub(crate) ready_since: Option<Timestamp>,
     pub(super) taints: Vec<Taint>,
     pub(super) allocatable: Resources,
     /// The start of `spec.providerID`, for example `aws`.
     pub(super) provider: Option<String>,
-    current: Option<String>,
-    desired: Option<String>,
-    state: Option<String>,
+    pub(crate) daemon: Daemon,
 }
 
 impl Node {
     /// None if the object has no name.
     pub fn of(object: &Value) -> Option<Self> {
-        let annotations = texts(object.pointer("/metadata/annotations"));
-        let daemon = |name: &str| annotations.get(&format!("{DAEMON}{name}")).filter(|text| !text.is_empty()).cloned();
-        let conditions = object.pointer("/status/conditions").and_then(Value::as_array).into_iter().flatten();
+        let mut conditions = object.pointer("/status/conditions").and_then(Value::as_array).into_iter().flatten();
+        let ready = conditions.find(|known| known["type"] == "Ready");
         let provider = object.pointer("/spec/providerID").and_then(Value::as_str);
         let taints = object.pointer("/spec/taints").and_then(Value::as_array).into_iter().flatten();
         Some(Node {
@@ -48,13 +47,12 @@ impl Node {
             labels: labels(object),
             created: timestamp(object.pointer("/metadata/creationTimestamp")),
             is_cordoned: object.pointer("/spec/unschedulable").and_then(Value::as_bool).unwrap_or(false),
-            is_ready: conditions.filter(|known| known["type"] == "Ready").any(|known| known["status"] == "True"),
+            is_ready: ready.is_some_and(|ready| ready["status"] == "True"),
+            ready_since: ready.and_then(|ready| timestamp(ready.get("lastTransitionTime"))),
             taints: taints.map(Taint::of).collect(),
             allocatable: Resources::of(object.pointer("/status/allocatable")),
             provider: provider.and_then(|id| id.split_once(':')).map(|(provider, _)| provider.to_owned()),
-            current: daemon("currentConfig"),
-            desired: daemon("desiredConfig"),
-            state: daemon("state"),
+            daemon: Daemon::of(object),
         })
     }
 
@@ -79,33 +77,37 @@ impl Node {
         }
     }
 
-    /// Whether it counts against `maxUnavailable`: out of service for whatever reason, or in the middle of an update.
-    pub(super) fn is_unavailable(&self) -> bool {
-        !self.is_in_service() || (self.is_updating() && !self.is_failing())
+    /// Why it uses up a place of its pool.
+    pub(super) fn out_of_service(&self) -> &'static str {
+        match self.held_back() {
+            _ if self.is_failing() => "failing",
+            Some(held_back) => held_back,
+            None => "being updated",
+        }
     }
 
-    fn is_updating(&self) -> bool {
-        self.current != self.desired || self.state.as_deref().is_some_and(|state| state != "Done")
+    /// Whether it counts against `maxUnavailable`: out of service for whatever reason, or in the middle of an update.
+    pub(super) fn is_unavailable(&self) -> bool {
+        !self.is_in_service() || (self.daemon.is_updating() && !self.is_failing())
     }
 
     /// Whether its daemon has failed on the configuration that it should get.
     pub(super) fn is_failing(&self) -> bool {
-        let is_degraded = matches!(self.state.as_deref(), Some("Degraded" | "Unreconcilable"));
-        is_degraded && self.current != self.desired
+        self.daemon.is_degraded() && self.daemon.current != self.daemon.desired
     }
 
     /// Whether it runs a configuration, with nothing left to do.
     pub(super) fn is_done_with(&self, config: &str) -> bool {
-        self.current.as_deref() == Some(config) && !self.is_updating()
+        self.daemon.current.as_deref() == Some(config) && !self.daemon.is_updating()
     }
 
     /// Whether the machine config operator has begun to give it a configuration, or has given it.
     pub(super) fn is_taken_for(&self, config: &str) -> bool {
-        self.desired.as_deref() == Some(config)
+        self.daemon.desired.as_deref() == Some(config)
     }
 
     /// The order in which a pool takes its nodes: by zone, those without a zone last, in a zone the oldest first.
-    pub(super) fn rollout_order(&self) -> impl Ord + use<'_> {
+    pub(crate) fn rollout_order(&self) -> impl Ord + use<'_> {
         (self.zone().is_none(), self.zone(), self.created, &self.name)
     }
 }
@@ -123,7 +125,7 @@ pub struct MachinePool {
     selector: Option<Selector>,
     max_unavailable: MaxUnavailable,
     /// The rendered config that its nodes are to run.
-    pub(super) target: Option<String>,
+    pub(crate) target: Option<String>,
 }
 
 impl MachinePool {
@@ -150,7 +152,7 @@ impl MachinePool {
     }
 
     /// How many of its nodes may be unavailable at a time. A share is rounded down, and at least one may.
-    pub(super) fn max_unavailable(&self, nodes: usize) -> usize {
+    pub(crate) fn max_unavailable(&self, nodes: usize) -> usize {
         let allowed = match self.max_unavailable {
             MaxUnavailable::Number(number) => usize::try_from(number).unwrap_or(usize::MAX),
             MaxUnavailable::Percent(percent) => {
@@ -162,7 +164,7 @@ impl MachinePool {
 }
 
 /// The nodes of each pool, and those that several custom pools select: they get no configuration.
-pub(super) fn members<'a>(
+pub(crate) fn members<'a>(
     pools: &[MachinePool],
     nodes: &'a [Node],
 ) -> (BTreeMap<String, Vec<&'a Node>>, Vec<&'a Node>) {

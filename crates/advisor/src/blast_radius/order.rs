@@ -15,6 +15,8 @@ pub(super) struct Order<'a> {
     pub(super) is_paused: bool,
     /// How many are taken at a time as things stand. None are if others than the pool keep too many nodes out of service.
     pub(super) at_a_time: usize,
+    /// The nodes that use up places: others than the pool keep them out of service, or their update fails.
+    pub(super) out_of_service: Vec<&'a Node>,
 }
 
 impl<'a> Order<'a> {
@@ -26,16 +28,20 @@ impl<'a> Order<'a> {
         let is_ours = |node: &&Node| target.is_some_and(|target| node.is_taken_for(target)) && !is_done(node);
         let (done, mut left): (Vec<&Node>, Vec<&Node>) = nodes.iter().copied().partition(is_done);
         left.sort_by(|one, other| {
-            let is_last = |node: &Node| last == Some(node.name.as_str());
-            is_last(one).cmp(&is_last(other)).then_with(|| one.rollout_order().cmp(&other.rollout_order()))
+            // What is being updated comes before everything else.
+            let turn = |node: &&Node| (!is_ours(node), last == Some(node.name.as_str()));
+            turn(one).cmp(&turn(other)).then_with(|| one.rollout_order().cmp(&other.rollout_order()))
         });
         let is_held_back = |node: &&Node| node.held_back().is_some() && !is_ours(node);
         let (held_back, candidates) = left.into_iter().partition(is_held_back);
-        let unavailable = nodes.iter().filter(|node| node.is_unavailable() && !is_ours(node)).count();
+        let is_unavailable = |node: &&Node| node.is_unavailable() && !is_ours(node);
+        let unavailable = nodes.iter().filter(|node| is_unavailable(node)).count();
         let failing = nodes.iter().filter(|node| node.is_failing()).count();
+        let out_of_service = nodes.iter().copied().filter(|node| is_unavailable(node) || node.is_failing()).collect();
         let max_unavailable = pool.max_unavailable(nodes.len());
         let at_a_time = max_unavailable.saturating_sub(unavailable + failing);
-        Order { candidates, held_back, done: done.len(), max_unavailable, is_paused: pool.is_paused, at_a_time }
+        let (done, is_paused) = (done.len(), pool.is_paused);
+        Order { candidates, held_back, done, max_unavailable, is_paused, at_a_time, out_of_service }
     }
 
     /// The number of the wave in which a candidate is taken, from 0 on.
@@ -117,6 +123,8 @@ mod tests {
             node("c", "2", &json!({})),
         ];
         assert_eq!(order(&nodes, 1, true), (vec!["b", "c"], vec![], 1, 1));
+        let later = [node("a", "1", &json!({})), node("b", "2", &json!({"desired": "new", "state": "Working"}))];
+        assert_eq!(order(&later, 1, true).0, ["b", "a"], "what is being updated is first, whatever its zone");
         assert_eq!(order(&nodes, 1, false).2, 0, "before, what the pool runs says nothing about the plan");
     }
 

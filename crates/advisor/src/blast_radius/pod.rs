@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use super::{
+use super::instance::annotations;
+use crate::{
     demand::{Demand, requests},
-    instance::annotations,
     selector::{Labels, Selector, labels},
 };
 
@@ -20,7 +20,7 @@ pub struct Pod {
     pub namespace: String,
     pub name: String,
     pub node: String,
-    labels: Labels,
+    pub(super) labels: Labels,
     pub(super) demand: Demand,
     /// The UID of the VirtualMachineInstance that it runs.
     pub(super) instance: Option<String>,
@@ -95,6 +95,11 @@ impl Budget {
             selector: Selector::of(object.pointer("/spec/selector")),
             allowed: object.pointer("/status/disruptionsAllowed").and_then(Value::as_i64),
         })
+    }
+
+    /// A label that each of its pods has, with the values of which it has one. None if the selector names no such label.
+    pub(super) fn required_label(&self) -> Option<(&str, &[String])> {
+        self.selector.as_ref()?.required_label()
     }
 
     /// An empty selector covers all pods of the namespace, and none covers none.

@@ -1,14 +1,22 @@
 //! Puts it together: pools, their nodes in order, the virtual machines on them, capacity, time and risks.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use api::virt_platform_config::{Item, ItemState, Risk, RolloutState};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{
-    BudgetAtLimit, Capacity, Estimate, Fate, Instance, MachinePool, NamedRisk, Node, Observed, Outcome, Unread,
-    Verdict, budgets, capacity::capacity, duration::Timing, fate::Circumstances, node, order::Order, risks,
-    unread::unread,
+    BudgetAtLimit, Capacity, CapacityResult, DrainEffect, Estimate, GuestOutcome, Instance, MachinePool, NamedRisk,
+    Node, Observed, Reading, Unread, budgets,
+    capacity::capacity,
+    drain_effect::DrainContext,
+    duration::Timing,
+    node,
+    notes::{is_drained, notes},
+    order::Order,
+    risks,
+    unread::{unknown_load, unread},
 };
 
 /// What a plan says about itself, as it is in the status of a configuration.
@@ -19,13 +27,16 @@ pub struct PlanView<'a> {
 }
 
 /// What a plan does to nodes and virtual machines.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BlastRadius {
     /// Whether the plan reboots anything, or still has to.
     pub reboots: bool,
-    /// Whether nodes are drained before. The only node of a cluster is not.
+    /// Whether nodes are drained before. They are not where the control plane is one node.
     pub drained: bool,
+    /// The only namespace whose virtual machines are counted. None if all are.
+    #[serde(skip)]
+    pub namespace: Option<String>,
     pub totals: Totals,
     pub pools: Vec<PoolRadius>,
     pub capacity: Capacity,
@@ -39,11 +50,11 @@ pub struct BlastRadius {
     pub notes: Vec<String>,
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Totals {
     pub nodes: usize,
-    pub machines: usize,
+    pub guests: usize,
     pub moves_live: usize,
     pub restarts: usize,
     pub stays_down: usize,
@@ -52,40 +63,43 @@ pub struct Totals {
 }
 
 impl Totals {
-    pub fn count(&self, fate: Fate) -> usize {
-        match fate {
-            Fate::BlocksDrain => self.blocks_drain,
-            Fate::StaysDown => self.stays_down,
-            Fate::Unknown => self.unknown,
-            Fate::Restarts => self.restarts,
-            Fate::MovesLive => self.moves_live,
+    pub fn count(&self, effect: DrainEffect) -> usize {
+        match effect {
+            DrainEffect::BlocksDrain => self.blocks_drain,
+            DrainEffect::StaysDown => self.stays_down,
+            DrainEffect::Unknown => self.unknown,
+            DrainEffect::Restarts => self.restarts,
+            DrainEffect::MovesLive => self.moves_live,
         }
     }
 
-    fn add(&mut self, fate: Fate) {
-        self.machines += 1;
-        *match fate {
-            Fate::BlocksDrain => &mut self.blocks_drain,
-            Fate::StaysDown => &mut self.stays_down,
-            Fate::Unknown => &mut self.unknown,
-            Fate::Restarts => &mut self.restarts,
-            Fate::MovesLive => &mut self.moves_live,
+    fn add(&mut self, effect: DrainEffect) {
+        self.guests += 1;
+        *match effect {
+            DrainEffect::BlocksDrain => &mut self.blocks_drain,
+            DrainEffect::StaysDown => &mut self.stays_down,
+            DrainEffect::Unknown => &mut self.unknown,
+            DrainEffect::Restarts => &mut self.restarts,
+            DrainEffect::MovesLive => &mut self.moves_live,
         } += 1;
     }
 }
 
 /// A pool whose nodes reboot.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PoolRadius {
     pub name: String,
     /// Whether its nodes wait until somebody resumes it.
     pub paused: bool,
-    /// None if the pool could not be read.
+    /// Absent if the pool could not be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_unavailable: Option<usize>,
     /// How many nodes are taken at a time as things stand; 0 while others keep too many out of service.
     pub at_a_time: usize,
+    /// The nodes that use up places, each with why.
+    #[serde(skip)]
+    pub out_of_service: Vec<String>,
     /// How many nodes the rollout has behind it.
     pub done: usize,
     /// How many nodes it has by the plan, if they could not be read.
@@ -97,13 +111,13 @@ pub struct PoolRadius {
 }
 
 /// A node that reboots.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeRadius {
     pub name: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub zone: Option<String>,
-    /// With which others it is taken, from 1 on. None while it is held back.
+    /// With which others it is taken, from 1 on. Absent while it is held back.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wave: Option<usize>,
     /// Why the pool does not take it as things stand: cordoned or not ready.
@@ -114,13 +128,13 @@ pub struct NodeRadius {
     /// From the beginning of the drain until it is ready again.
     pub total: Estimate,
     /// The worst first.
-    pub machines: Vec<Outcome>,
+    pub guests: Vec<GuestOutcome>,
 }
 
 impl NodeRadius {
     pub fn totals(&self) -> Totals {
         let mut totals = Totals { nodes: 1, ..Totals::default() };
-        self.machines.iter().for_each(|outcome| totals.add(outcome.fate));
+        self.guests.iter().for_each(|outcome| totals.add(outcome.effect));
         totals
     }
 }
@@ -139,7 +153,7 @@ pub fn blast_radius(plan: PlanView<'_>, observed: &Observed) -> BlastRadius {
     let reboots = affected.is_some();
     let affected = affected.unwrap_or_default();
     let nodes = observed.nodes.items();
-    let drained = nodes.len() != 1;
+    let drained = is_drained(observed);
     let (members, ambiguous) = node::members(observed.pools.items(), nodes);
     let operator = observed.pods.items().iter().find(|pod| pod.is_machine_config_operator());
     let pools: HashMap<&str, &MachinePool> =
@@ -153,8 +167,8 @@ pub fn blast_radius(plan: PlanView<'_>, observed: &Observed) -> BlastRadius {
         let order = pools.get(name.as_str()).filter(|_| observed.nodes.value().is_some()).map(of);
         rolls.push((name, change, order));
     }
-    let circumstances = Circumstances::of(observed, drained);
-    let mut by_node: HashMap<&str, Vec<(&Instance, Outcome)>> = HashMap::new();
+    let context = DrainContext::of(observed, drained);
+    let mut by_node: HashMap<&str, Vec<(&Instance, GuestOutcome)>> = HashMap::new();
     let rebooting = || {
         rolls
             .iter()
@@ -163,34 +177,44 @@ pub fn blast_radius(plan: PlanView<'_>, observed: &Observed) -> BlastRadius {
     };
     rebooting().for_each(|node| drop(by_node.insert(&node.name, Vec::new())));
     for instance in observed.instances.items() {
-        if let Some(machines) = by_node.get_mut(instance.node.as_str()) {
-            machines.push((instance, circumstances.outcome(instance)));
+        if let Some(guests) = by_node.get_mut(instance.node.as_str()) {
+            guests.push((instance, context.outcome(instance)));
         }
     }
-    by_node.values_mut().for_each(|machines| {
-        machines.sort_by(|(_, one), (_, other)| {
-            (one.fate, &one.namespace, &one.name).cmp(&(other.fate, &other.namespace, &other.name))
+    by_node.values_mut().for_each(|guests| {
+        guests.sort_by(|(_, one), (_, other)| {
+            (one.effect, &one.namespace, &one.name).cmp(&(other.effect, &other.namespace, &other.name))
         });
     });
-    let outcomes: HashMap<&str, &Outcome> =
+    let outcomes: HashMap<&str, &GuestOutcome> =
         by_node.values().flatten().map(|(instance, outcome)| (instance.uid.as_str(), outcome)).collect();
     let budgets =
         if drained { budgets::at_limit(observed, |node| by_node.contains_key(node), &outcomes) } else { Vec::new() };
+    let others_unread =
+        observed.namespace.as_ref().map(|own| Reading::Unreadable(format!("only those of {own} were read")));
+    let pods = others_unread.as_ref().unwrap_or(&observed.pods);
+    let knows_nodes = !rolls.is_empty() && rolls.iter().all(|(_, _, order)| order.is_some());
+    let unknown = unknown_load(knows_nodes, observed, outcomes.values().copied());
     let capacity = match reboots && drained {
-        true => capacity(&waves(&rolls), nodes, &observed.pods, observed.instances.items(), &outcomes),
-        false => Capacity::of(Verdict::NotNeeded, 0),
+        true => capacity(&waves(&rolls), nodes, pods, observed.instances.items(), &outcomes).but_for(unknown),
+        false => Capacity::of(CapacityResult::NotNeeded, 0),
     };
 
     let at_a_time = |order: &Order<'_>| order.at_a_time.max(1).min(order.candidates.len());
     let timing = Timing::of(observed, rolls.iter().filter_map(|(_, _, order)| order.as_ref().map(at_a_time)).sum());
     let knows_machines = !observed.instances.is_unreadable();
-    let clock = Clock { timing: &timing, drained, grace: graces(observed), budgets: &budgets, knows_machines };
+    // What is in other namespaces may hold any node.
+    let (grace, waiting) = match observed.namespace {
+        Some(_) => (None, None),
+        None => (graces(observed), budgets::nodes(&budgets)),
+    };
+    let clock = Clock { timing: &timing, drained, grace, waiting, knows_machines };
     let pools: Vec<PoolRadius> =
         rolls.iter().map(|(name, change, order)| clock.pool(name, change, order.as_ref(), &by_node)).collect();
     let mut totals = Totals::default();
     for node in pools.iter().flat_map(|pool| &pool.nodes) {
         totals.nodes += 1;
-        node.machines.iter().for_each(|outcome| totals.add(outcome.fate));
+        node.guests.iter().for_each(|outcome| totals.add(outcome.effect));
     }
     let duration = pools.iter().map(|pool| pool.duration).fold(Estimate::NONE, Estimate::beside);
     let basis = match reboots {
@@ -199,13 +223,15 @@ pub fn blast_radius(plan: PlanView<'_>, observed: &Observed) -> BlastRadius {
     };
     let unread = if reboots { unread(observed) } else { Vec::new() };
     let notes = if reboots {
-        notes(drained, &ambiguous, by_node.values().flatten().map(|(instance, _)| *instance))
+        let instances = by_node.values().flatten().map(|(instance, _)| *instance);
+        notes(observed, &ambiguous, totals.moves_live > 0, instances)
     } else {
         Vec::new()
     };
     let mut radius = BlastRadius {
         reboots,
         drained,
+        namespace: observed.namespace.clone(),
         totals,
         pools,
         capacity,
@@ -262,31 +288,13 @@ fn graces(observed: &Observed) -> Option<HashMap<&str, u64>> {
     Some(graces)
 }
 
-fn notes<'a>(drained: bool, ambiguous: &[&Node], instances: impl Iterator<Item = &'a Instance>) -> Vec<String> {
-    let mut notes = Vec::new();
-    if !drained {
-        notes.push("The cluster has one node, which is not drained: guests get the kubelet's time for a shutdown and are cut off then".into());
-    }
-    if !ambiguous.is_empty() {
-        let names: Vec<&str> = ambiguous.iter().map(|node| node.name.as_str()).collect();
-        notes.push(format!(
-            "Several custom pools select {}: such a node gets no configuration and does not reboot",
-            names.join(", ")
-        ));
-    }
-    let dependent = instances.filter(|instance| instance.demand.depends_on_pods).count();
-    if dependent > 0 {
-        notes.push(format!("Where the other pods are that a pod affinity asks for is not looked at; {dependent} virtual machines have one"));
-    }
-    notes
-}
-
 /// What the times of pools and nodes are computed from.
 struct Clock<'a> {
     timing: &'a Timing<'a>,
     drained: bool,
     grace: Option<HashMap<&'a str, u64>>,
-    budgets: &'a [BudgetAtLimit],
+    /// The nodes whose drain waits for a budget. None if it may be any node.
+    waiting: Option<HashSet<&'a str>>,
     /// Whether it is known which virtual machines there are.
     knows_machines: bool,
 }
@@ -297,7 +305,7 @@ impl Clock<'_> {
         name: &str,
         change: &Affected,
         order: Option<&Order<'_>>,
-        by_node: &HashMap<&str, Vec<(&Instance, Outcome)>>,
+        by_node: &HashMap<&str, Vec<(&Instance, GuestOutcome)>>,
     ) -> PoolRadius {
         let Some(order) = order else {
             return PoolRadius {
@@ -305,32 +313,32 @@ impl Clock<'_> {
                 paused: change.paused,
                 max_unavailable: None,
                 at_a_time: 0,
+                out_of_service: Vec::new(),
                 done: 0,
                 expected_nodes: change.nodes,
                 nodes: Vec::new(),
                 duration: Estimate::UNKNOWN,
             };
         };
-        let machines = |node: &Node| by_node.get(node.name.as_str()).map_or(&[][..], Vec::as_slice);
+        let guests = |node: &Node| by_node.get(node.name.as_str()).map_or(&[][..], Vec::as_slice);
         let mut nodes = Vec::new();
-        let mut waves: Vec<Estimate> = Vec::new();
         for (position, node) in order.candidates.iter().enumerate() {
-            let wave = order.wave(position);
-            let radius = self.node(node, Some(wave + 1), machines(node));
-            if waves.len() <= wave {
-                waves.push(Estimate::NONE);
-            }
-            waves[wave] = waves[wave].beside(radius.total);
-            nodes.push(radius);
+            nodes.push(self.node(node, Some(order.wave(position) + 1), guests(node)));
         }
-        nodes.extend(order.held_back.iter().map(|node| self.node(node, None, machines(node))));
-        let rolled = waves.into_iter().fold(Estimate::NONE, Estimate::then);
+        let totals: Vec<Estimate> = nodes.iter().map(|node| node.total).collect();
+        nodes.extend(order.held_back.iter().map(|node| self.node(node, None, guests(node))));
+        let rolled = Estimate::rolling(&totals, order.at_a_time).then(self.second_moves(order, &guests));
         let stands_still = (order.at_a_time == 0 || !order.held_back.is_empty()) && !nodes.is_empty();
         PoolRadius {
             name: name.to_owned(),
             paused: order.is_paused,
             max_unavailable: Some(order.max_unavailable),
             at_a_time: order.at_a_time,
+            out_of_service: order
+                .out_of_service
+                .iter()
+                .map(|node| format!("{} is {}", node.name, node.out_of_service()))
+                .collect(),
             done: order.done,
             expected_nodes: None,
             nodes,
@@ -339,11 +347,25 @@ impl Clock<'_> {
         }
     }
 
-    fn node(&self, node: &Node, wave: Option<usize>, machines: &[(&Instance, Outcome)]) -> NodeRadius {
-        let known: Vec<(&Instance, &Outcome)> =
-            machines.iter().map(|(instance, outcome)| (*instance, outcome)).collect();
-        let is_covered = |budget: &BudgetAtLimit| budget.nodes.as_ref().is_none_or(|nodes| nodes.contains(&node.name));
-        let is_open = self.budgets.iter().any(is_covered) || !self.knows_machines;
+    /// Guests leave a node twice only as long as no node is done.
+    fn second_moves<'a>(
+        &self,
+        order: &Order<'_>,
+        guests: &impl Fn(&Node) -> &'a [(&'a Instance, GuestOutcome)],
+    ) -> Estimate {
+        let (first, waiting) = order.candidates.split_at(order.at_a_time.max(1).min(order.candidates.len()));
+        if order.done > 0 || waiting.is_empty() || !self.drained {
+            return Estimate::NONE;
+        }
+        let guests = first.iter().flat_map(|node| guests(node)).map(|(instance, outcome)| (*instance, outcome));
+        self.timing.second_moves(&guests.collect::<Vec<_>>(), waiting.len())
+    }
+
+    fn node(&self, node: &Node, wave: Option<usize>, guests: &[(&Instance, GuestOutcome)]) -> NodeRadius {
+        let known: Vec<(&Instance, &GuestOutcome)> =
+            guests.iter().map(|(instance, outcome)| (*instance, outcome)).collect();
+        let waits = self.waiting.as_ref().is_none_or(|nodes| nodes.contains(node.name.as_str()));
+        let is_open = waits || !self.knows_machines;
         let pods = self.grace.as_ref().map(|graces| graces.get(node.name.as_str()).copied().unwrap_or(0));
         let drain = match self.drained {
             true => self.timing.drain(&known, pods, is_open),
@@ -357,7 +379,7 @@ impl Clock<'_> {
             control_plane: node.is_control_plane(),
             drain,
             total: drain.then(self.timing.reboot(node)),
-            machines: machines.iter().map(|(_, outcome)| outcome.clone()).collect(),
+            guests: guests.iter().map(|(_, outcome)| outcome.clone()).collect(),
         }
     }
 }

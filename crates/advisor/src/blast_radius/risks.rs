@@ -2,15 +2,17 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{
-    BlastRadius, Fate, Observed, Outcome, PlanView, PoolRadius, Verdict,
-    duration::{DEGRADED_AFTER, text},
+    BlastRadius, CapacityResult, DrainEffect, GuestOutcome, Observed, PlanView, PoolRadius, counted,
+    duration::DEGRADED_AFTER, estimate::at_most,
 };
+use crate::plan_risks::{CONTROL_PLANE_POOL, REBOOTS_CONTROL_PLANE, TAKES_OVER, TAKES_OVER_FIELDS, taken_over};
 
 /// A risk that people refer to by its name.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NamedRisk {
     pub name: String,
@@ -33,44 +35,48 @@ pub(super) fn risks(radius: &BlastRadius, plan: PlanView<'_>, observed: &Observe
         let unread = radius.unread.iter().map(|unread| format!("{}: {}", unread.what, unread.why)).collect();
         found.extend(risk("NotEverythingRead", "What could not be read is not part of this", unread));
     }
-    found.extend(takes_over(plan));
-    let of_plan = plan.risks.iter().map(|known| NamedRisk {
-        name: known.name.clone(),
-        message: known.message.clone(),
-        evidence: Vec::new(),
-    });
-    found.extend(of_plan);
+    found.extend(risk(TAKES_OVER_FIELDS, TAKES_OVER, taken_over(plan.items.iter())));
+    for known in plan.risks {
+        // The plan may see the same; what is seen here has evidence.
+        if !found.iter().any(|seen| seen.name == known.name) {
+            found.push(NamedRisk { name: known.name.clone(), message: known.message.clone(), evidence: Vec::new() });
+        }
+    }
     found
 }
 
 fn of_machines(radius: &BlastRadius) -> Vec<NamedRisk> {
-    let all = || radius.pools.iter().flat_map(|pool| &pool.nodes).flat_map(|node| &node.machines);
-    let told =
-        |outcome: &Outcome| format!("{}/{} on {}: {}", outcome.namespace, outcome.name, outcome.node, outcome.cause);
-    let of = |fate: Fate| all().filter(|outcome| outcome.fate == fate).map(told).collect::<Vec<_>>();
-    let stranded = radius.capacity.stranded.iter().map(|stranded| {
-        format!("{}/{} on {}: {}", stranded.namespace, stranded.name, stranded.node, stranded.constraint)
-    });
-    let mut stranded: Vec<String> = stranded.collect();
-    if radius.capacity.stranded_pods > 0 {
-        stranded.push(format!("{} other pods", radius.capacity.stranded_pods));
+    let all = || radius.pools.iter().flat_map(|pool| &pool.nodes).flat_map(|node| &node.guests);
+    let told = |outcome: &GuestOutcome| {
+        format!("{}/{} on {}: {}", outcome.namespace, outcome.name, outcome.node, outcome.cause)
+    };
+    let of = |effect: DrainEffect| all().filter(|outcome| outcome.effect == effect).map(told).collect::<Vec<_>>();
+    let unschedulable = radius
+        .capacity
+        .unschedulable
+        .iter()
+        .map(|vm| format!("{}/{} on {}: {}", vm.namespace, vm.name, vm.node, vm.constraint));
+    let mut unschedulable: Vec<String> = unschedulable.collect();
+    if radius.capacity.unschedulable_pods > 0 {
+        unschedulable.push(counted(radius.capacity.unschedulable_pods, "other pod"));
     }
-    let away = radius.capacity.nodes_away;
-    let unknown = radius.capacity.why.iter().filter(|_| radius.capacity.verdict == Verdict::Unknown);
+    let away = counted(radius.capacity.nodes_away, "node");
+    let are = if radius.capacity.nodes_away == 1 { "is" } else { "are" };
+    let unknown = radius.capacity.why.iter().filter(|_| radius.capacity.result == CapacityResult::Unknown);
     [
         risk(
             "VMBlocksDrain",
             "These virtual machines can neither be moved nor shut down by a drain. Their nodes become Degraded after an hour, \
              and the drain goes on until somebody moves them or shuts them down",
-            of(Fate::BlocksDrain),
+            of(DrainEffect::BlocksDrain),
         ),
-        risk("VMStaysDown", "These virtual machines are shut down, and nobody starts them again", of(Fate::StaysDown)),
-        risk("VMRestarts", "The guests of these virtual machines reboot", of(Fate::Restarts)),
-        risk("VMFateUnknown", "What happens to these virtual machines is not known", of(Fate::Unknown)),
+        risk("VMStaysDown", "These virtual machines are shut down, and nobody starts them again", of(DrainEffect::StaysDown)),
+        risk("VMRestarts", "The guests of these virtual machines reboot", of(DrainEffect::Restarts)),
+        risk("VMOutcomeUnknown", "What happens to these virtual machines is not known", of(DrainEffect::Unknown)),
         risk(
             "NoSpareCapacity",
-            format!("While {away} nodes are away, these fit on no other node by what they request"),
-            stranded,
+            format!("While {away} {are} away, these fit on no other node by what they request"),
+            unschedulable,
         ),
         risk("SpareCapacityUnknown", "Whether there is room elsewhere is not known", unknown.cloned().collect()),
     ]
@@ -80,24 +86,27 @@ fn of_machines(radius: &BlastRadius) -> Vec<NamedRisk> {
 }
 
 fn of_pools(radius: &BlastRadius) -> Vec<NamedRisk> {
-    let control_plane = |pool: &&PoolRadius| pool.name == "master" || pool.nodes.iter().any(|node| node.control_plane);
+    let control_plane =
+        |pool: &&PoolRadius| pool.name == CONTROL_PLANE_POOL || pool.nodes.iter().any(|node| node.control_plane);
     let pools = || radius.pools.iter();
     let named = |pool: &PoolRadius| format!("MachineConfigPool {}", pool.name);
     let stands_still = pools().filter(|pool| pool.max_unavailable.is_some() && pool.at_a_time == 0);
     let stands_still = stands_still.filter(|pool| !pool.nodes.is_empty()).map(|pool| {
-        let held_back = pool.nodes.iter().filter_map(|node| Some(format!("{} is {}", node.name, node.held_back?)));
-        let held_back: Vec<String> = held_back.collect();
         let allowed = pool.max_unavailable.unwrap_or(0);
-        format!("{}: {allowed} may be unavailable; {}", named(pool), held_back.join(", "))
+        format!("{}: {allowed} may be unavailable; {}", named(pool), pool.out_of_service.join(", "))
     });
+    let at_a_time = |pool: &PoolRadius| match pool.max_unavailable {
+        Some(most) => format!("{}: at most {most} at a time", named(pool)),
+        None => named(pool),
+    };
     let held_back = pools().filter(|pool| pool.at_a_time > 0).flat_map(|pool| &pool.nodes);
     let held_back = held_back.filter_map(|node| Some(format!("{}: {}", node.name, node.held_back?)));
     let missing = pools().filter(|pool| pool.max_unavailable.is_none());
     [
         risk(
-            "RebootsControlPlane",
-            "Nodes of the control plane reboot, one after the other",
-            pools().filter(control_plane).map(named).collect(),
+            REBOOTS_CONTROL_PLANE,
+            "Nodes of the control plane reboot",
+            pools().filter(control_plane).map(at_a_time).collect(),
         ),
         risk(
             "PoolPaused",
@@ -126,7 +135,8 @@ fn of_rollout(radius: &BlastRadius) -> Vec<NamedRisk> {
     let exceeds = exceeds.map(|node| format!("{}: {}", node.name, node.drain.text()));
     let budgets = radius.budgets.iter().map(|budget| {
         let nodes = budget.nodes.as_ref().map_or_else(|| "nodes that are not known".into(), |nodes| nodes.join(", "));
-        format!("PodDisruptionBudget {}/{} with {} pods on {nodes}", budget.namespace, budget.name, budget.pods)
+        let pods = counted(budget.pods, "pod");
+        format!("PodDisruptionBudget {}/{} with {pods} on {nodes}", budget.namespace, budget.name)
     });
     [
         risk(
@@ -134,7 +144,7 @@ fn of_rollout(radius: &BlastRadius) -> Vec<NamedRisk> {
             format!(
                 "The drain of these nodes may take more than {}. Then they become Degraded although nothing is broken, and use \
                  up what may be unavailable in their pool",
-                text(DEGRADED_AFTER)
+                at_most(DEGRADED_AFTER)
             ),
             exceeds.collect(),
         ),
@@ -153,7 +163,7 @@ fn of_others(observed: &Observed) -> Option<NamedRisk> {
     let migrations = observed.migrations.items().iter().filter(|migration| migration.is_running).count();
     let mut evidence = Vec::new();
     if migrations > 0 {
-        evidence.push(format!("{migrations} migrations"));
+        evidence.push(counted(migrations, "migration"));
     }
     let mut by_kind: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for operation in observed.operations.items() {
@@ -161,20 +171,4 @@ fn of_others(observed: &Observed) -> Option<NamedRisk> {
     }
     evidence.extend(by_kind.into_iter().map(|(what, subjects)| format!("{what}: {}", subjects.join(", "))));
     risk("OperationsRunning", "Other things are going on in the cluster now", evidence)
-}
-
-fn takes_over(plan: PlanView<'_>) -> Option<NamedRisk> {
-    let of = |item: &api::virt_platform_config::Item| {
-        let target = format!("{} {}", item.target_ref.kind, item.target_ref.name);
-        let from = |by: &api::virt_platform_config::TakeOver| {
-            format!("{target}: {} from {}", by.fields.join(", "), by.manager)
-        };
-        item.takes_over.iter().map(from).collect::<Vec<_>>()
-    };
-    let evidence = plan.items.iter().flat_map(of).collect();
-    risk(
-        "TakesOverFields",
-        "Others manage these fields now. If they keep applying their own values, both overwrite each other",
-        evidence,
-    )
 }

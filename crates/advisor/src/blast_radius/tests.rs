@@ -82,10 +82,12 @@ pub(super) fn read<T>(objects: &[Value], of: fn(&Value) -> Option<T>) -> Reading
 /// A cluster on which everything can be read and nothing is there.
 pub(super) fn empty() -> Observed {
     Observed {
+        namespace: None,
+        topology: Reading::NotServed,
         nodes: Reading::Read(Vec::new()),
         pools: Reading::Read(Vec::new()),
         instances: Reading::Read(Vec::new()),
-        machines: Reading::Read(Vec::new()),
+        virtual_machines: Reading::Read(Vec::new()),
         platform: Reading::Read(Platform::of(&json!({}))),
         migrations: Reading::Read(Vec::new()),
         budgets: Reading::Read(Vec::new()),
@@ -105,38 +107,38 @@ pub(super) fn each_class() -> Observed {
         ("hosted", "External", true, "Always"),
     ];
     let instances = guests.map(|(name, strategy, migratable, _)| instance(name, "w1", strategy, migratable));
-    let machines = guests.map(|(name, _, _, run_strategy)| machine(name, run_strategy));
+    let virtual_machines = guests.map(|(name, _, _, run_strategy)| machine(name, run_strategy));
     let pods = guests.map(|(name, ..)| launcher(name, "w1", 5));
     Observed {
         nodes: read(&[node("w1", 64), node("w2", 64), node("w3", 64)], Node::of),
         pools: read(&[pool("worker", 1)], MachinePool::of),
         instances: read(&instances, Instance::of),
-        machines: read(&machines, VirtualMachine::of),
+        virtual_machines: read(&virtual_machines, VirtualMachine::of),
         pods: read(&pods, Pod::of),
         ..empty()
     }
 }
 
-fn fates(radius: &BlastRadius) -> BTreeMap<&str, Fate> {
-    let machines = radius.pools.iter().flat_map(|pool| &pool.nodes).flat_map(|node| &node.machines);
-    machines.map(|outcome| (outcome.name.as_str(), outcome.fate)).collect()
+fn effects(radius: &BlastRadius) -> BTreeMap<&str, DrainEffect> {
+    let guests = radius.pools.iter().flat_map(|pool| &pool.nodes).flat_map(|node| &node.guests);
+    guests.map(|outcome| (outcome.name.as_str(), outcome.effect)).collect()
 }
 
 #[test]
 fn every_guest_is_in_its_class_with_a_cause_in_words() {
     let radius = radius(&reboots(&["worker"]), &each_class());
     let expected = [
-        ("blocks", Fate::BlocksDrain),
-        ("hosted", Fate::BlocksDrain),
-        ("moves", Fate::MovesLive),
-        ("restarts", Fate::Restarts),
-        ("stays-down", Fate::StaysDown),
+        ("blocks", DrainEffect::BlocksDrain),
+        ("hosted", DrainEffect::BlocksDrain),
+        ("moves", DrainEffect::MovesLive),
+        ("restarts", DrainEffect::Restarts),
+        ("stays-down", DrainEffect::StaysDown),
     ];
-    assert_eq!(fates(&radius), BTreeMap::from(expected));
-    let Totals { nodes, machines, moves_live, restarts, stays_down, blocks_drain, unknown } = radius.totals;
-    assert_eq!((nodes, machines), (3, 5));
+    assert_eq!(effects(&radius), BTreeMap::from(expected));
+    let Totals { nodes, guests, moves_live, restarts, stays_down, blocks_drain, unknown } = radius.totals;
+    assert_eq!((nodes, guests), (3, 5));
     assert_eq!([moves_live, restarts, stays_down, blocks_drain, unknown], [1, 1, 1, 2, 0]);
-    let causes: Vec<&str> = radius.pools[0].nodes[0].machines.iter().map(|outcome| outcome.cause.as_str()).collect();
+    let causes: Vec<&str> = radius.pools[0].nodes[0].guests.iter().map(|outcome| outcome.cause.as_str()).collect();
     assert_eq!(
         causes,
         [
@@ -158,7 +160,7 @@ fn a_plan_without_a_reboot_has_no_blast_radius() {
         let radius = radius(items, &each_class());
         assert!(!radius.reboots && radius.pools.is_empty(), "{radius:?}");
         assert_eq!((radius.totals, radius.duration), (Totals::default(), Estimate::NONE));
-        assert_eq!(radius.capacity.verdict, Verdict::NotNeeded);
+        assert_eq!(radius.capacity.result, CapacityResult::NotNeeded);
         let names: Vec<_> = radius.risks.iter().map(|risk| risk.name.as_str()).collect();
         assert_eq!(names, if items.is_empty() { vec![] } else { vec!["TakesOverFields"] });
     }
@@ -180,5 +182,5 @@ fn guests_on_other_nodes_and_guests_that_do_not_run_are_not_concerned() {
     deleted["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
     elsewhere["metadata"]["labels"] = json!({"a": "b"});
     let observed = Observed { instances: read(&[elsewhere, ended, deleted], Instance::of), ..each_class() };
-    assert_eq!(radius(&reboots(&["worker"]), &observed).totals.machines, 0);
+    assert_eq!(radius(&reboots(&["worker"]), &observed).totals.guests, 0);
 }

@@ -59,7 +59,7 @@ proptest! {
             prop_assert_eq!(diff, "--- a (Thing)\n+++ a (Thing)\n(no changes)\n");
         } else {
             prop_assert!(diff.starts_with("--- a (Thing)\n+++ a (Thing)\n@@ -"));
-            let (old, new) = (render::yaml(Some(&before)), render::yaml(Some(&after)));
+            let (old, new) = (object_text::yaml(Some(&before)), object_text::yaml(Some(&after)));
             prop_assert_eq!(patched(&old, &diff), new);
         }
     }
@@ -67,7 +67,7 @@ proptest! {
     /// W32 (wrong diffs): not a line more or less than there are.
     #[test]
     fn a_new_object_is_all_additions_and_a_removed_one_all_removals(object in arbitrary::object()) {
-        let text = render::yaml(Some(&object));
+        let text = object_text::yaml(Some(&object));
         let lines = text.lines().count();
         let signed = |sign: char| -> String { text.lines().map(|line| format!("{sign}{line}\n")).collect() };
         let created = format!("--- /dev/null\n+++ a (Thing)\n@@ -0,0 +1,{lines} @@\n{}", signed('+'));
@@ -177,8 +177,8 @@ fn people_see_which_line_of_a_script_changes() {
 ";
     assert_eq!(readable("MachineConfig", "a", Some(&before), Some(&after)), expected);
     assert_eq!(
-        patched(&render::yaml(Some(&render::decoded(&before))), expected),
-        render::yaml(Some(&render::decoded(&after)))
+        patched(&object_text::yaml(Some(&object_text::decoded(&before))), expected),
+        object_text::yaml(Some(&object_text::decoded(&after)))
     );
     assert!(
         diff("MachineConfig", "a", Some(&before), Some(&after)).contains("base64,"),

@@ -125,6 +125,6 @@ fn values_do_not_run_into_each_other() {
 fn it_is_lowercase_hex_of_a_known_text() {
     let print = sha256(&json!({"b": [1, "x"], "a": null}));
     let expected = Sha256::digest(br#"{"a":null,"b":[1,"x",],}"#);
-    assert_eq!(print, expected.iter().map(|byte| format!("{byte:02x}")).collect::<String>());
+    assert_eq!(print, HEXLOWER.encode(&expected));
     assert!(print.len() == 64 && print.chars().all(|c| c.is_ascii_digit() || ('a'..='f').contains(&c)));
 }

@@ -10,7 +10,7 @@ use super::{
     Trigger::{DriftFound, DriftGone, EffectLost, InputsChanged, RolloutResumed, SomeFailed, SpecChanged},
     after, drift_text,
     execution::{prerequisites_missing, set_state},
-    inputs,
+    inputs, late_pools,
     progress::{Progress, completed_with_errors, follow, progress, watch_overtaken},
     remediation,
     status_draft::{FORCED_REVIEW, StatusDraft},
@@ -98,7 +98,7 @@ fn no_later(mut decision: Decision, wait: Duration) -> Decision {
     decision
 }
 
-/// Waits again for items that are no longer in effect; their messages say why. Whether there are any.
+/// Waits again for items that are no longer in effect, or not on all nodes; their messages say why. Whether there are any.
 fn effect_is_lost(draft: &mut StatusDraft<'_>, planner: &dyn Planner, facts: &Facts) -> bool {
     if after(draft.phase(), EffectLost) == draft.phase() {
         return false;
@@ -106,13 +106,19 @@ fn effect_is_lost(draft: &mut StatusDraft<'_>, planner: &dyn Planner, facts: &Fa
     let now = draft.now();
     let mut is_lost = false;
     for item in draft.status.items.iter_mut().filter(|item| item.state == ItemState::Completed) {
-        if let (Operation::Apply, Effect::Refused(why)) = (item.operation, planner.effect(item, facts)) {
+        let refused = match (item.operation, planner.effect(item, facts)) {
+            (Operation::Apply, Effect::Refused(why)) => Some(why),
+            _ => None,
+        };
+        if let Some(why) = refused.or_else(|| late_pools::reopened(item, facts, now.0)) {
             is_lost = true;
             item.waiting_since = Some(now.clone());
             set_state(item, ItemState::InProgress, why, &now.0);
         }
     }
     if is_lost {
+        // Nobody has approved what a new version of the operator would add.
+        draft.status.items.retain(|item| !inputs::is_proposed(item));
         draft.transition(EffectLost, "");
     }
     is_lost

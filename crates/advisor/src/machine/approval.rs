@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use api::{
-    virt_platform_config::{Action, Approval, ApprovalMode, GrantedApproval, Item, Phase, RecordRef, TargetRef},
+    virt_platform_config::{
+        Action, Approval, ApprovalMode, GrantedApproval, Item, Phase, RecordRef, Rejection, TargetRef,
+    },
     virt_platform_plan_record::{name, number},
 };
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
@@ -15,8 +17,11 @@ use crate::start_time::{StartTime, start_time};
 pub const REJECTED: &str = "Rejected";
 pub const MISMATCH: &str = "ApprovalMismatch";
 pub const NOT_ACCEPTED: &str = "NotAccepted";
+pub const RISKS_NOT_ACCEPTED: &str = "RisksNotAccepted";
 pub const EXPIRED: &str = "ApprovalExpired";
 pub const WINDOW_INVALID: &str = "WindowInvalid";
+/// The reason for which a plan waits that only its digest approves.
+pub const APPROVAL_REQUIRED: &str = "ApprovalRequired";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Approved {
@@ -28,8 +33,8 @@ pub(super) enum Approved {
 
 /// What the spec says about the plan in the status, under `action: Apply`.
 pub(super) fn approved(draft: &StatusDraft<'_>) -> Approved {
-    if let Some(explanation) = refused(draft).and_then(|refused| explain(draft, refused)) {
-        return Approved::No(explanation);
+    if let Some(refused) = refused(draft) {
+        return Approved::No(explain(draft, refused));
     }
     let approval = draft.observed.spec.approval.as_ref();
     match start_time(approval, draft.observed.now) {
@@ -52,26 +57,35 @@ pub(super) enum Refused {
     Unnamed,
     /// An item overwrites what somebody has changed since, and nobody has accepted that.
     NotAccepted,
+    /// Plans are reviewed, and nobody has accepted the risks of this one.
+    RisksNotAccepted,
 }
 
 pub(super) fn refused(draft: &StatusDraft<'_>) -> Option<Refused> {
     let named = draft.observed.spec.approval.as_ref().and_then(|approval| approval.plan_digest.as_ref());
     match named {
-        _ if rejected(draft).is_some() => Some(Refused::Rejected),
+        _ if is_rejected(draft) => Some(Refused::Rejected),
         Some(_) if named != draft.status.plan_digest.as_ref() => Some(Refused::OtherPlan),
         None if mode(draft) == ApprovalMode::Reviewed => Some(Refused::Unnamed),
-        _ => (!not_accepted(draft).is_empty()).then_some(Refused::NotAccepted),
+        _ if !not_accepted(draft).is_empty() => Some(Refused::NotAccepted),
+        _ => (!open_risks(draft).is_empty()).then_some(Refused::RisksNotAccepted),
     }
 }
 
 /// The message about a plan that nobody has agreed to.
-fn explain(draft: &StatusDraft<'_>, refused: Refused) -> Option<Explanation> {
+fn explain(draft: &StatusDraft<'_>, refused: Refused) -> Explanation {
     match refused {
         Refused::Rejected => rejected(draft),
         Refused::OtherPlan => other_plan(draft),
-        Refused::Unnamed => Some(unnamed(draft)),
-        Refused::NotAccepted => Some(accept_first(draft)),
+        Refused::Unnamed => unnamed(draft),
+        Refused::NotAccepted => accept_first(draft),
+        Refused::RisksNotAccepted => accept_risks_first(draft),
     }
+}
+
+/// The digest of the plan in the status, for messages.
+fn current<'a>(draft: &'a StatusDraft<'_>) -> &'a str {
+    draft.status.plan_digest.as_deref().unwrap_or("none")
 }
 
 /// The items that nobody has accepted, although somebody has changed their targets since.
@@ -97,41 +111,72 @@ fn accept_first(draft: &StatusDraft<'_>) -> Explanation {
     Explanation::with_reason(NOT_ACCEPTED, message)
 }
 
+/// The names of the risks that nobody has accepted, although plans are reviewed. A plan that was started is past that.
+fn open_risks<'a>(draft: &'a StatusDraft<'_>) -> Vec<&'a str> {
+    let granted = draft.status.approval.as_ref().map(|granted| &granted.plan_digest);
+    if mode(draft) != ApprovalMode::Reviewed || granted.is_some() && granted == draft.status.plan_digest.as_ref() {
+        return Vec::new();
+    }
+    let accepted = draft.observed.spec.approval.iter().flat_map(|approval| &approval.accepted_risks);
+    let accepted: Vec<&String> = accepted.collect();
+    let names = draft.status.risks.iter().map(|risk| &risk.name);
+    names.filter(|name| !accepted.contains(name)).map(String::as_str).collect()
+}
+
+/// The message about risks that have to be accepted by name.
+fn accept_risks_first(draft: &StatusDraft<'_>) -> Explanation {
+    let message = format!(
+        "The plan has risks that nobody has accepted: {}. status.risks says what they are. To apply the plan nevertheless, add \
+         their names to spec.approval.acceptedRisks.",
+        open_risks(draft).join(", ")
+    );
+    Explanation::with_reason(RISKS_NOT_ACCEPTED, message)
+}
+
 /// The message for an approval that names another plan.
-fn other_plan(draft: &StatusDraft<'_>) -> Option<Explanation> {
-    let named = draft.observed.spec.approval.as_ref()?.plan_digest.as_deref()?;
-    let current = draft.status.plan_digest.as_deref().unwrap_or("none");
+fn other_plan(draft: &StatusDraft<'_>) -> Explanation {
+    let named = draft.observed.spec.approval.as_ref().and_then(|approval| approval.plan_digest.as_deref());
+    let (named, current) = (named.unwrap_or("none"), current(draft));
     let message = format!(
         "The approval names plan {named}, the current plan is {current}: nothing is applied. Read the current plan and set \
          spec.approval.planDigest to its digest, or remove it."
     );
-    Some(Explanation::with_reason(MISMATCH, message))
+    Explanation::with_reason(MISMATCH, message)
+}
+
+fn rejection<'a>(draft: &StatusDraft<'a>) -> Option<&'a Rejection> {
+    draft.observed.spec.approval.as_ref()?.rejected.as_ref()
+}
+
+/// Whether a person has turned down the plan in the status.
+pub(super) fn is_rejected(draft: &StatusDraft<'_>) -> bool {
+    rejection(draft).is_some_and(|rejection| draft.status.plan_digest.as_ref() == Some(&rejection.plan_digest))
 }
 
 /// The message about a plan that a person has turned down.
-pub(super) fn rejected(draft: &StatusDraft<'_>) -> Option<Explanation> {
-    let rejection = draft.observed.spec.approval.as_ref()?.rejected.as_ref()?;
-    let current = draft.status.plan_digest.as_deref()?;
-    let why = rejection.reason.as_ref().map_or(String::new(), |reason| format!(": {reason}"));
+pub(super) fn rejected(draft: &StatusDraft<'_>) -> Explanation {
+    let reason = rejection(draft).and_then(|rejection| rejection.reason.as_ref());
+    let why = reason.map_or(String::new(), |reason| format!(": {reason}"));
+    let current = current(draft);
     let message = format!(
         "Plan {current} was rejected{why}. Nothing is applied until another plan replaces it. To replace it, change the \
          options; to take the rejection back, remove spec.approval.rejected."
     );
-    (rejection.plan_digest == current).then(|| Explanation::with_reason(REJECTED, message))
+    Explanation::with_reason(REJECTED, message)
 }
 
 /// The message about a plan that has to be approved by its digest.
 pub(super) fn unnamed(draft: &StatusDraft<'_>) -> Explanation {
-    let current = draft.status.plan_digest.as_deref().unwrap_or("none");
+    let current = current(draft);
     let action = if draft.observed.spec.action == Action::Apply { "" } else { " and action to 'Apply'" };
     let message = format!(
         "Plan ready for review. Only its digest approves it: set spec.approval.planDigest to {current}{action} to execute."
     );
-    Explanation::with_reason("ApprovalRequired", message)
+    Explanation::with_reason(APPROVAL_REQUIRED, message)
 }
 
 fn expired(draft: &StatusDraft<'_>, end: Timestamp) -> Explanation {
-    let current = draft.status.plan_digest.as_deref().unwrap_or("none");
+    let current = current(draft);
     let message = format!(
         "The approval of plan {current} ended at {end}: nothing is applied. To approve it again, set \
          spec.approval.notAfter to a later time or remove it."
@@ -164,10 +209,10 @@ pub(super) fn name_record(draft: &mut StatusDraft<'_>) {
 fn record(draft: &mut StatusDraft<'_>) {
     let Some(plan_digest) = draft.status.plan_digest.clone() else { return };
     let approval = draft.observed.spec.approval.clone().unwrap_or_default();
-    let Approval { plan_digest: named, reason, approved_by, .. } = approval;
+    let Approval { plan_digest: named, reason, approved_by, accepted_risks, .. } = approval;
     let mode = if named.is_some() { ApprovalMode::Reviewed } else { ApprovalMode::Immediate };
     let (generation, time) = (draft.observed.generation, draft.now());
-    let new = GrantedApproval { plan_digest, mode, generation, time, approved_by, reason };
+    let new = GrantedApproval { plan_digest, mode, generation, time, approved_by, accepted_risks, reason };
     let is_known = |known: &GrantedApproval| GrantedApproval { time: new.time.clone(), ..known.clone() } == new;
     if !draft.status.approval.as_ref().is_some_and(is_known) {
         draft.status.approval = Some(new);

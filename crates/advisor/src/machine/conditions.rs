@@ -1,5 +1,4 @@
 //! The conditions of each phase: always the same types in the same order, with the texts of the workflow guide.
-//!
 //! As Kubernetes demands, a time changes only with the status, every condition names its generation, and no condition stays True
 //! after its phase.
 
@@ -34,6 +33,9 @@ const IN_SYNC: &str = "Configuration successfully applied and in sync";
 const NO_DRIFT: &str = "Configuration is in sync with desired state";
 const DRIFT: &str = "Configuration has drifted from desired state";
 const SOME_FAILED: &str = "Plan completed but some items failed";
+
+/// The reason of drift that was not tried to be reverted.
+pub const DRIFT_DETECTED: &str = "DriftDetected";
 
 /// One condition of a phase: whether it is True, the reason, and the message.
 type Wording<'a> = (bool, &'a str, &'a str);
@@ -110,9 +112,9 @@ fn wording<'a>(current: Phase, about: Phase, message: &'a str) -> Wording<'a> {
         (Failed, Failed) => (true, "Failed", message),
         (Failed, _) => (false, "Failed", message),
 
-        (Drifted, Drifted) => (true, "DriftDetected", if message.is_empty() { DRIFT } else { message }),
+        (Drifted, Drifted) => (true, DRIFT_DETECTED, if message.is_empty() { DRIFT } else { message }),
         (Drifted, Completed) => (false, "ConfigurationDrifted", "Configuration is no longer in sync - drift detected"),
-        (Drifted, _) => (false, "DriftDetected", DRIFT),
+        (Drifted, _) => (false, DRIFT_DETECTED, DRIFT),
 
         (Ignored, _) => (false, "Ignored", NOT_APPLICABLE),
     }

@@ -1,5 +1,4 @@
 //! What to do next, given what is known: one total function from values to values.
-//!
 //! The caller first stores the status, if it changed, and then performs the step. So the process may stop at any point, and the next
 //! one continues from the stored status.
 
@@ -94,7 +93,7 @@ pub enum Written {
 /// Why a target was not written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotWritten {
-    #[error("{target} has been modified since the plan was drawn up")]
+    #[error("{target} has been modified since the plan was made")]
     Stale { target: String },
     #[error(transparent)]
     Refused(#[from] Refusal),
@@ -144,7 +143,7 @@ pub fn decide(observed: &Observed<'_>, input: &Input<'_>) -> Decision {
         return draft.await_change();
     }
     if draft.is_inconsistent() {
-        let message = "The status was changed by somebody else: the plan is drawn up again";
+        let message = "The status was changed by somebody else: the plan is made again";
         if observed.spec.action == Action::Apply {
             draft.set_condition(FORCED_REVIEW, true, "StatusChanged", message);
         }

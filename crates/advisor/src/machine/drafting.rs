@@ -16,8 +16,11 @@ use super::{
 };
 use crate::{Facts, Plan, Refusal, autopilot::AUTOPILOT_MANAGES};
 
+/// The reason of a plan that is in effect and has restored something.
+pub const RESTORED: &str = "Restored";
+
 const REVIEW: &str = "Plan ready for review. Change action to 'Apply' to execute.";
-const REVIEW_AGAIN: &str = "Plan ready for review. It was drawn up again while action was 'Apply' and needs a new \
+const REVIEW_AGAIN: &str = "Plan ready for review. It was made again while action was 'Apply' and needs a new \
                             approval: change action to 'DryRun' and back to 'Apply' to execute.";
 
 pub(super) fn drafting(draft: StatusDraft<'_>, input: &Input<'_>) -> Decision {
@@ -154,7 +157,7 @@ pub(super) fn restored(draft: &StatusDraft<'_>) -> Option<Explanation> {
          configuration, nothing more has to be done.",
         described(restore)
     );
-    Some(Explanation::with_reason("Restored", message))
+    Some(Explanation::with_reason(RESTORED, message))
 }
 
 /// Whether a person still has to know that applied items are not managed here any more.
@@ -177,8 +180,8 @@ pub(super) fn review_explanation(draft: &StatusDraft<'_>) -> Explanation {
     {
         return explanation;
     }
-    if let Some(rejected) = approval::rejected(draft) {
-        return rejected;
+    if approval::is_rejected(draft) {
+        return approval::rejected(draft);
     }
     if approval::mode(draft) == ApprovalMode::Reviewed {
         return approval::unnamed(draft);

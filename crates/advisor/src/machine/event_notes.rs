@@ -33,7 +33,7 @@ pub fn event_notes(before: &VirtPlatformConfigStatus, after: &VirtPlatformConfig
 }
 
 fn of_phase(old: Option<Phase>, phase: Phase, status: &VirtPlatformConfigStatus) -> EventNote {
-    let own = status.conditions.iter().find(|condition| condition.type_ == phase.as_str());
+    let own = status.condition(phase.as_str());
     let message = own.map(|condition| condition.message.as_str()).unwrap_or_default();
     let from = old.map_or_else(String::new, |old| format!(" (was {old})"));
     EventNote {
@@ -52,7 +52,8 @@ fn of_pools(old: Option<&Item>, item: &Item) -> Vec<EventNote> {
     let changed = item.rollout.iter().filter_map(|pool| {
         let old = before.iter().find(|old| old.pool == pool.pool);
         // That a pool has not begun goes without saying.
-        let is_news = old.map_or(pool.state != RolloutState::Pending, |old| old.state != pool.state);
+        let is_news = old
+            .map_or(pool.state != RolloutState::Pending, |old| old.state != pool.state || has_new_culprit(old, pool));
         is_news.then(|| of_pool(&item.name, old, pool))
     });
     let is_left = |old: &&PoolRollout| !item.rollout.iter().any(|pool| pool.pool == old.pool);
@@ -66,8 +67,19 @@ fn of_pools(old: Option<&Item>, item: &Item) -> Vec<EventNote> {
     changed.chain(done).collect()
 }
 
+/// Whether a pool names a node in trouble that it did not name before. Its words about a node change with every attempt.
+fn has_new_culprit(old: &PoolRollout, new: &PoolRollout) -> bool {
+    let nodes = |pool: &PoolRollout| -> Vec<String> {
+        let parts = pool.cause.as_deref().unwrap_or_default().split("Node ").skip(1);
+        parts.filter_map(|part| Some(part.split_once(" is reporting:")?.0.to_owned())).collect()
+    };
+    let known = nodes(old);
+    nodes(new).iter().any(|node| !known.contains(node))
+}
+
 fn of_pool(item: &str, old: Option<&PoolRollout>, pool: &PoolRollout) -> EventNote {
-    let was = old.map_or_else(String::new, |old| format!("was {}, ", old.state));
+    let was = old.filter(|old| old.state != pool.state);
+    let was = was.map_or_else(String::new, |old| format!("was {}, ", old.state));
     let count = |count: Option<i32>| count.map_or_else(|| "?".to_owned(), |count| count.to_string());
     let (updated, total) = (count(pool.updated), count(pool.total));
     let cause = pool.cause.as_ref().map_or_else(String::new, |cause| format!(": {cause}"));
@@ -88,10 +100,34 @@ fn of_stall(before: &VirtPlatformConfigStatus, after: &VirtPlatformConfigStatus)
         let mut conditions = status.conditions.iter();
         conditions.find(|known| known.type_ == STALLED && known.reason == NO_PROGRESS).cloned()
     };
-    let is_told = |pool: &PoolRollout| pool.state == RolloutState::NoProgress;
-    let new = stall(after).filter(|_| stall(before).is_none())?;
-    let by_pool = after.items.iter().flat_map(|item| &item.rollout).any(is_told);
-    (!by_pool).then(|| EventNote { warning: true, reason: "RolloutNoProgress".into(), note: new.message })
+    match (stall(before), stall(after)) {
+        (None, Some(new)) => {
+            let is_told = |pool: &PoolRollout| pool.state == RolloutState::NoProgress;
+            let by_pool = after.items.iter().flat_map(|item| &item.rollout).any(is_told);
+            (!by_pool).then(|| EventNote { warning: true, reason: "RolloutNoProgress".into(), note: new.message })
+        }
+        (Some(_), None) => after.items.iter().find_map(|item| {
+            let old = before.items.iter().find(|old| old.name == item.name)?;
+            item.rollout.iter().find_map(|pool| gets_on(&item.name, &old.rollout, pool))
+        }),
+        _ => None,
+    }
+}
+
+/// A pool of which a node was updated, and which keeps its state: a pool in trouble.
+fn gets_on(item: &str, before: &[PoolRollout], pool: &PoolRollout) -> Option<EventNote> {
+    let is_it = |old: &&PoolRollout| old.pool == pool.pool && old.state == pool.state && old.updated < pool.updated;
+    before.iter().find(is_it)?;
+    let count = |count: Option<i32>| count.map_or_else(|| "?".to_owned(), |count| count.to_string());
+    let (updated, total) = (count(pool.updated), count(pool.total));
+    Some(EventNote {
+        warning: false,
+        reason: "RolloutProgress".into(),
+        note: format!(
+            "{item}: MachineConfigPool '{}' gets on again and is still {} ({updated} of {total} nodes updated)",
+            pool.pool, pool.state
+        ),
+    })
 }
 
 fn of_item(old: Option<&Item>, item: &Item) -> Option<EventNote> {

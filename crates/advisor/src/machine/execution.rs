@@ -1,5 +1,4 @@
 //! Phase InProgress, first part: writes a plan, item by item.
-//!
 //! An item is written only while its target is what the plan found, and only as the plan in the status says: a new plan is made
 //! before each run, and its item must be the same.
 
@@ -29,8 +28,9 @@ pub(super) const STALE: &str = "Plan is stale: target resources have been modifi
 pub(super) fn in_progress(mut draft: StatusDraft<'_>, input: &Input<'_>) -> Decision {
     if let Some((trigger, message)) = withdrawn(&draft) {
         // What is left of the plan is another plan, which nobody has rejected.
-        if approval::refused(&draft) == Some(Refused::Rejected) {
-            draft.set_condition(FORCED_REVIEW, true, "Rejected", "The plan was rejected while it was being applied");
+        if approval::is_rejected(&draft) {
+            let message = "The plan was rejected while it was being applied";
+            draft.set_condition(FORCED_REVIEW, true, approval::REJECTED, message);
         }
         draft.transition(trigger, message);
         return draft.decide_again();
@@ -158,7 +158,7 @@ fn withdrawn(draft: &StatusDraft<'_>) -> Option<(Trigger, &'static str)> {
     let why = match approval::refused(draft).filter(|_| unwritten)? {
         Refused::Rejected => "Plan rejected - regenerating plan",
         Refused::OtherPlan => "Another plan was approved - regenerating plan",
-        Refused::Unnamed | Refused::NotAccepted => "Approval withdrawn - regenerating plan",
+        Refused::Unnamed | Refused::NotAccepted | Refused::RisksNotAccepted => "Approval withdrawn - regenerating plan",
     };
     Some((ApprovalWithdrawn, why))
 }
@@ -250,7 +250,7 @@ fn stale(mut draft: StatusDraft<'_>, name: &str, target: &str) -> Decision {
     item_failed(
         &mut draft,
         name,
-        format!("{target} has been modified since the plan was drawn up; nothing was written to it"),
+        format!("{target} has been modified since the plan was made; nothing was written to it"),
     );
     draft.transition(PlanStale, Explanation::with_reason(PLAN_STALE, STALE));
     draft.await_change()

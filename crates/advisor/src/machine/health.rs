@@ -1,14 +1,6 @@
-//! The conditions Ready, Reconciling and Stalled, which tools for every kind of object read: kstatus (Flux, Helm, kpt), `kubectl wait`.
-//!
-//! They follow from the rest of the status and from the pools, and no decision follows from them.
-//!
-//! - Ready=True means that the cluster is as the spec asks. A plan is all that DryRun asks for, and an approved plan that waits for its
-//!   time is what the approval asks for. Both may take days: with anything else, tools that wait would give up, or never end.
-//! - Reconciling=True means that the operator, nodes or other operators are at work, and nobody has to do anything. When no node was
-//!   updated for too long, that is doubtful, and Stalled takes its place until the next node is updated.
-//! - Stalled=True means that a person has to look, also if the operator tries again from time to time.
-//!
-//! Reconciling and Stalled are listed only while they are True, and never both: kstatus takes the first one in the list.
+//! The conditions Ready, Reconciling and Stalled, which tools for every kind of object read: kstatus (Flux, Helm, kpt), `kubectl
+//! wait`. They follow from the rest of the status and from the pools, and no decision follows from them. `docs/gitops.md` says what
+//! each means.
 
 use api::{
     bounds,
@@ -16,17 +8,19 @@ use api::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-use super::{conditions::with_status, drift_text, remediation, status_draft::StatusDraft};
+use super::{
+    conditions::{DRIFT_DETECTED, with_status},
+    drift_text, remediation,
+    status_draft::StatusDraft,
+};
 use crate::truncate::cut;
 
 pub(super) const READY: &str = "Ready";
-pub(super) const RECONCILING: &str = "Reconciling";
+pub const RECONCILING: &str = "Reconciling";
 pub const STALLED: &str = "Stalled";
 
-/// The reason of drift that was not tried to be reverted.
-const DRIFT_DETECTED: &str = "DriftDetected";
 /// The reason of a rollout that does not get on.
-pub(super) const NO_PROGRESS: &str = "NoProgress";
+pub const NO_PROGRESS: &str = "NoProgress";
 
 struct Health {
     ready: &'static str,
@@ -67,7 +61,7 @@ pub(super) fn update(draft: &mut StatusDraft<'_>) {
 
 fn health(draft: &StatusDraft<'_>) -> Health {
     let (phase, items) = (draft.phase(), &draft.status.items);
-    let own = draft.status.conditions.iter().find(|known| known.type_ == phase.as_str());
+    let own = draft.status.condition(phase.as_str());
     let (reason, message) =
         own.map_or((phase.as_str(), String::new()), |own| (own.reason.as_str(), own.message.clone()));
     match phase {

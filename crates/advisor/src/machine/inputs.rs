@@ -1,15 +1,20 @@
 //! Compares the inputs and items of a plan with those of a plan that would be made now.
 
-use api::virt_platform_config::{Input, Item, ItemState, Operation};
+use api::virt_platform_config::{Item, ItemState, Operation, PlanInput};
 use serde_json::{Value, json};
 
 use super::status_draft::StatusDraft;
 use crate::{Change, Draft, Intent, LeftOut, Plan, Planner, autopilot, fields::Path, hyper_converged::sets_nothing};
 
 /// The first changed input that makes the plan different, in words.
-pub(super) fn changed(planner: &dyn Planner, recorded: &[Input], items: &[Item], plan_draft: &Draft) -> Option<String> {
-    let now: Vec<&Input> = plan_draft.intents.iter().flat_map(|intent| &intent.inputs).collect();
-    let counterpart = |before: &Input| {
+pub(super) fn changed(
+    planner: &dyn Planner,
+    recorded: &[PlanInput],
+    items: &[Item],
+    plan_draft: &Draft,
+) -> Option<String> {
+    let now: Vec<&PlanInput> = plan_draft.intents.iter().flat_map(|intent| &intent.inputs).collect();
+    let counterpart = |before: &PlanInput| {
         now.iter().copied().find(|input| (&input.source, &input.path) == (&before.source, &before.path))
     };
     let differs = differs(items, plan_draft).is_some();
@@ -18,7 +23,7 @@ pub(super) fn changed(planner: &dyn Planner, recorded: &[Input], items: &[Item],
     }
     let pairs = recorded.iter().filter_map(|before| Some((before, counterpart(before)?)));
     let changes = pairs.filter(|(before, after)| has_changed(before, after));
-    let effective = |(before, _): &(&Input, &Input)| differs || items.iter().any(|item| manages(item, before));
+    let effective = |(before, _): &(&PlanInput, &PlanInput)| differs || items.iter().any(|item| manages(item, before));
     changes.filter(effective).map(|(before, after)| planner.input_changed(before, after)).next()
 }
 
@@ -28,7 +33,7 @@ pub(super) fn describe(draft: &StatusDraft<'_>, plan: &Plan) -> Option<String> {
         return Some(switched);
     }
     let planner = draft.planner()?;
-    let same = |before: &Input, after: &Input| (&before.source, &before.path) == (&after.source, &after.path);
+    let same = |before: &PlanInput, after: &PlanInput| (&before.source, &before.path) == (&after.source, &after.path);
     draft.status.inputs.iter().find_map(|before| {
         let after = plan.inputs.iter().find(|after| same(before, after) && has_changed(before, after))?;
         Some(planner.input_changed(before, after))
@@ -36,8 +41,8 @@ pub(super) fn describe(draft: &StatusDraft<'_>, plan: &Plan) -> Option<String> {
 }
 
 /// Whether an input has another value. An earlier version recorded an empty map, which sets nothing.
-fn has_changed(before: &Input, after: &Input) -> bool {
-    let value = |input: &Input| -> Option<Value> {
+fn has_changed(before: &PlanInput, after: &PlanInput) -> bool {
+    let value = |input: &PlanInput| -> Option<Value> {
         let value = serde_json::from_str(input.value.as_deref()?);
         value.ok().filter(|value| !sets_nothing(value))
     };
@@ -110,7 +115,7 @@ pub(super) fn is_same(a: &Item, b: &Item) -> bool {
 }
 
 /// Whether an input is a field that the item itself sets.
-fn manages(item: &Item, input: &Input) -> bool {
+fn manages(item: &Item, input: &PlanInput) -> bool {
     let source = format!("{}/{}", item.target_ref.kind, item.target_ref.name);
     let path = Path::parsed(&input.path);
     let within = |field: &String| {
@@ -121,7 +126,7 @@ fn manages(item: &Item, input: &Input) -> bool {
 }
 
 /// Sets inputs that the item itself manages to the values after its apply.
-pub(super) fn settle(inputs: &mut [Input], item: &Item, object: Option<&Value>) {
+pub(super) fn settle(inputs: &mut [PlanInput], item: &Item, object: Option<&Value>) {
     for input in inputs.iter_mut().filter(|input| manages(item, input)) {
         input.value = object.and_then(|object| Path::parsed(&input.path).find(object)).map(Value::to_string);
     }

@@ -12,6 +12,7 @@ mod event_notes;
 mod execution;
 mod health;
 mod inputs;
+mod late_pools;
 mod pool_wait;
 mod progress;
 mod remediation;
@@ -22,13 +23,17 @@ pub mod table;
 mod tests;
 mod upgrade;
 
-pub use approval::{EXPIRED, MISMATCH, NOT_ACCEPTED, REJECTED, WINDOW_INVALID};
-pub use conditions::{Explanation, conditions};
+pub use approval::{APPROVAL_REQUIRED, EXPIRED, MISMATCH, NOT_ACCEPTED, REJECTED, RISKS_NOT_ACCEPTED, WINDOW_INVALID};
+pub use conditions::{DRIFT_DETECTED, Explanation, conditions};
 pub use decide::{
     Decision, Input, Intervals, NotWritten, Observed, Outcome, PlanFailure, Request, Step, Written, decide,
 };
+pub use drafting::RESTORED;
 pub use event_notes::{EventNote, event_notes};
-pub use health::STALLED;
+pub use health::{NO_PROGRESS, RECONCILING, STALLED};
+pub use late_pools::rollout_queries;
+pub use remediation::PLAN_DIFFERS;
 pub use remediation::STALLED as REMEDIATION_STALLED_REASON;
 pub use review::PLAN_STALE;
+pub use status_draft::FORCED_REVIEW;
 pub use table::{TABLE, Transition, Trigger, after};

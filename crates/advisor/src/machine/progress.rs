@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use api::virt_platform_config::{ImpactDetail, Item, ItemState, Operation, Phase, Severity};
+use api::{
+    bounds,
+    virt_platform_config::{ImpactDetail, Item, ItemState, Operation, Phase, RolloutState, Severity},
+};
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
 use serde_json::{Value, json};
 
@@ -10,10 +13,11 @@ use super::{
     Decision, Input, Intervals, PlanFailure, Request,
     Trigger::{AllApplied, DriftFound, SomeFailed},
     applied::mark_drift,
-    conditions::condition,
+    conditions::{DRIFT_DETECTED, condition},
     drafting::{restored, settle_upgrade},
     drift_text,
     execution::{is_aborted, prerequisites_missing, set_state},
+    late_pools,
     pool_wait::{Kept, keep},
     status_draft::StatusDraft,
 };
@@ -22,6 +26,7 @@ use crate::{
     pools::{self, ROLE},
     profile::missing,
     rollout::{Expected, PoolWait, Rollout, pool_missing, rollout},
+    truncate,
 };
 
 /// Follows the items that are not in effect yet, and completes the plan when all are.
@@ -84,7 +89,8 @@ pub(super) fn follow(draft: &mut StatusDraft<'_>, facts: &Facts) -> Duration {
             }
             Progress::Rolling(pools) => keep(item, pools, now, stuck_after),
             Progress::Done(message) => {
-                if let Some(until) = settles_at(item, now, settle) {
+                if let Some(until) = settles_at(item, facts, now, settle) {
+                    item.rollout.clear();
                     let left = Duration::try_from(until.duration_since(now)).unwrap_or_default();
                     requeue_after = requeue_after.min(left);
                     let message = format!(
@@ -106,6 +112,8 @@ pub(super) fn follow(draft: &mut StatusDraft<'_>, facts: &Facts) -> Duration {
         since.0 = since.0.min(now);
         let waited = Duration::try_from(now.duration_since(since.0)).unwrap_or_default();
         let Kept { message: waiting, is_stuck: pool_is_stuck, stuck_in } = waiting;
+        // Nodes that have the item and get something else besides fail nothing.
+        let limit = limit.filter(|_| !late_pools::is_on_all_nodes(item, facts));
         match limit {
             Some(limit) if waited >= limit => {
                 let message = format!(
@@ -136,11 +144,12 @@ pub(super) fn wait_for_pools(item: &mut Item, facts: &Facts, now: Timestamp, stu
 }
 
 /// Until when an item is watched although its pools have its content: they had it already when it was applied, or when drift of it was
-/// gone, and may not have seen yet what was there in between. A pool that was waited for since then has seen it.
-fn settles_at(item: &mut Item, now: Timestamp, settle: Duration) -> Option<Timestamp> {
+/// gone, and may not have seen yet what was there in between. A pool that was waited for since then has seen it, if it has rendered
+/// something.
+fn settles_at(item: &mut Item, facts: &Facts, now: Timestamp, settle: Duration) -> Option<Timestamp> {
     let disturbs =
         item.impact_severity != Some(Severity::Low) || item.impact_detail.as_ref().is_some_and(|detail| detail.reboot);
-    let is_new = item.rollout.is_empty() && disturbs;
+    let is_new = disturbs && (item.rollout.is_empty() || late_pools::is_unnoticed(item, facts));
     let since = item.waiting_since.as_mut().filter(|_| is_new)?;
     // A time in the future was written by a wrong clock.
     since.0 = since.0.min(now);
@@ -165,19 +174,37 @@ pub(super) fn watch_overtaken(draft: &mut StatusDraft<'_>, facts: &Facts) {
     let (now, stuck_after) = (draft.observed.now, draft.observed.intervals.stuck_after);
     let is_overtaken = |item: &&mut Item| item.state == ItemState::InProgress && item.drifted_by.is_some();
     for item in draft.status.items.iter_mut().filter(is_overtaken) {
-        if let Progress::Rolling(pools) = progress(item, facts, None) {
+        let waits = progress(item, facts, None);
+        let is_new = matches!(waits, Progress::Rolling(_));
+        if let Progress::Rolling(pools) = waits {
             keep(item, pools, now, stuck_after);
         }
-        let culprit = drift_text::recorded(item);
-        item.rollout.iter_mut().for_each(|pool| pool.cause.clone_from(&culprit));
+        let Some(culprit) = drift_text::recorded(item) else { continue };
+        for pool in &mut item.rollout {
+            // The node that is in trouble has to be repaired, whoever changed the config.
+            let own = pool.cause.take().filter(|_| is_degraded(pool.state));
+            pool.cause = Some(match own {
+                Some(own) if is_new => {
+                    // Trouble of many nodes must not cut off who changed the config.
+                    let room = bounds::NOTE.saturating_sub(culprit.len() + 2);
+                    format!("{}; {culprit}", truncate::cut(own, room))
+                }
+                Some(own) => own,
+                None => culprit.clone(),
+            });
+        }
     }
+}
+
+fn is_degraded(state: RolloutState) -> bool {
+    matches!(state, RolloutState::Degraded | RolloutState::RenderDegraded)
 }
 
 /// Shows drift of applied items at once, although the phase changes only when all items are in effect.
 fn show_drift(draft: &mut StatusDraft<'_>, facts: &Facts) {
     let drifted = mark_drift(&mut draft.status.items, facts);
     let (holds, reason, message) = match drifted {
-        true => (true, "DriftDetected", "Configuration has drifted from desired state"),
+        true => (true, DRIFT_DETECTED, "Configuration has drifted from desired state"),
         false => (false, "InProgress", "Applying plan configuration"),
     };
     let (before, generation, now) = (&draft.status.conditions, draft.observed.generation, draft.now());
@@ -193,7 +220,10 @@ fn finish(mut draft: StatusDraft<'_>) -> Decision {
         let message = completed_with_errors(&draft.status.items);
         draft.transition(SomeFailed, message);
     } else {
-        settle_upgrade(&mut draft, "Applied", "Upgrade changes applied");
+        // A plan of an earlier version has applied nothing of what this one would change.
+        if draft.status.operator_version.as_deref() == Some(draft.observed.version) {
+            settle_upgrade(&mut draft, "Applied", "Upgrade changes applied");
+        }
         let message = restored(&draft).unwrap_or_else(|| "All items applied successfully".into());
         draft.transition(AllApplied, message);
     }
@@ -277,12 +307,15 @@ fn rollout_of(item: &Item, facts: &Facts) -> Rollout {
         let role = desired.pointer("/metadata/labels").and_then(|labels| labels[ROLE].as_str());
         return Rollout::Waiting(vec![pool_missing(role.unwrap_or("worker"))]);
     }
-    let before = |name: &str| planned().find(|pool| pool.name == name).and_then(|pool| pool.rendered.as_deref());
+    let before = |name: &str| {
+        let rendered = planned().find(|pool| pool.name == name).and_then(|pool| pool.rendered.as_deref());
+        rendered.filter(|_| !late_pools::has_nothing_to_render(item, name, facts))
+    };
     rollout(&item.target_ref.name, &expected, facts, before)
 }
 
 /// The labels of a target after the item was applied. Others may have set some of them.
-fn labels_of(item: &Item, desired: &Value, facts: &Facts) -> Value {
+pub(super) fn labels_of(item: &Item, desired: &Value, facts: &Facts) -> Value {
     let live = facts.target(&item.target_ref).flatten().cloned().unwrap_or_else(|| json!({}));
     let mut after = drift::overlaid(&live, desired);
     drift::remove(item, &mut after);

@@ -20,7 +20,7 @@ const PAUSES: [Duration; 3] = [Duration::ZERO, Duration::from_secs(30), Duration
 pub const STALLED: &str = "RemediationStalled";
 
 /// The reason of drift that waits for a review, because a new plan would be another one.
-const PLAN_DIFFERS: &str = "PlanDiffers";
+pub const PLAN_DIFFERS: &str = "PlanDiffers";
 
 /// Whether drift is reverted without a person.
 pub(super) fn is_active(draft: &StatusDraft<'_>) -> bool {

@@ -193,7 +193,7 @@ fn moved(draft: &StatusDraft<'_>, facts: &Facts) -> Option<Explanation> {
         })
         .collect();
     let message = format!(
-        "The plan is out of date and will not be applied. Since it was drawn up, {}. To draw it up again, change \
+        "The plan is out of date and will not be applied. Since it was made, {}. To get a new one, change \
          action to 'Ignore' and back to 'DryRun', or edit the spec.",
         moved.join(", ")
     );

@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// The condition of a plan that must be reviewed again, whatever `action` says.
-pub(super) const FORCED_REVIEW: &str = "InputDependencyDrift";
+pub const FORCED_REVIEW: &str = "InputDependencyDrift";
 pub(super) const UPGRADE: &str = "UpgradeAvailable";
 
 /// The most bytes that all diffs of a status may have together: etcd takes 1.5 MiB, and the other fields need room too.
@@ -112,7 +112,7 @@ impl<'a> StatusDraft<'a> {
     }
 
     pub(super) fn has_condition(&self, kind: &str) -> bool {
-        self.status.conditions.iter().any(|known| known.type_ == kind && known.status == "True")
+        self.status.true_condition(kind).is_some()
     }
 
     /// Clears a condition that asks for a person, because a person has answered.
@@ -192,6 +192,10 @@ fn fit(status: &mut VirtPlatformConfigStatus) {
         }
         if let Some(by) = &mut item.drifted_by {
             shorten(&mut by.manager, bounds::MANAGER);
+        }
+        // The first two are too long only in a refused plan, of which nothing is applied.
+        for paths in [&mut item.managed_fields, &mut item.removes, &mut item.changed_since] {
+            truncate::field_paths(paths);
         }
         truncate::take_overs(&mut item.takes_over);
         truncate::rollout(&mut item.rollout);

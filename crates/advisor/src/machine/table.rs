@@ -49,7 +49,7 @@ pub enum Trigger {
     SomeFailed,
     /// An input of the plan has changed, and a new plan would be different.
     InputsChanged,
-    /// The operator of a target refuses what was applied, or something overrides it.
+    /// The operator of a target refuses what was applied, something overrides it, or a pool rolls it out only now.
     EffectLost,
     /// A managed field is no longer as it was applied.
     DriftFound,
@@ -128,7 +128,7 @@ pub static TABLE: &[Transition] = &[
     // What was changed on its way never gets to where it was going.
     row(&[InProgress], DriftFound, Drifted),
     row(APPLIED, PrerequisitesMissing, PrerequisiteFailed),
-    row(&[Completed, CompletedWithErrors], EffectLost, InProgress),
+    row(APPLIED, EffectLost, InProgress),
     row(&[Completed, CompletedWithErrors], UpgradeFound, CompletedWithUpgrade),
     row(&[CompletedWithUpgrade], UpgradeSettled, Completed),
     // Drift.

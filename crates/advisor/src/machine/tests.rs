@@ -7,6 +7,7 @@ mod edits;
 mod effects;
 mod gitops;
 mod health;
+mod late_pools;
 mod lives;
 mod overtaken;
 mod restores;
@@ -25,7 +26,9 @@ use api::virt_platform_config::{
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Condition, jiff::Timestamp};
 use serde_json::{Value, json};
 
-use super::{Input, Intervals, NotWritten, Observed, Outcome, PlanFailure, Request, Step, Written, decide};
+use super::{
+    Input, Intervals, NotWritten, Observed, Outcome, PlanFailure, Request, Step, Written, decide, rollout_queries,
+};
 use crate::{
     Facts, Plan, Profile, drift,
     kind::{HYPER_CONVERGED, KUBE_DESCHEDULER, MACHINE_CONFIG, MACHINE_CONFIG_POOL},
@@ -188,7 +191,12 @@ impl Fixture {
     }
 
     fn facts(&self) -> Facts {
-        self.cluster.facts(restore::planner(self.profile, &self.spec).unwrap().as_ref())
+        let mut facts = self.cluster.facts(restore::planner(self.profile, &self.spec).unwrap().as_ref());
+        for query in facts.unanswered(rollout_queries(&self.status, &facts)) {
+            let answer = self.cluster.answer(&query);
+            facts.insert(query, answer);
+        }
+        facts
     }
 
     fn make_plan(&self) -> Result<Plan, PlanFailure> {

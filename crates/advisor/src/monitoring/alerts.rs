@@ -1,8 +1,6 @@
-//! The alerts of the operator as data. `config/monitoring/rules.yaml` and `docs/alerts.md` are generated from here, and every alert has
-//! a page in `docs/runbooks`.
-//!
-//! Names, labels and annotations are those that KubeVirt's linter asks for. No alert is critical: OpenShift's guideline keeps that for the
-//! loss of data or of the service of the cluster, and nothing here stops a virtual machine.
+//! The alerts of the operator as data. `config/monitoring/rules.yaml` and `docs/alerts.md` are generated from here, and every alert
+//! has a page in `docs/runbooks`. Names, labels and annotations are those that KubeVirt's linter asks for. No alert is critical:
+//! OpenShift's guideline keeps that for the loss of data or of the service of the cluster, and nothing here stops a virtual machine.
 
 mod list;
 mod rules;
@@ -57,12 +55,16 @@ pub struct Alert {
     expr: &'static str,
     /// An age from which on the condition holds. It survives a restart of operator and Prometheus, which `hold` does not.
     pub threshold: Option<Duration>,
+    /// The operator's flag for such an age, if the operator itself tells when it is reached.
+    pub setting: Option<&'static str>,
     /// The range over which counters are compared.
     pub window: Option<Duration>,
     /// How long the condition must hold: `for`.
     pub hold: Duration,
     pub severity: Severity,
     pub health_impact: HealthImpact,
+    /// Whether `oc adm upgrade recommend` shows it before an update of the cluster, which would reboot the same nodes.
+    pub update_precheck: bool,
     pub summary: &'static str,
     pub description: &'static str,
 }

@@ -22,8 +22,14 @@ pub(super) fn text() -> String {
     let rows = ALERTS.iter().map(row);
     let expressions = ALERTS.iter().map(|alert| format!("{}:\n\n```promql\n{}\n```\n\n", alert.name, alert.expr(1)));
     let expressions: String = expressions.collect();
-    let labels = "Every alert has the labels `severity`, `operator_health_impact`, `kubernetes_operator_part_of`, \
-                  `kubernetes_operator_component` and `namespace`, and what its expression keeps, such as `profile` and `pool`.";
+    let shown: Vec<&str> = ALERTS.iter().filter(|alert| alert.update_precheck).map(|alert| alert.name).collect();
+    let labels = format!(
+        "Every alert has the labels `severity`, `operator_health_impact`, `kubernetes_operator_part_of`, \
+                  `kubernetes_operator_component` and `namespace`, and what its expression keeps, such as `profile` and `pool`. \
+                  Those with `openShiftUpdatePrecheck: \"true\"` ({}) are shown by `oc adm upgrade recommend` before the nodes \
+                  reboot for an update of the cluster.",
+        shown.join(", ")
+    );
     format!(
         "{HEAD}{}\n{labels}\n\n## Expressions\n\n{}",
         rows.collect::<String>(),
@@ -39,8 +45,6 @@ fn row(alert: &Alert) -> String {
 /// How long it takes until an alert fires, as runbooks tell it, too.
 pub fn after(alert: &Alert) -> String {
     let hold = duration(alert.hold);
-    match alert.threshold {
-        Some(threshold) => format!("{} and {hold}", duration(threshold)),
-        None => hold,
-    }
+    let age = alert.setting.map(|flag| format!("`{flag}`")).or(alert.threshold.map(duration));
+    age.map_or(hold.clone(), |age| format!("{age} and {hold}"))
 }

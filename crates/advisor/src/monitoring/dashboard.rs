@@ -1,10 +1,12 @@
-//! The dashboard as data. `config/monitoring/grafana-dashboard.json` is generated from here; a test runs every query on a real Prometheus.
+//! The dashboard as data. The files for Grafana and Perses in `config/monitoring` are generated from here; a test runs every query on a
+//! real Prometheus.
 
 mod grafana;
 mod panels;
+mod perses;
 
-pub(super) use grafana::grafana;
 pub use panels::ROWS;
+pub(super) use {grafana::grafana, perses::perses};
 
 /// What the numbers of a panel are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,6 +48,13 @@ pub struct Panel {
     pub view: View,
     pub unit: Unit,
     pub queries: &'static [Query],
+}
+
+impl Panel {
+    /// Whether the labels of a series say everything, and its value is always 1.
+    fn has_telling_labels(&self) -> bool {
+        self.unit == Unit::Count && self.queries[0].expr.ends_with("== 1")
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -109,5 +118,34 @@ mod tests {
             assert_eq!(shown["targets"].as_array().unwrap().len(), panel.queries.len());
             assert_eq!(shown["targets"][0]["expr"], panel.queries[0].expr);
         }
+    }
+
+    #[test]
+    fn the_file_for_perses_shows_every_panel_once_with_its_queries() {
+        let dashboard: Value = serde_json::from_str(&perses()).unwrap();
+        let spec = &dashboard["spec"];
+        let grids = spec["layouts"].as_array().unwrap();
+        assert_eq!((grids.len(), spec["panels"].as_object().unwrap().len()), (ROWS.len(), panels().count()));
+        for (row, grid) in ROWS.iter().zip(grids) {
+            assert_eq!(grid["spec"]["display"]["title"], row.title);
+            let items = grid["spec"]["items"].as_array().unwrap();
+            assert_eq!(items.len(), row.panels.len());
+            let mut taken = BTreeSet::new();
+            for (panel, item) in row.panels.iter().zip(items) {
+                let at = |name: &str| item[name].as_u64().unwrap();
+                assert!(at("x") + at("width") <= 24 && taken.insert((at("x"), at("y"))), "{}", panel.title);
+                let reference = item["content"]["$ref"].as_str().unwrap().strip_prefix('#').unwrap();
+                let shown = &dashboard.pointer(reference).unwrap()["spec"];
+                assert_eq!(shown["display"], serde_json::json!({"name": panel.title, "description": panel.about}));
+                let queries = shown["queries"].as_array().unwrap();
+                let exprs: Vec<&Value> =
+                    queries.iter().map(|query| &query["spec"]["plugin"]["spec"]["query"]).collect();
+                assert_eq!(exprs, panel.queries.iter().map(|query| query.expr).collect::<Vec<_>>(), "{}", panel.title);
+            }
+        }
+        let variable = &spec["variables"][0]["spec"];
+        let matcher = variable["plugin"]["spec"]["matchers"][0].as_str().unwrap();
+        assert_eq!(variable["name"], "profile");
+        drop(metrics_of(matcher));
     }
 }

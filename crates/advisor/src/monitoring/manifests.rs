@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{AlertSettings, alerts, alerts_page, dashboard};
 use crate::{
     access::{MARK, NAMESPACE},
-    render,
+    object_text,
 };
 
 const KUSTOMIZATION: &str = "\
@@ -39,7 +39,7 @@ pub const SERVICE: &str = "virt-advisor-operator-metrics";
 /// The generated files: path from the root of the repository, and content.
 pub fn files(settings: &AlertSettings) -> Vec<(&'static str, String)> {
     let documents = |head: &str, objects: &[Value]| {
-        let documents: Vec<String> = objects.iter().map(|object| render::yaml(Some(object))).collect();
+        let documents: Vec<String> = objects.iter().map(|object| object_text::yaml(Some(object))).collect();
         format!("{MARK}{head}{}", documents.join("---\n"))
     };
     vec![
@@ -48,6 +48,7 @@ pub fn files(settings: &AlertSettings) -> Vec<(&'static str, String)> {
         ("config/monitoring/service_monitor.yaml", documents(MONITOR, &[service_monitor()])),
         ("config/monitoring/prometheus_role.yaml", documents(ROLE, &prometheus_role())),
         ("config/monitoring/grafana-dashboard.json", dashboard::grafana()),
+        ("config/monitoring/perses-dashboard.json", dashboard::perses()),
         ("docs/alerts.md", alerts_page::text()),
     ]
 }
@@ -70,7 +71,7 @@ pub fn prometheus_rule(settings: &AlertSettings) -> Value {
     })
 }
 
-fn service_monitor() -> Value {
+pub(super) fn service_monitor() -> Value {
     let mut metadata = metadata("virt-advisor-operator-metrics");
     metadata["labels"]["prometheus.kubevirt.io"] = "true".into();
     metadata["labels"]["k8s-app"] = "kubevirt".into();

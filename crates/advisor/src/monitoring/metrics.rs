@@ -58,7 +58,7 @@ pub const ITEMS: Metric =
 pub const DRIFTED_ITEMS: Metric = gauge(
     "kubevirt_advisor_drifted_items",
     &["profile", "manager"],
-    "The number of applied items that somebody has changed since, by the field manager that did it, as far as it is known.",
+    "The number of applied items that somebody has changed since, by the field manager that did it, as far as it is known, or `(deleted)`.",
 );
 pub const REMEDIATION_STALLED: Metric = gauge(
     "kubevirt_advisor_remediation_stalled",
@@ -103,7 +103,7 @@ pub const APPLY_DURATION: Metric = histogram(
 pub const RECONCILE_ERRORS: Metric = counter(
     "kubevirt_advisor_reconcile_errors_total",
     &["class"],
-    "Reconciliations that failed and are tried again, by the class of the error.",
+    "Reconciliations and watches of the configurations that failed and are tried again, by the class of the error.",
 );
 pub const API_REQUESTS: Metric = counter(
     "kubevirt_advisor_api_requests_total",

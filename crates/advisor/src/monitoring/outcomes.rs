@@ -8,8 +8,7 @@ use api::{
 };
 use k8s_openapi::jiff::Timestamp;
 
-use super::series::since;
-use crate::machine::{EXPIRED, MISMATCH, NOT_ACCEPTED, PLAN_STALE, REJECTED, WINDOW_INVALID};
+use crate::machine::{EXPIRED, MISMATCH, NOT_ACCEPTED, PLAN_STALE, REJECTED, RISKS_NOT_ACCEPTED, WINDOW_INVALID};
 
 /// What came of an approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,7 +23,7 @@ pub enum ApprovalResult {
     Expired,
     /// The targets are no longer as the plan found them.
     Stale,
-    /// Items that overwrite what others changed were not accepted.
+    /// Items that overwrite what others changed, or risks, were not accepted.
     NotAccepted,
     /// The maintenance window cannot be understood.
     WindowInvalid,
@@ -70,7 +69,7 @@ pub fn approval(before: &VirtPlatformConfigStatus, after: &VirtPlatformConfig) -
         REJECTED => Some(ApprovalResult::Rejected),
         MISMATCH => Some(ApprovalResult::Mismatch),
         EXPIRED => Some(ApprovalResult::Expired),
-        NOT_ACCEPTED => Some(ApprovalResult::NotAccepted),
+        NOT_ACCEPTED | RISKS_NOT_ACCEPTED => Some(ApprovalResult::NotAccepted),
         WINDOW_INVALID => Some(ApprovalResult::WindowInvalid),
         // Also a plan that nobody has approved goes out of date, and one that is being applied was counted when it began.
         PLAN_STALE if spec.action == Action::Apply && before.phase != Some(Phase::InProgress) => {
@@ -94,7 +93,7 @@ pub fn apply_duration(
     now: Timestamp,
 ) -> Option<Duration> {
     let ends = before.phase == Some(Phase::InProgress) && after.phase != Some(Phase::InProgress);
-    let start = since(before, Phase::InProgress).filter(|_| ends)?;
+    let start = before.entered(Phase::InProgress).filter(|_| ends)?;
     Some(Duration::try_from(now.duration_since(start.0)).unwrap_or_default())
 }
 
@@ -133,6 +132,7 @@ mod tests {
             generation: 1,
             time: at(0),
             approved_by: None,
+            accepted_risks: Vec::new(),
             reason: None,
         };
         VirtPlatformConfigStatus { approval: Some(approval), ..status }
@@ -155,6 +155,7 @@ mod tests {
             ("rejected", review("ReviewRequired", 1), review(REJECTED, 2), Action::DryRun, Some(Rejected)),
             ("expired", status(Phase::Scheduled, "Scheduled", 2), review(EXPIRED, 2), Action::Apply, Some(Expired)),
             ("overwrites", review("ReviewRequired", 1), review(NOT_ACCEPTED, 2), Action::Apply, Some(NotAccepted)),
+            ("risks", review("ReviewRequired", 1), review(RISKS_NOT_ACCEPTED, 2), Action::Apply, Some(NotAccepted)),
             ("bad window", review("ReviewRequired", 1), review(WINDOW_INVALID, 2), Action::Apply, Some(WindowInvalid)),
             ("stale", review("ReviewRequired", 1), review(PLAN_STALE, 2), Action::Apply, Some(Stale)),
             ("stale, not approved", review("ReviewRequired", 1), review(PLAN_STALE, 1), Action::DryRun, None),

@@ -1,5 +1,4 @@
 //! The series of one configuration, as a function of the object and of the time.
-//!
 //! Every label is bounded: profiles, phases and states are fixed sets, pools and field managers are limited in number and length.
 //! A configuration that is ignored has no series, and neither has one that does not exist.
 
@@ -8,13 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use api::{
     VirtPlatformConfig,
     virt_platform_config::{
-        Action, Item, ItemState, Phase, PoolRollout, RolloutState, Severity, VirtPlatformConfigStatus,
+        Action, DriftedBy, Item, ItemState, Phase, PoolRollout, RolloutState, Severity, VirtPlatformConfigStatus,
     },
 };
-use k8s_openapi::{
-    apimachinery::pkg::apis::meta::v1::{Condition, Time},
-    jiff::Timestamp,
-};
+use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
 
 use super::metrics::{
     CONFIG_IMPACT, CONFIG_PHASE, CONFIG_PHASE_AGE, CONFIG_STALLED, DRIFTED_ITEMS, ITEMS, Metric, REMEDIATION_STALLED,
@@ -26,6 +22,8 @@ use crate::machine::{REJECTED, REMEDIATION_STALLED_REASON, STALLED};
 pub const MANAGERS: usize = 8;
 /// The label of drift by all further field managers.
 pub const OTHER: &str = "other";
+/// In the place of a field manager: nobody has changed the object, it was deleted.
+pub const DELETED: &str = "(deleted)";
 /// Pools of one profile that have series, those in trouble first.
 pub const POOLS: usize = 32;
 /// Bytes of a label whose value comes from outside.
@@ -49,7 +47,7 @@ pub fn series(config: &VirtPlatformConfig, now: Timestamp) -> Vec<Sample> {
         return Vec::new();
     }
     let mut samples = Samples { profile: config.spec.profile.as_str(), samples: Vec::new() };
-    let since = since(status, phase).or(config.metadata.creation_timestamp.as_ref());
+    let since = status.entered(phase).or(config.metadata.creation_timestamp.as_ref());
     let age = since.map(|since| seconds(since, now));
     samples.add(&CONFIG_PHASE, &[phase.as_str()], 1.0);
     if let Some(age) = age {
@@ -58,7 +56,7 @@ pub fn series(config: &VirtPlatformConfig, now: Timestamp) -> Vec<Sample> {
     if let Some(impact) = status.impact_severity.map(Severity::as_str) {
         samples.add(&CONFIG_IMPACT, &[impact], 1.0);
     }
-    if let Some(stalled) = holds(status, STALLED) {
+    if let Some(stalled) = status.true_condition(STALLED) {
         samples.add(&CONFIG_STALLED, &[&stalled.reason], 1.0);
     }
     if let Some(age) = age.filter(|_| waits_for_review(status, phase)) {
@@ -70,7 +68,7 @@ pub fn series(config: &VirtPlatformConfig, now: Timestamp) -> Vec<Sample> {
     for (manager, items) in drifted(&status.items) {
         samples.add(&DRIFTED_ITEMS, &[manager], items);
     }
-    let own = holds(status, phase.as_str());
+    let own = status.true_condition(phase.as_str());
     let gave_up = phase == Phase::Drifted && own.is_some_and(|own| own.reason == REMEDIATION_STALLED_REASON);
     samples.add(&REMEDIATION_STALLED, &[], f64::from(u8::from(gave_up)));
     for pool in pools(&status.items) {
@@ -116,24 +114,20 @@ fn count<T>(items: impl Iterator<Item = T>) -> f64 {
     f64::from(u32::try_from(items.count()).unwrap_or(u32::MAX))
 }
 
-fn holds<'a>(status: &'a VirtPlatformConfigStatus, kind: &str) -> Option<&'a Condition> {
-    status.conditions.iter().find(|known| known.type_ == kind && known.status == "True")
-}
-
-/// Since when the configuration has been in its phase.
-pub(super) fn since(status: &VirtPlatformConfigStatus, phase: Phase) -> Option<&Time> {
-    holds(status, phase.as_str()).map(|own| &own.last_transition_time)
-}
-
 /// Whether a person has to read a plan. Who has rejected it has read it.
 fn waits_for_review(status: &VirtPlatformConfigStatus, phase: Phase) -> bool {
-    let is_rejected = holds(status, phase.as_str()).is_some_and(|own| own.reason == REJECTED);
+    let is_rejected = status.true_condition(phase.as_str()).is_some_and(|own| own.reason == REJECTED);
     phase == Phase::ReviewRequired && !status.items.is_empty() && !is_rejected
+}
+
+/// The field manager that has changed an item, as the value of a label.
+fn changed_by(drift: &DriftedBy) -> &str {
+    if drift.deleted { DELETED } else { bounded(&drift.manager) }
 }
 
 /// How many items each field manager has changed. The first ones by name are told apart.
 fn drifted(items: &[Item]) -> BTreeMap<&str, f64> {
-    let managers = || items.iter().filter_map(|item| Some(bounded(&item.drifted_by.as_ref()?.manager)));
+    let managers = || items.iter().filter_map(|item| item.drifted_by.as_ref()).map(changed_by);
     let told: BTreeSet<&str> = managers().collect::<BTreeSet<_>>().into_iter().take(MANAGERS).collect();
     let mut drifted = BTreeMap::new();
     for manager in managers() {

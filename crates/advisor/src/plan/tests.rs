@@ -16,7 +16,7 @@ use crate::{
     test_cluster::{TestCluster, arbitrary, ours},
 };
 
-static ABOUT: About = About {
+static ABOUT: ProfileInfo = ProfileInfo {
     name: "test-profile",
     description: "",
     category: "",
@@ -89,6 +89,21 @@ fn the_verb_says_what_would_be_done() {
         let planned = planned(Weight::Component, apply(json!({"a": "1"})), live, outcome);
         assert_eq!((planned.verb, planned.verb.as_str()), (verb, word), "{case}");
     }
+}
+
+#[test]
+fn a_change_that_removes_more_fields_than_a_status_lists_is_refused() {
+    let removing = |count: usize| {
+        let remove = (0..count).map(|name| Path::dotted(&format!("data.x{name}"))).collect();
+        let change = Change::Apply { fields: config_map(json!({"a": "1"})), remove };
+        let (live, after) = (config_map(json!({})), config_map(json!({"a": "1"})));
+        planned(Weight::Component, change, Some(live), PreviewOutcome::Object(after))
+    };
+    assert_eq!(removing(bounds::FIELD_PATHS).refusal, None);
+    let refused = removing(bounds::FIELD_PATHS + 1);
+    assert_eq!((refused.verb, refused.refusal.as_ref().map(Refusal::reason)), (Verb::Refused, Some("TooManyFields")));
+    let message = refused.item.message.unwrap();
+    assert!(message.contains("257 of its fields") && message.contains("at most 256"), "{message}");
 }
 
 /// A definition may get a new default between the read and the dry run.
@@ -282,7 +297,7 @@ fn the_strongest_impact_is_that_of_the_plan() {
 
 #[test]
 fn inputs_of_several_items_are_listed_once() {
-    let input = |path: &str| Input { source: "Thing/a".into(), path: path.into(), value: Some("1".into()) };
+    let input = |path: &str| PlanInput { source: "Thing/a".into(), path: path.into(), value: Some("1".into()) };
     let mut first = intent(Weight::Negligible, apply(json!({})));
     let mut second = first.clone();
     first.inputs = vec![input("spec.a"), input("spec.b")];

@@ -1,4 +1,4 @@
-//! All profiles. To add one, write its folder and add a line here; `docs/dev/writing-a-profile.md` shows how.
+//! All profiles. To add one, write its folder and add a line here; `docs/profile-development-guide.md` shows how.
 
 pub mod example;
 pub mod higher_density;

@@ -13,7 +13,7 @@ use super::is_written;
 use crate::{
     PlannedItem, field_manager,
     fields::{self, Manager, Path},
-    render,
+    object_text,
 };
 
 /// The item, its target before, and the fields that it changes. An item that writes nothing has no fields.
@@ -48,7 +48,7 @@ pub(super) fn recorded(planned: &PlannedItem, live: Option<&Value>) -> RecordedI
 
 /// What an object consists of, without its identity and what the API server maintains.
 pub(super) fn content(object: &Value) -> Value {
-    let mut object = render::sanitized(object);
+    let mut object = object_text::sanitized(object);
     if let Some(map) = object.as_object_mut() {
         map.remove("apiVersion");
         map.remove("kind");
@@ -120,7 +120,7 @@ impl Walk<'_> {
         if !(is_touched || is_lost || is_given_up || came_along) {
             return;
         }
-        let masked = render::is_masked(self.kind, path);
+        let masked = object_text::is_masked(self.kind, path);
         let value = |value: Option<&Value>| value.filter(|_| !masked).map(Value::to_string);
         let leaf = Leaf { path: path.keys(), before: value(before), after: value(after), former_owners, masked };
         self.leaves.push(leaf);

@@ -6,11 +6,8 @@ use api::{
     virt_platform_plan_record::{Outcome, RecordedItem, number},
 };
 
-/// The objects in which something stands that the profile has applied and no restore has taken back. The records are those of the
-/// profile, in any order.
-///
-/// The status alone does not tell it: a plan that only waits for a review has replaced the items of the one that was applied. It counts
-/// besides the records, because what a version without records has applied is told nowhere else.
+/// The objects with fields that the profile has applied and no restore has taken back. The status alone does not tell them: a plan that
+/// waits for a review has replaced the items. It counts besides, because it is all that versions without records have written.
 pub fn managed(status: Option<&VirtPlatformConfigStatus>, records: &[VirtPlatformPlanRecord]) -> Vec<TargetRef> {
     let mut records: Vec<&VirtPlatformPlanRecord> = records.iter().collect();
     records.sort_by_key(|record| {

@@ -1,7 +1,7 @@
 //! How a recorded plan ended, from the status of its configuration.
 
 use api::{
-    VirtPlatformConfigStatus, VirtPlatformPlanRecordStatus, bounds,
+    VirtPlatformConfigStatus, VirtPlatformPlanRecord, VirtPlatformPlanRecordStatus, bounds,
     virt_platform_config::{Item, ItemState, Phase, PoolRollout, RolloutState},
     virt_platform_plan_record::{ItemOutcome, Outcome, PoolReboot},
 };
@@ -30,6 +30,12 @@ pub fn outcome(
         items: items(&config.items),
         reboots: reboots(&config.items),
     })
+}
+
+/// Whether a record was left open by another configuration than the one with this uid: that one was deleted before its plan ended.
+pub fn is_abandoned(record: &VirtPlatformPlanRecord, config_uid: Option<&str>) -> bool {
+    let is_finished = record.status.as_ref().is_some_and(|status| status.finished_at.is_some());
+    !is_finished && config_uid != Some(&record.spec.config_uid)
 }
 
 /// How a plan ended whose configuration was deleted.
@@ -74,7 +80,7 @@ fn of_phase(phase: Phase, items: &[Item]) -> Option<Outcome> {
 /// The message of the phase.
 fn message(config: &VirtPlatformConfigStatus) -> String {
     let phase = config.phase.map_or("", Phase::as_str);
-    let condition = config.conditions.iter().find(|condition| condition.type_ == phase);
+    let condition = config.condition(phase);
     condition.map_or(String::new(), |condition| cut(condition.message.clone(), bounds::NOTE))
 }
 
@@ -138,6 +144,7 @@ fn seen(waited: &PoolRollout) -> PoolReboot {
 
 #[cfg(test)]
 mod tests {
+    use api::VirtPlatformPlanRecordSpec;
     use k8s_openapi::jiff::Timestamp;
     use serde_json::{Value, json};
 
@@ -270,6 +277,28 @@ mod tests {
                  applied and which nodes were rebooted"
             )
         );
+    }
+
+    #[test]
+    fn what_other_configurations_left_open_is_abandoned() {
+        let spec = json!({
+            "profile": "example-profile", "configUid": "theirs", "generation": 1, "planDigest": "d", "operatorVersion": "v1",
+            "startedAt": now(), "impactSeverity": "Low", "items": [],
+        });
+        let spec: VirtPlatformPlanRecordSpec = serde_json::from_value(spec).unwrap();
+        let record = |status: Option<VirtPlatformPlanRecordStatus>| VirtPlatformPlanRecord {
+            status,
+            ..VirtPlatformPlanRecord::new("example-profile-1", spec.clone())
+        };
+        for (status, config, expected) in [
+            (None, Some("ours"), true),
+            (None, None, true),
+            (None, Some("theirs"), false),
+            (Some(VirtPlatformPlanRecordStatus::default()), Some("ours"), true),
+            (Some(abandoned(now())), Some("ours"), false),
+        ] {
+            assert_eq!(is_abandoned(&record(status.clone()), config), expected, "{status:?} {config:?}");
+        }
     }
 
     #[test]

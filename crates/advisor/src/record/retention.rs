@@ -49,14 +49,14 @@ pub fn next_number(profile: Profile, records: &[Summary]) -> u32 {
 
 /// What a process knows of the records of a profile without listing them: what it listed once, and what it has done since.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Ledger {
+pub struct KnownRecords {
     /// None until they were listed, and when something does not fit together.
     records: Option<Vec<Summary>>,
 }
 
-impl Ledger {
+impl KnownRecords {
     pub fn listed(records: Vec<Summary>) -> Self {
-        Ledger { records: Some(records) }
+        KnownRecords { records: Some(records) }
     }
 
     /// A record was created. If its number does not come next, somebody else has created others.
@@ -65,7 +65,7 @@ impl Ledger {
         let Some((records, new)) = self.records.as_mut().zip(new) else { return };
         match next_number(new.profile, records) == new.number {
             true => records.push(new),
-            false => *self = Ledger::default(),
+            false => *self = KnownRecords::default(),
         }
     }
 
@@ -74,7 +74,7 @@ impl Ledger {
         let Some(records) = &mut self.records else { return };
         match records.iter_mut().find(|record| self::name(record.profile, record.number) == name) {
             Some(record) => (record.applied, record.finished) = ends(Some(status)),
-            None => *self = Ledger::default(),
+            None => *self = KnownRecords::default(),
         }
     }
 
@@ -90,10 +90,6 @@ impl Ledger {
 }
 
 /// The names of the records that are no longer kept, if this many are kept of each profile.
-///
-/// Never the newest that was applied, nor one that is not finished. Nor those that tell what was there originally: since the
-/// configuration last managed nothing, every record with a value from before it managed the field. Nor number 1: by it, a configuration
-/// that was deleted and created again notices that numbers are taken.
 pub fn expired(records: &[Summary], keep: usize) -> Vec<String> {
     let mut by_profile: BTreeMap<Profile, Vec<&Summary>> = BTreeMap::new();
     for record in records {
@@ -111,6 +107,8 @@ pub fn expired(records: &[Summary], keep: usize) -> Vec<String> {
 fn kept(records: &[&Summary], keep: usize) -> BTreeSet<u32> {
     let newest = records.iter().find(|record| record.applied).map(|record| record.number);
     let since = records.iter().find(|record| record.first && record.applied).map_or(0, |record| record.number);
+    // Originals since the configuration last managed nothing tell what was there before it. By number 1, a configuration that was
+    // deleted and created again notices that numbers are taken.
     let is_needed = |record: &&&Summary| {
         let is_original = record.original && record.number >= since;
         Some(record.number) == newest || !record.finished || is_original || record.number == 1
@@ -191,26 +189,30 @@ mod tests {
             "finishedAt": "2026-01-05T09:00:00Z", "items": [{"name": "a", "state": "Completed", "applied": true}],
         }))
         .unwrap();
-        let mut ledger = Ledger::default();
-        ledger.created(&created(1));
-        ledger.closed("example-profile-1", &finished);
-        assert_eq!(ledger.expired(1), None, "nothing was listed yet");
+        let mut known_records = KnownRecords::default();
+        known_records.created(&created(1));
+        known_records.closed("example-profile-1", &finished);
+        assert_eq!(known_records.expired(1), None, "nothing was listed yet");
 
-        let mut ledger = Ledger::listed(vec![record(1, "foa"), record(2, "a")]);
+        let mut known_records = KnownRecords::listed(vec![record(1, "foa"), record(2, "a")]);
         for (number, expired) in [(3, "example-profile-2"), (4, "example-profile-3")] {
-            assert_eq!(ledger.expired(1), Some(vec![]), "only number 1 and the newest are there");
-            ledger.created(&created(number));
-            assert_eq!(ledger.expired(1), Some(vec![]), "{number} runs, and the one before it is the newest applied");
-            ledger.closed(&name(Profile::Example, number), &finished);
-            assert_eq!(ledger.expired(1), Some(vec![expired.to_owned()]));
-            ledger.deleted(expired);
+            assert_eq!(known_records.expired(1), Some(vec![]), "only number 1 and the newest are there");
+            known_records.created(&created(number));
+            assert_eq!(
+                known_records.expired(1),
+                Some(vec![]),
+                "{number} runs, and the one before it is the newest applied"
+            );
+            known_records.closed(&name(Profile::Example, number), &finished);
+            assert_eq!(known_records.expired(1), Some(vec![expired.to_owned()]));
+            known_records.deleted(expired);
         }
 
-        let mut skipped = ledger.clone();
+        let mut skipped = known_records.clone();
         skipped.created(&created(6));
         assert_eq!(skipped.expired(1), None, "another process has created number 5");
-        ledger.closed("example-profile-5", &finished);
-        assert_eq!(ledger.expired(1), None, "another process has created it");
+        known_records.closed("example-profile-5", &finished);
+        assert_eq!(known_records.expired(1), None, "another process has created it");
     }
 
     #[test]

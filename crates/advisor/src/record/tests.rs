@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::{
-    About, Change, Draft, Intent, ObjectRef, Preview, PreviewOutcome, Profile, Query, Refusal,
+    Change, Draft, Intent, ObjectRef, Preview, PreviewOutcome, Profile, ProfileInfo, Query, Refusal,
     facts::Answer,
     intent::Weight,
     kind::{CONFIG_MAP, Kind},
@@ -46,7 +46,7 @@ pub(super) fn recorded(plan: &Plan) -> Result<VirtPlatformPlanRecord, TooLarge> 
     plan_record(&config(), plan, "v1.2", "2026-01-05T08:00:00Z".parse().unwrap())
 }
 
-fn about() -> &'static About {
+fn about() -> &'static ProfileInfo {
     Example.about()
 }
 
@@ -138,6 +138,25 @@ fn a_record_says_who_agreed_to_what_and_when() {
     assert_eq!((&item["existed"], &item["fieldManager"]), (&json!(false), &json!(US)));
     assert!(item["diff"].as_str().unwrap().contains("+  a: \"1\""), "{item}");
     assert_eq!(item.get("readableDiff"), None, "it would say the same");
+}
+
+#[test]
+fn a_record_keeps_the_forecast_that_was_approved_with_its_plan_and_no_other() {
+    let recorded_with = |digest: &str| {
+        let forecast = json!({
+            "planDigest": digest, "madeAt": "2026-01-05T06:00:00Z", "scenario": "s", "scenarioDigest": "e", "seeds": 40,
+            "horizonSeconds": 7200, "settlesPercent": 95, "hotNodes": ["n"], "stuckVms": 1,
+            "figures": [{"name": "Migrations", "expected": "12", "low": "9", "high": "15.5"}],
+        });
+        let mut config = config();
+        config.spec.approval.as_mut().unwrap().forecast = Some(serde_json::from_value(forecast.clone()).unwrap());
+        let plan = plan(None, apply(json!({"a": "1"}), &[]));
+        let record = json!(plan_record(&config, &plan, "v1", Timestamp::UNIX_EPOCH).unwrap().spec);
+        (record["approval"].get("forecast").cloned(), forecast)
+    };
+    let (kept, forecast) = recorded_with("d");
+    assert_eq!(kept, Some(forecast));
+    assert_eq!(recorded_with("of an earlier plan").0, None);
 }
 
 #[test]
@@ -302,7 +321,10 @@ fn a_plan_whose_values_do_not_fit_into_a_record_is_refused_when_it_is_made() {
     );
     assert!(message.contains("nothing is applied") && message.ends_with("then plan again"), "{message}");
     let planned = &large.items[0];
-    assert_eq!((planned.verb, planned.item.state.as_str(), &planned.item.diff), (Verb::Refused, "Failed", &None));
+    assert_eq!(
+        (planned.verb, planned.item.state.as_str(), &planned.item.diff),
+        (crate::Verb::Refused, "Failed", &None)
+    );
     assert_eq!(planned.item.message.as_deref(), Some(message.as_str()));
     assert_ne!(large.digest, sized(10).digest);
 

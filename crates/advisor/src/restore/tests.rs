@@ -1,12 +1,13 @@
 //! Which plan leads back, and when there is none.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::*;
 use crate::{
     Plan, Verb,
     kind::CONFIG_MAP,
     profile::missing,
+    profiles::PROFILES,
     test_cluster::{TestCluster, records::restoring, sample, set_by},
 };
 
@@ -176,9 +177,33 @@ fn a_record_behind_which_others_are_missing_is_not_restored_in_part() {
     cluster.delete(&PLAN_RECORD, "load-aware-rebalancing-5");
     let text = told(&cluster, 2);
     assert!(
-        text.contains("from load-aware-rebalancing-4 to load-aware-rebalancing-5, which came later, are not"),
+        text.contains(": VirtPlatformPlanRecords from load-aware-rebalancing-4 to load-aware-rebalancing-5, which came later, are not"),
         "{text}"
     );
+}
+
+#[test]
+fn records_that_are_kept_between_missing_ones_are_not_told_to_be_missing() {
+    let mut cluster = applied(cluster().with(existing(3600)).with_defaults(), &[60, 120, 180, 240, 300, 360]);
+    cluster.delete(&PLAN_RECORD, "load-aware-rebalancing-3");
+    cluster.delete(&PLAN_RECORD, "load-aware-rebalancing-5");
+    let planner = restoring(LOAD_AWARE, "load-aware-rebalancing-2");
+    let facts = cluster.facts(planner.as_ref());
+    let text = missing(&planner.requirements(&facts), &facts).unwrap();
+    let expected = "some of the VirtPlatformPlanRecords from load-aware-rebalancing-3 to load-aware-rebalancing-5, which came later, are";
+    assert!(text.contains(expected), "{text}");
+    assert!(text.contains("instead: original, load-aware-rebalancing-6; or"), "{text}");
+}
+
+#[test]
+fn the_way_back_of_a_change_weighs_as_much_as_the_change() {
+    for profile in PROFILES {
+        let intents = cluster().draft(profile.about().name, json!({})).intents;
+        assert!(!intents.is_empty(), "{}", profile.about().name);
+        for intent in intents {
+            assert_eq!(weight(intent.target.kind), intent.weight, "{}", intent.target);
+        }
+    }
 }
 
 /// Somebody deletes the object, and the next plan creates it.

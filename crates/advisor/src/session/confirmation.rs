@@ -1,10 +1,6 @@
-//! Whether the configuration was confirmed recently enough to write to somebody else's object.
-//!
-//! A process may be stopped at any time, between its last look at the configuration and a write too. When it continues, the
-//! consent may be withdrawn and another operator may lead. So a write is preceded by a confirmation that is younger than a second
-//! by a clock that also runs while the process is stopped. Usually that is the status update that says that the item is applied.
-//! On a slow way a confirmation cannot be that young. What counts as slow is told by the fastest of the last round trips, which a
-//! stop or two do not change.
+//! Whether the configuration was confirmed recently enough to write to somebody else's object. A process may be stopped between its
+//! last look at the configuration and a write; when it continues, the consent may be withdrawn and another operator may lead. Usually
+//! the status update that says that the item is applied is the confirmation.
 
 #[cfg(test)]
 mod tests;
@@ -14,7 +10,7 @@ use std::{collections::VecDeque, time::Duration};
 use super::{Outcome, Request, Session, Step};
 use crate::writing;
 
-/// The age up to which a confirmation counts in any case.
+/// The age up to which a confirmation counts in any case, by a clock that also runs while the process is stopped.
 const RECENT: Duration = Duration::from_secs(1);
 
 /// How often a session confirms the configuration for one write. More often means that nothing can be relied on for now.

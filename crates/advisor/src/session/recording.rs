@@ -8,7 +8,7 @@ use api::{
 };
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
 
-use super::{Context, Input, Outcome, Request, Session, Step};
+use super::{Context, Outcome, RecordInput, Request, Session, Step};
 use crate::{
     machine::NotWritten,
     record::{next_number, outcome, plan_record},
@@ -29,6 +29,12 @@ pub(super) struct Recording {
 /// The name of the record that belongs to the plan in the status.
 fn reference(config: &VirtPlatformConfig) -> Option<&RecordRef> {
     config.status.as_ref()?.record.as_ref()
+}
+
+/// The step that closes a record, if its plan has ended.
+fn close(config: &VirtPlatformConfig, record: &RecordRef, now: Timestamp) -> Option<Step> {
+    let status = Box::new(outcome(&record.plan_digest, config.status.as_ref()?, &Time(now))?);
+    Some(Step::Send(Request::CloseRecord { name: record.name.clone(), status }))
 }
 
 impl Recording {
@@ -62,21 +68,21 @@ impl Session {
         }
     }
 
-    pub(super) fn next_of_record(&mut self, context: &Context<'_>, now: Timestamp, input: Input) -> Step {
+    pub(super) fn next_of_record(&mut self, context: &Context<'_>, now: Timestamp, input: RecordInput) -> Step {
         let reference = self.config.as_deref().and_then(reference);
         match input {
-            Input::RecordExists(found) if !self.is_own(&found) => {
+            RecordInput::Exists(found) if !self.is_own(&found) => {
                 return Step::Send(Request::ListRecords { profile: found.spec.profile });
             }
-            Input::RecordCreated | Input::RecordExists(_) => {
+            RecordInput::Created | RecordInput::Exists(_) => {
                 self.recording.created = reference.map(|record| record.name.clone());
             }
-            Input::RecordRefused(why) => {
+            RecordInput::Refused(why) => {
                 let why = format!("nothing was applied, because the plan could not be recorded: {why}");
                 let item = std::mem::take(&mut self.recording.item);
                 return self.finish_write(context, now, item, Err(NotWritten::Unrecorded(why)));
             }
-            Input::Records(records) => {
+            RecordInput::Listed(records) => {
                 let Some(mut config) = self.config.clone() else { return self.resume(context, now) };
                 let number = next_number(config.spec.profile, &records);
                 let name = name(config.spec.profile, number);
@@ -87,11 +93,11 @@ impl Session {
                 self.after_update = None;
                 return Step::Send(Request::UpdateStatus(config));
             }
-            Input::RecordClosed => {
+            RecordInput::Closed => {
                 self.recording.closed = reference.map(|record| record.name.clone());
                 return self.resume(context, now);
             }
-            _ => {
+            RecordInput::NotClosed => {
                 self.recording.is_not_closed = true;
                 return self.resume(context, now);
             }
@@ -110,12 +116,11 @@ impl Session {
     /// Closes the record of a plan that has ended, unless it is known to be closed.
     pub(super) fn close_record(&mut self, now: Timestamp) -> Option<Step> {
         let config = self.config.as_deref()?;
-        let RecordRef { name, plan_digest, .. } = reference(config)?.clone();
-        if self.recording.is_not_closed || self.recording.closed() == Some(&name) {
+        let record = reference(config)?;
+        if self.recording.is_not_closed || self.recording.closed() == Some(&record.name) {
             return None;
         }
-        let status = Box::new(outcome(&plan_digest, config.status.as_ref()?, &Time(now))?);
-        Some(Step::Send(Request::CloseRecord { name, status }))
+        close(config, record, now)
     }
 
     /// When to look again. A record that was not closed is tried again, whatever the phase waits for: nothing else would tell.
@@ -128,15 +133,14 @@ impl Session {
     /// record is open.
     pub(super) fn close_forgotten_record(&self, new: &VirtPlatformConfigStatus, now: Timestamp) -> Option<Step> {
         let config = self.config.as_deref()?;
-        let RecordRef { name, plan_digest, .. } = reference(config)?;
-        let is_named = new.record.as_ref().is_some_and(|record| record.name == *name);
-        if is_named || self.recording.closed() == Some(name) {
+        let record = reference(config)?;
+        let is_named = new.record.as_ref().is_some_and(|named| named.name == record.name);
+        if is_named || self.recording.closed() == Some(&record.name) {
             return None;
         }
         if self.recording.is_not_closed {
             return Some(Step::Done(Outcome::Retry("the record of the last plan is not closed")));
         }
-        let status = Box::new(outcome(plan_digest, config.status.as_ref()?, &Time(now))?);
-        Some(Step::Send(Request::CloseRecord { name: name.clone(), status }))
+        close(config, record, now)
     }
 }

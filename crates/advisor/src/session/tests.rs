@@ -77,7 +77,7 @@ fn a_record_is_closed_before_the_status_names_another_one() {
         serde_json::from_value(json!({"phase": "ReviewRequired", "planDigest": "d", "record": record})).unwrap()
     };
     let new = status("example-profile-2");
-    for (input, expected) in [(Input::RecordClosed, None), (Input::RecordNotClosed, Some("not closed"))] {
+    for (input, expected) in [(RecordInput::Closed, None), (RecordInput::NotClosed, Some("not closed"))] {
         let mut config = config("u", "1");
         config.status = Some(status("example-profile-1"));
         let mut session = Session::new(*config, None);
@@ -85,7 +85,7 @@ fn a_record_is_closed_before_the_status_names_another_one() {
         let step = session.close_forgotten_record(&new, now);
         let Some(Step::Send(Request::CloseRecord { name, .. })) = step else { panic!("{step:?}") };
         assert_eq!(name, "example-profile-1");
-        session.next(&context(), now, input);
+        session.next(&context(), now, Input::Record(input));
         let why = match session.close_forgotten_record(&new, now) {
             Some(Step::Done(Outcome::Retry(why))) => Some(why),
             None => None,
@@ -126,7 +126,7 @@ fn a_record_that_could_not_be_closed_is_tried_again_where_nothing_else_is_waited
         };
         let soon = Some(Intervals::default().prerequisites);
         let settled = |requeue_after| Step::Done(Outcome::Settled { requeue_after });
-        assert_eq!(rest(Input::RecordClosed), settled(None), "{phase}");
-        assert_eq!(rest(Input::RecordNotClosed), settled(soon), "{phase}");
+        assert_eq!(rest(Input::Record(RecordInput::Closed)), settled(None), "{phase}");
+        assert_eq!(rest(Input::Record(RecordInput::NotClosed)), settled(soon), "{phase}");
     }
 }

@@ -39,7 +39,10 @@ impl TestCluster {
             path.remove(&mut object);
             server_side_apply::disown(&mut object, &path.pointer());
         }
-        (object, takes_over)
+        match schema {
+            Some(schema) => (server_side_apply::defaulted(object, schema), takes_over),
+            None => (object, takes_over),
+        }
     }
 
     /// Makes a change under a field manager.

@@ -1,5 +1,4 @@
 //! An in-memory cluster for the tests of this crate and of others: it answers the queries of a profile and previews its intents.
-//!
 //! Its server-side apply covers what plans depend on: maps are merged field by field, lists and atomic maps as a whole, defaults come
 //! from the schema, and `managedFields` has the owners.
 
@@ -21,8 +20,8 @@ use std::{
 };
 
 use crate::{
-    About, Answer, Change, Draft, Facts, Intent, Kind, ObjectRef, Plan, PlannedItem, Planner, Preview, PreviewOutcome,
-    Profile, Query, Refusal, field_manager, fields,
+    Answer, Change, Draft, Facts, Intent, Kind, ObjectRef, Plan, PlannedItem, Planner, Preview, PreviewOutcome,
+    Profile, ProfileInfo, Query, Refusal, field_manager, fields,
     fingerprint::sha256,
     kernel_arguments,
     kind::{CUSTOM_RESOURCE_DEFINITION, HYPER_CONVERGED},
@@ -253,7 +252,7 @@ impl TestCluster {
     }
 
     /// The result of a dry run.
-    pub fn preview(&self, about: &About, intent: &Intent) -> Preview {
+    pub fn preview(&self, about: &ProfileInfo, intent: &Intent) -> Preview {
         let live = self.find(intent.target.kind, intent.target.namespace, &intent.target.name);
         if self.denies {
             let refusal = Refusal::Webhook { target: intent.target.to_string(), message: "frozen".into() };
@@ -285,7 +284,7 @@ impl TestCluster {
         self.plan_by(profile.about(), profile.resolve(options(given).as_ref()).unwrap().as_ref())
     }
 
-    pub fn plan_by(&self, about: &'static About, planner: &dyn Planner) -> Plan {
+    pub fn plan_by(&self, about: &'static ProfileInfo, planner: &dyn Planner) -> Plan {
         let facts = self.facts(planner);
         let draft = planner.plan(&facts);
         let previews = draft.intents.iter().map(|intent| self.preview(about, intent)).collect();

@@ -1,14 +1,7 @@
-//! Two profiles that configure one ConfigMap. They have the names and options of real profiles, with another meaning:
-//!
-//! | data | `left`: `load-aware-rebalancing` | `right`: `virt-higher-density` |
-//! |---|---|---|
-//! | `left` or `right` | `deschedulingIntervalSeconds` | `memoryToRequestRatio` |
-//! | `shared` | `evictionLimitTotal`, if given | the same as `right`, with `ksmConfiguration` |
-//! | `extra` | `evictionLimitNode`, if given | never |
-//! | nothing: what is its own is taken back | without `enablePSIMetrics` | without `enableSwap` |
+//! Two profiles that configure one ConfigMap. They have the names and options of real profiles, with another meaning.
 
 use crate::{
-    About, Access, Change, Draft, Facts, Intent, InvalidOptions, ObjectRef, Planner, Profile, Query, Requirement,
+    Access, Change, Draft, Facts, Intent, InvalidOptions, ObjectRef, Planner, Profile, ProfileInfo, Query, Requirement,
     field_manager, fields,
     intent::Weight,
     kind::CONFIG_MAP,
@@ -25,15 +18,19 @@ pub const RIGHT: &str = "virt-higher-density";
 pub const LEFT_MANAGER: &str = "virt-advisor-operator/load-aware-rebalancing";
 pub const RIGHT_MANAGER: &str = "virt-advisor-operator/virt-higher-density";
 
+/// `left` is `deschedulingIntervalSeconds`, `shared` is `evictionLimitTotal` and `extra` is `evictionLimitNode`, if given. Without
+/// `enablePSIMetrics` what is its own is taken back.
 #[derive(Debug)]
 pub struct Left;
 
+/// `right` is `memoryToRequestRatio`, and `shared` is the same with `ksmConfiguration`. Without `enableSwap` what is its own is taken
+/// back.
 #[derive(Debug)]
 pub struct Right;
 
 pub static LEFT_AND_RIGHT: &[&dyn Profile] = &[&Left, &Right];
 
-const ABOUT: About = About {
+const ABOUT: ProfileInfo = ProfileInfo {
     name: "",
     description: "Shares a ConfigMap",
     category: "test",
@@ -62,9 +59,9 @@ pub fn target() -> ObjectRef {
 }
 
 impl Profile for Left {
-    fn about(&self) -> &'static About {
+    fn about(&self) -> &'static ProfileInfo {
         // This profile existed when all profiles shared one field manager.
-        static LEFT_ABOUT: About = About { name: LEFT, former_manager: Some(FIELD_MANAGER), ..ABOUT };
+        static LEFT_ABOUT: ProfileInfo = ProfileInfo { name: LEFT, former_manager: Some(FIELD_MANAGER), ..ABOUT };
         &LEFT_ABOUT
     }
 
@@ -86,8 +83,8 @@ impl Profile for Left {
 }
 
 impl Profile for Right {
-    fn about(&self) -> &'static About {
-        static RIGHT_ABOUT: About = About { name: RIGHT, ..ABOUT };
+    fn about(&self) -> &'static ProfileInfo {
+        static RIGHT_ABOUT: ProfileInfo = ProfileInfo { name: RIGHT, ..ABOUT };
         &RIGHT_ABOUT
     }
 
@@ -110,7 +107,7 @@ impl Profile for Right {
 /// Sets data of the ConfigMap, or gives up what it has set.
 #[derive(Debug)]
 struct Sharer {
-    about: &'static About,
+    about: &'static ProfileInfo,
     managed: &'static [&'static str],
     data: Option<Value>,
 }

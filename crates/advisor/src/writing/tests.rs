@@ -114,6 +114,40 @@ fn an_object_that_somebody_uses_by_now_is_not_deleted() {
     }
 }
 
+/// What is taken out of an object that stays may have a default, which comes back with every write.
+#[test]
+fn a_restore_takes_fields_out_once_and_leaves_their_defaults() {
+    let mut cluster = cluster();
+    let plan = cluster.plan(LOAD_AWARE, json!({"loadAware": {"enablePSIMetrics": false}}));
+    cluster.apply_recorded(&plan, 1);
+    let mut edited = live(&cluster).unwrap();
+    let entry = json!({
+        "manager": "kubectl-edit", "operation": "Update", "apiVersion": "operator.openshift.io/v1", "fieldsType": "FieldsV1",
+        "fieldsV1": {"f:spec": {"f:deschedulingIntervalSeconds": {}}},
+    });
+    edited["metadata"]["managedFields"].as_array_mut().unwrap().push(entry);
+    cluster.put(edited.clone());
+    let planned = cluster.restore_plan(LOAD_AWARE, "original").items[0].clone();
+    assert_eq!((planned.item.operation, &planned.refusal), (Operation::Apply, &None));
+    assert!(
+        !planned.item.removes.contains(&"spec".to_owned()),
+        "the definition requires it: {:?}",
+        planned.item.removes
+    );
+    let defaults = json!({"logLevel": "Normal", "mode": "Predictive", "operatorLogLevel": "Normal"});
+    assert_eq!(planned.after.as_ref().unwrap()["spec"], defaults, "the reviewer sees what stays");
+
+    let mut writing = Writing::new(planned.clone(), Lock::Compare);
+    assert!(matches!(writing.start(Some(Some(edited.clone()))), Step::Send(Request::Apply(_))));
+    let step = writing.next(Input::Object(Box::new(edited)));
+    let Step::Send(Request::Patch(patch)) = step else { panic!("{step:?}") };
+    let patch = patch.to_string();
+    assert!(patch.contains(r#""/spec/mode""#) && !patch.contains(r#""/spec""#), "{patch}");
+    let left = cluster.carry_out(&planned).unwrap();
+    let step = writing.next(Input::Object(Box::new(left)));
+    assert!(matches!(step, Step::Done(Outcome::Finished(Ok(Written::Applied(_))))), "{step:?}");
+}
+
 /// Also `records::recorded` keeps such paths, as keys.
 #[test]
 fn a_field_whose_name_has_dots_is_removed_and_watched() {

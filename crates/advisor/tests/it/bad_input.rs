@@ -1,5 +1,4 @@
 //! With arbitrary answers of the API server and an arbitrary status, nothing panics and every session ends.
-//!
 //! The objects are those of a settled cluster, damaged at random: stored objects need not fit their schemas, others may write the
 //! status, and lists may be long. `BAD_INPUT=n` tries n cases of each.
 
@@ -9,7 +8,7 @@ use advisor::{
     Answer, Facts, Plan, PlannedItem, Preview, PreviewOutcome, Query, Refusal, drift,
     machine::{Intervals, PlanFailure},
     profile, profiles,
-    session::{Context, Input, Outcome, Request, Session, Step},
+    session::{Context, Input, Outcome, RecordInput, Request, Session, Step},
     test_cluster::{
         TestCluster, arbitrary,
         damage::{Damage, damage},
@@ -211,13 +210,13 @@ impl Server {
                 Request::MakePlan { .. } => Input::Plan(Box::new(self.plan(profile.about().name, &options))),
                 Request::WriteTarget { planned, request } => Input::Target(self.target(turn, &planned, &request)),
                 Request::CreateRecord(record) => match self.mood(turn, 4) {
-                    3 => Input::RecordRefused("no".into()),
-                    2 => Input::RecordExists(record),
-                    _ => Input::RecordCreated,
+                    3 => Input::Record(RecordInput::Refused("no".into())),
+                    2 => Input::Record(RecordInput::Exists(record)),
+                    _ => Input::Record(RecordInput::Created),
                 },
-                Request::ListRecords { .. } => Input::Records(Vec::new()),
-                Request::CloseRecord { .. } if self.mood(turn, 2) == 1 => Input::RecordNotClosed,
-                Request::CloseRecord { .. } => Input::RecordClosed,
+                Request::ListRecords { .. } => Input::Record(RecordInput::Listed(Vec::new())),
+                Request::CloseRecord { .. } if self.mood(turn, 2) == 1 => Input::Record(RecordInput::NotClosed),
+                Request::CloseRecord { .. } => Input::Record(RecordInput::Closed),
             };
             step = session.next(&context, now, input);
         }

@@ -3,7 +3,7 @@
 use advisor::{
     ObjectRef, Plan, PlannedItem, Verb, field_manager,
     fields::{self, Path},
-    record, render,
+    object_text, record,
     test_cluster::{TestCluster, arbitrary, records::recorded},
 };
 use api::virt_platform_plan_record::RecordedItem;
@@ -14,7 +14,7 @@ use crate::properties::{cluster, either, higher_density_options, load_aware_opti
 
 /// The object as people see it; None if it does not exist.
 fn found(cluster: &TestCluster, target: &ObjectRef) -> Option<Value> {
-    cluster.find(target.kind, target.namespace, &target.name).map(render::sanitized)
+    cluster.find(target.kind, target.namespace, &target.name).map(object_text::sanitized)
 }
 
 /// What the item says of the object, before or after.

@@ -7,7 +7,7 @@ use advisor::{
     Answer, Facts, Plan, Query, field_manager,
     kind::PLAN_RECORD,
     machine::{Intervals, PlanFailure},
-    session::{Context, Input, Outcome, Request, Session, Step},
+    session::{Context, Input, Outcome, RecordInput, Request, Session, Step},
     writing,
 };
 use api::{VirtPlatformConfig, virt_platform_config::ApprovalMode};
@@ -226,21 +226,21 @@ impl Driver {
             }
             Request::CreateRecord(_) if self.has(Mutation::RecordSkipped) => {
                 run.is_recorded = true;
-                Some(Input::RecordCreated)
+                Some(Input::Record(RecordInput::Created))
             }
             Request::CreateRecord(new) => {
                 let name = new.metadata.name.clone().unwrap();
                 let input = cluster.create_record(*new);
-                if input == Input::RecordCreated {
+                if input == RecordInput::Created {
                     change = ClusterChange::RecordChanged;
                     record = cluster.record(&name).cloned();
                 }
                 is_stopped = delivery == Delivery::AnswerLost;
                 run.is_recorded = true;
-                (!is_stopped).then_some(input)
+                (!is_stopped).then_some(Input::Record(input))
             }
             Request::ListRecords { .. } => {
-                Some(Input::Records(cluster.records.iter().map(ModelRecord::summary).collect()))
+                Some(Input::Record(RecordInput::Listed(cluster.records.iter().map(ModelRecord::summary).collect())))
             }
             Request::CloseRecord { name, .. } => {
                 let before = cluster.record(&name).cloned();
@@ -251,8 +251,8 @@ impl Driver {
                 }
                 run.is_closing_done = true;
                 Some(match delivery {
-                    Delivery::AnswerLost => Input::RecordNotClosed,
-                    _ => Input::RecordClosed,
+                    Delivery::AnswerLost => Input::Record(RecordInput::NotClosed),
+                    _ => Input::Record(RecordInput::Closed),
                 })
             }
         };

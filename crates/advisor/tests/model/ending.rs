@@ -35,7 +35,7 @@ impl Memo {
                 break known;
             }
             if path.len() > MAX_STEPS {
-                break Ending { steps: 0, result: Err(format!("no rest after {MAX_STEPS} steps").into()) };
+                break Ending { steps: 0, result: Err(format!("it did not settle in {MAX_STEPS} steps").into()) };
             }
             path.push(key);
             let next = match &system.run {

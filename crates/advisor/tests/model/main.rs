@@ -20,3 +20,6 @@ mod rules;
 mod scenario;
 mod system;
 mod target;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

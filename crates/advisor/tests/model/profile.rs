@@ -2,7 +2,8 @@
 //! from neither; one kind of item is rolled out to nodes.
 
 use advisor::{
-    About, Access, Change, Draft, Facts, Intent, InvalidOptions, Kind, ObjectRef, Planner, Profile, Query, Requirement,
+    Access, Change, Draft, Facts, Intent, InvalidOptions, Kind, ObjectRef, Planner, Profile, ProfileInfo, Query,
+    Requirement,
     fields::Path,
     intent::Weight,
     kind::{CONFIG_MAP, HYPER_CONVERGED, MACHINE_CONFIG, MACHINE_CONFIG_POOL},
@@ -10,7 +11,7 @@ use advisor::{
 };
 use api::{
     names::FIELD_MANAGER,
-    virt_platform_config::{Input, LoadAwareOptions, Options, Severity},
+    virt_platform_config::{LoadAwareOptions, Options, PlanInput, Severity},
 };
 use serde_json::{Value, json};
 
@@ -38,14 +39,14 @@ pub(crate) enum Part {
 
 #[derive(Debug)]
 pub(crate) struct ToyProfile {
-    about: About,
+    about: ProfileInfo,
     pub(crate) parts: &'static [Part],
     /// Whether a pool renders a changed MachineConfig at once. Its nodes follow later in any case.
     pub(crate) renders_at_once: bool,
 }
 
 const fn toy_profile(parts: &'static [Part], renders_at_once: bool) -> ToyProfile {
-    let about = About {
+    let about = ProfileInfo {
         name: "example-profile",
         description: "",
         category: "",
@@ -179,18 +180,18 @@ impl Part {
     }
 }
 
-fn known_input(facts: &Facts) -> Input {
+fn known_input(facts: &Facts) -> PlanInput {
     let value = facts.object(&input()).map(|object| object["spec"]["level"].to_string());
-    Input { source: "HyperConverged/input".into(), path: "spec.level".into(), value }
+    PlanInput { source: "HyperConverged/input".into(), path: "spec.level".into(), value }
 }
 
-fn own_input(facts: &Facts) -> Input {
+fn own_input(facts: &Facts) -> PlanInput {
     let value = facts.object(&Part::Default.target()).map(|object| object["spec"]["value"].to_string());
-    Input { source: "HyperConverged/default".into(), path: "spec.value".into(), value }
+    PlanInput { source: "HyperConverged/default".into(), path: "spec.value".into(), value }
 }
 
 impl Profile for ToyProfile {
-    fn about(&self) -> &'static About {
+    fn about(&self) -> &'static ProfileInfo {
         // All profiles are static, but `&self` does not say so.
         [&ONE, &TWO, &DEFAULT, &NODES, &LATE_NODES, &REMOVALS, &CLEARED, &PASSING, &THREE]
             .into_iter()

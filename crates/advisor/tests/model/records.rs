@@ -1,6 +1,6 @@
 //! The records of plans in the cluster of the model.
 
-use advisor::{record::Summary, session::Input};
+use advisor::{record::Summary, session::RecordInput};
 use api::{
     VirtPlatformPlanRecord, VirtPlatformPlanRecordStatus, virt_platform_config::Profile,
     virt_platform_plan_record::number,
@@ -42,7 +42,7 @@ impl ModelCluster {
     }
 
     /// Creates a record, unless one of its name exists.
-    pub(crate) fn create_record(&mut self, mut record: VirtPlatformPlanRecord) -> Input {
+    pub(crate) fn create_record(&mut self, mut record: VirtPlatformPlanRecord) -> RecordInput {
         let name = record.metadata.name.clone().unwrap();
         if let Some(found) = self.record(&name) {
             record.spec.plan_digest.clone_from(&found.plan_digest);
@@ -50,11 +50,11 @@ impl ModelCluster {
                 finished_at: Some(record.spec.started_at.clone()),
                 ..VirtPlatformPlanRecordStatus::default()
             });
-            return Input::RecordExists(Box::new(record));
+            return RecordInput::Exists(Box::new(record));
         }
         let content = self.keeps_records.then(|| Hashed::new(json!(record)));
         self.put_record(ModelRecord { name, plan_digest: record.spec.plan_digest, is_finished: false, content });
-        Input::RecordCreated
+        RecordInput::Created
     }
 
     /// Closes the record of this name, if it exists.

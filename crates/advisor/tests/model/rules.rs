@@ -14,7 +14,7 @@ pub(crate) const RULES: [(&str, Violation); 17] = [
     ("1. what is written is what the status says is being written", Violation::NotAsRecorded),
     ("1. at most the item recorded before an edit is written after it", Violation::WrittenAfterEdit),
     ("2. a plan redrafted for its inputs waits for a newer generation", Violation::NotReviewedAgain),
-    ("3. no change made since the plan was drawn up is written over", Violation::Overwritten),
+    ("3. no change made since the plan was made is written over", Violation::Overwritten),
     ("an approval of another plan writes nothing", Violation::OtherPlanApproved),
     ("under Abort nothing is written after a failure", Violation::NotAborted),
     ("what is written follows from what the session itself has seen", Violation::FromOldFacts),

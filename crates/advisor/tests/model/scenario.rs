@@ -62,7 +62,12 @@ impl Edit {
     pub(crate) fn apply(self, config: &VirtPlatformConfig) -> Option<VirtPlatformConfig> {
         let mut new = config.clone();
         let spec = &mut new.spec;
-        let named = |digest: &str| Some(Approval { plan_digest: Some(digest.to_owned()), ..Approval::default() });
+        let risks = config.status.iter().flat_map(|status| &status.risks).map(|risk| risk.name.clone());
+        let accepted_risks: Vec<String> = risks.collect();
+        let named = |digest: &str| {
+            let (plan_digest, accepted_risks) = (Some(digest.to_owned()), accepted_risks.clone());
+            Some(Approval { plan_digest, accepted_risks, ..Approval::default() })
+        };
         match self {
             Edit::DryRun => spec.action = Action::DryRun,
             Edit::Ignore => spec.action = Action::Ignore,

@@ -1,4 +1,5 @@
-//! Durations in the notation of Go, as Kubernetes users write them: `30m`, `1h30m`, `1.5h`.
+//! Durations in the notation of Go, as Kubernetes users write them: `30m`, `1h30m`, `1.5h`. By hand: texts are accepted exactly as
+//! CEL's `duration()` does in the schema.
 
 use std::time::Duration;
 

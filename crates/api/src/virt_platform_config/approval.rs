@@ -5,7 +5,7 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::MaintenanceWindow;
+use super::{ForecastSummary, MaintenanceWindow};
 use crate::{bounds, string_enum::string_enum};
 
 /// Characters of a reason that a person gives.
@@ -89,6 +89,22 @@ pub struct Approval {
     )]
     pub accepted_items: Vec<String>,
 
+    /// Risks, by name, that the approver accepts. In mode Reviewed a plan is applied only if all that are
+    /// listed in status.risks are among them; in mode Immediate they are not asked for. Others may be named
+    /// too: `virt-advisor impact` sees more of them than the operator.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(
+        length(max = bounds::SHORT_LIST),
+        inner(length(min = 1, max = bounds::RISK_NAME)),
+        extend("x-kubernetes-list-type" = "set")
+    )]
+    pub accepted_risks: Vec<String>,
+
+    /// What the approver expects of the plan, as `virt-advisor approve --forecast` writes it. Not interpreted; the
+    /// record of the plan keeps it. Default: no forecast was read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forecast: Option<ForecastSummary>,
+
     /// Turns one plan down. It is not applied, whatever else approves it, until a new plan replaces it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rejected: Option<Rejection>,
@@ -134,6 +150,15 @@ pub struct GrantedApproval {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = USER))]
     pub approved_by: Option<String>,
+
+    /// The risks that the approver accepted, as spec.approval.acceptedRisks names them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(
+        length(max = bounds::SHORT_LIST),
+        inner(length(min = 1, max = bounds::RISK_NAME)),
+        extend("x-kubernetes-list-type" = "set")
+    )]
+    pub accepted_risks: Vec<String>,
 
     /// Why, as spec.approval.reason says. Absent when no reason is given.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -82,7 +82,7 @@ pub struct Item {
     #[serde(default, skip_serializing_if = "Operation::is_apply")]
     pub operation: Operation,
 
-    /// How much the change disturbs, as in status.impactSeverity. It is fixed when the plan is drawn up.
+    /// How much the change disturbs, as in status.impactSeverity. It is fixed when the plan is made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub impact_severity: Option<Severity>,
 
@@ -172,7 +172,7 @@ pub struct Item {
     )]
     pub rollout: Vec<PoolRollout>,
 
-    /// SHA-256 of the managed fields when the plan was drawn up. The item is applied only while it holds.
+    /// SHA-256 of the managed fields when the plan was made. The item is applied only while it holds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 128))]
     pub source_fingerprint: Option<String>,

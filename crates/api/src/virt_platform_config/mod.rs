@@ -4,6 +4,7 @@
 #![allow(unreachable_pub, reason = "KubeSchema repeats each struct inside a function")]
 
 mod approval;
+mod forecast;
 mod item;
 mod maintenance_window;
 mod node_label_selector;
@@ -13,6 +14,7 @@ mod status;
 mod wait_timeout;
 
 pub use approval::{Approval, ApprovalMode, GrantedApproval, Rejection};
+pub use forecast::{ForecastFigure, ForecastSummary};
 pub use item::{
     DriftedBy, ImpactDetail, Item, ItemState, Operation, PoolImpact, PoolRollout, RolloutState, TakeOver, TargetRef,
 };
@@ -22,7 +24,7 @@ pub use options::{
     DeschedulerMode, DeviationThresholds, KsmConfiguration, LoadAwareOptions, Options, VirtHigherDensityOptions,
 };
 pub use spec::{Action, FailurePolicy, ORIGINAL, Profile, Restore, VirtPlatformConfig, VirtPlatformConfigSpec};
-pub use status::{Input, Phase, RecordRef, Risk, Severity, VirtPlatformConfigStatus};
+pub use status::{Phase, PlanInput, RecordRef, Risk, Severity, VirtPlatformConfigStatus};
 pub use wait_timeout::WaitTimeout;
 
 #[cfg(test)]

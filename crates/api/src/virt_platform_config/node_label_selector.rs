@@ -1,5 +1,6 @@
 //! A label selector with the JSON shape of `metav1.LabelSelector`, but bounded and checked when it is
 //! written: HyperConverged would accept a selector that can never match and then silently do nothing.
+//! Labels are checked by patterns: the library `format` of CEL is unknown to the oldest Kubernetes that is supported.
 
 use std::collections::BTreeMap;
 
@@ -55,7 +56,7 @@ pub struct SelectorRequirement {
     /// The key of the label, for example kubernetes.io/arch.
     #[schemars(length(max = 317))]
     #[x_kube(validation = (
-        "!format.qualifiedName().validate(self).hasValue()",
+        "self.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$') && self.indexOf('/') <= 253",
         "must be a label key such as ksm-enabled or kubernetes.io/arch"
     ))]
     pub key: String,
@@ -72,7 +73,7 @@ pub struct SelectorRequirement {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32), inner(length(max = 63)), extend("x-kubernetes-list-type" = "atomic"))]
     #[x_kube(validation = (
-        "self.all(v, !format.labelValue().validate(v).hasValue())",
+        "self.all(v, v.matches('^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$'))",
         "must be label values such as worker or zone-1: letters, digits, '-', '_' and '.', beginning and ending with a letter or digit"
     ))]
     pub values: Vec<String>,
@@ -86,11 +87,11 @@ fn match_labels(_: &mut SchemaGenerator) -> Schema {
         "additionalProperties": { "type": "string", "maxLength": 63 },
         "x-kubernetes-validations": [
             {
-                "rule": "self.all(k, !format.qualifiedName().validate(k).hasValue())",
+                "rule": "self.all(k, k.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$') && k.indexOf('/') <= 253)",
                 "message": "keys must be label keys such as ksm-enabled or kubernetes.io/arch",
             },
             {
-                "rule": "self.all(k, !format.labelValue().validate(self[k]).hasValue())",
+                "rule": "self.all(k, self[k].matches('^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$'))",
                 "message": "values must be label values such as worker or zone-1: letters, digits, '-', '_' and '.', beginning and ending with a letter or digit",
             },
         ],

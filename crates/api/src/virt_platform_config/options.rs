@@ -145,7 +145,7 @@ pub struct VirtHigherDensityOptions {
 }
 
 impl VirtHigherDensityOptions {
-    /// The ratio in force. It depends on another field, so the schema cannot fill it in: a fixed default of
+    /// The ratio in effect. It depends on another field, so the schema cannot fill it in: a fixed default of
     /// 150 would make `enableSwap: false` alone invalid.
     pub fn effective_memory_to_request_ratio(&self) -> i32 {
         self.memory_to_request_ratio.unwrap_or(if self.enable_swap { 150 } else { 120 })

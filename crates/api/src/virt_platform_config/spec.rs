@@ -135,7 +135,7 @@ pub struct VirtPlatformConfigSpec {
     ///
     /// - DryRun: computes the plan and shows it in status. Nothing is written to other objects.
     /// - Apply: carries the plan out and then watches for drift. Set before a plan exists, it applies the
-    ///   plan as soon as it is drawn up, without a review.
+    ///   plan as soon as it is made, without a review.
     /// - Ignore: no plan, no drift detection, no metrics. What was applied before stays as it is.
     #[serde(default)]
     pub action: Action,
@@ -147,7 +147,7 @@ pub struct VirtPlatformConfigSpec {
     #[serde(default)]
     pub failure_policy: FailurePolicy,
 
-    /// Lets a plan be applied although a target changed after the plan was drawn up, and lets drift be
+    /// Lets a plan be applied although a target changed after the plan was made, and lets drift be
     /// reverted without a person. Default: false, which stops with a message in both cases. With true,
     /// changes made by others to the managed fields are overwritten. A review that the operator demands,
     /// for example because an input changed, is never skipped.

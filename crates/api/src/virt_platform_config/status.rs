@@ -14,7 +14,7 @@ string_enum! {
     pub enum Phase {
         /// Seen, not looked at yet.
         Pending = "Pending",
-        /// The plan is being drawn up.
+        /// The plan is being made.
         Drafting = "Drafting",
         /// A component or a valid setting is missing.
         PrerequisiteFailed = "PrerequisiteFailed",
@@ -24,11 +24,11 @@ string_enum! {
         Scheduled = "Scheduled",
         /// The plan is being applied or is taking effect.
         InProgress = "InProgress",
-        /// In force.
+        /// Applied.
         Completed = "Completed",
-        /// Partly in force.
+        /// Applied in part.
         CompletedWithErrors = "CompletedWithErrors",
-        /// In force, but this operator would do it differently.
+        /// Applied, but this operator would do it differently.
         CompletedWithUpgrade = "CompletedWithUpgrade",
         /// Given up.
         Failed = "Failed",
@@ -59,7 +59,7 @@ pub struct VirtPlatformConfigStatus {
     /// Where the configuration is in its life.
     ///
     /// - Pending: seen, not examined yet.
-    /// - Drafting: prerequisites are checked and the plan is drawn up.
+    /// - Drafting: prerequisites are checked and the plan is made.
     /// - PrerequisiteFailed: something required is not installed or an option is invalid; the message of the
     ///   condition of the same name says what to do.
     /// - ReviewRequired: the plan waits for a person to read it and to set `action: Apply`.
@@ -87,13 +87,13 @@ pub struct VirtPlatformConfigStatus {
     #[schemars(range(min = 0))]
     pub observed_generation: Option<i64>,
 
-    /// SHA-256 of the live values of all managed fields when the plan was drawn up or, after it was applied,
+    /// SHA-256 of the live values of all managed fields when the plan was made or, after it was applied,
     /// of the values that the apply left behind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 128))]
     pub source_snapshot_hash: Option<String>,
 
-    /// Version of the operator that drew up the plan.
+    /// Version of the operator that made the plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 128))]
     pub operator_version: Option<String>,
@@ -118,19 +118,19 @@ pub struct VirtPlatformConfigStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub record: Option<RecordRef>,
 
-    /// The spec.options that the plan was drawn up with. Absent when there were none.
+    /// The spec.options that the plan was made with. Absent when there were none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub applied_options: Option<Options>,
 
-    /// The spec.restore that the plan was drawn up for. Absent when it applies the profile.
+    /// The spec.restore that the plan was made for. Absent when it applies the profile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restore: Option<Restore>,
 
-    /// Settings of other objects that the plan was derived from. When one of them changes, the plan is drawn
-    /// up again and has to be reviewed again.
+    /// Settings of other objects that the plan was derived from. When one of them changes, the plan is made
+    /// again and has to be reviewed again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = bounds::INPUTS), extend("x-kubernetes-list-type" = "atomic"))]
-    pub inputs: Vec<Input>,
+    pub inputs: Vec<PlanInput>,
 
     /// Remarks on the plan, for example why a setting needs no change.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -168,6 +168,22 @@ pub struct VirtPlatformConfigStatus {
     pub conditions: Vec<Condition>,
 }
 
+impl VirtPlatformConfigStatus {
+    pub fn condition(&self, kind: &str) -> Option<&Condition> {
+        self.conditions.iter().find(|condition| condition.type_ == kind)
+    }
+
+    /// A condition, if it is True.
+    pub fn true_condition(&self, kind: &str) -> Option<&Condition> {
+        self.condition(kind).filter(|condition| condition.status == "True")
+    }
+
+    /// When the configuration entered a phase, if it is in that phase.
+    pub fn entered(&self, phase: Phase) -> Option<&Time> {
+        self.true_condition(phase.as_str()).map(|own| &own.last_transition_time)
+    }
+}
+
 /// A VirtPlatformPlanRecord.
 #[derive(JsonSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -189,8 +205,9 @@ pub struct RecordRef {
 #[derive(JsonSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Risk {
-    /// What kind of risk it is, for example SwapSupportUnknown.
-    #[schemars(length(max = 128))]
+    /// What kind of risk it is, for example SwapSupportUnknown. In mode Reviewed an approver has to accept it by
+    /// this name: spec.approval.acceptedRisks.
+    #[schemars(length(max = bounds::RISK_NAME))]
     pub name: String,
 
     /// What it is seen from, and what to do about it.
@@ -201,7 +218,9 @@ pub struct Risk {
 /// A setting elsewhere that the plan depends on.
 #[derive(JsonSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Input {
+// The published schema of `--output json` has this name.
+#[schemars(rename = "Input")]
+pub struct PlanInput {
     /// The object that was read, as kind/name, for example HyperConverged/kubevirt-hyperconverged.
     #[schemars(length(max = 512))]
     pub source: String,

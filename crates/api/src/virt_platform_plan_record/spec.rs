@@ -61,11 +61,11 @@ pub struct VirtPlatformPlanRecordSpec {
     #[schemars(length(max = 128))]
     pub plan_digest: String,
 
-    /// The spec.options that the plan was drawn up with. Absent when there were none.
+    /// The spec.options that the plan was made with. Absent when there were none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub options: Option<Options>,
 
-    /// The spec.restore that the plan was drawn up for. Absent when it applied the profile.
+    /// The spec.restore that the plan was made for. Absent when it applied the profile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restore: Option<Restore>,
 

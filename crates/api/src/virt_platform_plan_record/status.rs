@@ -13,9 +13,9 @@ string_enum! {
     pub enum Outcome {
         /// Not finished. Nobody writes it: it is the default of a record without a status.
         Running = "Running",
-        /// In force.
+        /// Applied.
         Completed = "Completed",
-        /// Partly in force.
+        /// Applied in part.
         CompletedWithErrors = "CompletedWithErrors",
         /// Given up after an error.
         Failed = "Failed",

@@ -39,6 +39,12 @@ fn a_full_spec_is_written_back_unchanged() {
             "planDigest": "ab".repeat(32), "mode": "Reviewed", "generation": 3, "time": "2026-03-02T21:55:00Z",
             "approvedBy": "alice", "reason": "CHG-17", "notBefore": "2026-03-02T22:00:00Z",
             "window": {"days": ["Monday"], "start": "22:00", "duration": "6h"},
+            "forecast": {
+                "planDigest": "ab".repeat(32), "madeAt": "2026-03-02T21:00:00Z", "scenario": "a", "scenarioDigest": "cd".repeat(32),
+                "seeds": 40, "horizonSeconds": 7200, "settlesPercent": 100,
+                "figures": [{"name": "Migrations", "expected": "12", "low": "9", "high": "15"}],
+                "hotNodes": [], "stuckVms": 0,
+            },
         },
         "operatorVersion": "v0.1.0",
         "startedAt": "2026-03-02T22:00:01Z",

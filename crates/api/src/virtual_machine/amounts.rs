@@ -6,12 +6,10 @@ use std::fmt;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-use crate::value::{
-    CPU_RULE, IntOrText, InvalidValue, MEMORY_RULE, NANOS_PER_UNIT, QUANTITY_PATTERN, RATIO_PATTERN, RATIO_RULE,
-    parse_nanos, parse_ratio,
+use crate::{
+    quantity::{NANOS_PER_UNIT, QUANTITY_PATTERN, parse_nanos, thousandths, units},
+    value::{CPU_RULE, IntOrText, InvalidValue, MEMORY_RULE, RATIO_PATTERN, RATIO_RULE, parse_ratio},
 };
-
-const NANOS_PER_MILLI: u128 = NANOS_PER_UNIT / 1_000;
 
 /// Defines a scalar that may be written as an integer or as a text. It keeps what was written, so that
 /// reading it can fail for one object without making the list it arrived in unreadable.
@@ -74,18 +72,17 @@ scalar! {
 impl Cpu {
     /// The amount in cores.
     pub fn cores(&self) -> Result<f64, InvalidValue> {
-        Ok(self.nanocores()? as f64 / NANOS_PER_UNIT as f64)
+        Ok(self.positive(parse_nanos)? as f64 / NANOS_PER_UNIT as f64)
     }
 
     /// The amount in thousandths of a core, rounded up as Kubernetes does for requests.
     pub fn millicores(&self) -> Result<u64, InvalidValue> {
-        let millicores = self.nanocores()?.div_ceil(NANOS_PER_MILLI);
-        Ok(u64::try_from(millicores).unwrap_or(u64::MAX))
+        self.positive(thousandths)
     }
 
-    fn nanocores(&self) -> Result<u128, InvalidValue> {
+    fn positive<N: From<u8> + PartialOrd>(&self, parse: fn(&str) -> Option<N>) -> Result<N, InvalidValue> {
         let text = self.0.text();
-        parse_nanos(&text).filter(|nanos| *nanos > 0).ok_or_else(|| InvalidValue::Cpu(text.into_owned()))
+        parse(&text).filter(|amount| *amount > N::from(0_u8)).ok_or_else(|| InvalidValue::Cpu(text.into_owned()))
     }
 }
 
@@ -93,9 +90,7 @@ impl Memory {
     /// The amount in bytes, rounded up as Kubernetes does for requests.
     pub fn bytes(&self) -> Result<u64, InvalidValue> {
         let text = self.0.text();
-        let nanos =
-            parse_nanos(&text).filter(|nanos| *nanos > 0).ok_or_else(|| InvalidValue::Memory(text.into_owned()))?;
-        Ok(u64::try_from(nanos.div_ceil(NANOS_PER_UNIT)).unwrap_or(u64::MAX))
+        units(&text).filter(|bytes| *bytes > 0).ok_or_else(|| InvalidValue::Memory(text.into_owned()))
     }
 }
 

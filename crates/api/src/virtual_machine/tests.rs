@@ -70,7 +70,7 @@ fn amounts_that_are_none_name_themselves_and_a_good_value() {
     }
     assert_eq!(Memory::from(-1).bytes(), Err(InvalidValue::Memory("-1".to_owned())));
     let error = Ratio::from(2).value().unwrap_err();
-    assert_eq!(error.to_string(), "\"2\" must be a ratio from 0 to 1 such as 0.5");
+    assert_eq!(error.to_string(), "\"2\" must be a ratio from 0 to 1 in quotes, such as \"0.5\"");
 }
 
 #[test]
@@ -128,4 +128,35 @@ fn a_malformed_object_does_not_stop_the_others_from_being_listed() {
     assert_eq!(lost.metadata.name.as_deref(), Some("wrong-shape"));
     let kept = list.items[1].0.as_ref().unwrap();
     assert_eq!(kept.spec.resources.cpu.cores(), Err(InvalidValue::Cpu("lots".to_owned())));
+}
+
+/// The schema can take an integer or a text, but no fraction.
+#[test]
+fn every_sample_and_page_quotes_fractions() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut fractions = 0;
+    for folder in ["config/samples", "config/lab", "docs/lab", "docs"] {
+        for entry in std::fs::read_dir(root.join(folder)).unwrap() {
+            let path = entry.unwrap().path();
+            // Scenarios are read by the simulator, which takes numbers.
+            if path.ends_with("docs/lab/simulator.md")
+                || !path.extension().is_some_and(|end| end == "yaml" || end == "md")
+            {
+                continue;
+            }
+            let text = std::fs::read_to_string(&path).unwrap();
+            let lines: Vec<&str> = text.lines().collect();
+            for (at, line) in lines.iter().enumerate() {
+                let states_load = line.contains("utilization:") || line.contains("\"utilization\":");
+                // Values are on the line of their key, or on the two lines after it.
+                let end = if line.trim() == "utilization:" { at + 3 } else { at + 1 };
+                for value in lines[at..end.min(lines.len())].iter().filter(|_| states_load) {
+                    fractions += value.matches("cpu: \"0.").count() + value.matches("\"cpu\":\"0.").count();
+                    let unquoted = ["cpu: 0.", "memory: 0.", "\"cpu\":0.", "\"cpu\": 0."];
+                    assert!(!unquoted.iter().any(|part| value.contains(part)), "{}: {value}", path.display());
+                }
+            }
+        }
+    }
+    assert!(fractions > 4, "{fractions}");
 }

@@ -7,7 +7,7 @@ use std::{
 
 use crate::kubectl::Kubectl;
 
-const TIMEOUT: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(120);
 /// Other tests make more.
 const RECORDS: [&str; 2] = ["load-aware-rebalancing-7", "virt-higher-density-1"];
 const POLL: Duration = Duration::from_millis(100);

@@ -7,9 +7,9 @@ use crate::{
     table::{accept, check, check_types, each, invalid, of_type, reject, store},
 };
 
-const CPU_RULE: &str = "must be a positive amount of CPU such as 2, 500m or 1.5";
+const CPU_RULE: &str = "must be a positive amount of CPU such as 2, 500m or \"1.5\"";
 const MEMORY_RULE: &str = "must be a positive amount of memory such as 4Gi, 512Mi or 1Ti";
-const RATIO_RULE: &str = "must be a ratio from 0 to 1 such as 0.5";
+const RATIO_RULE: &str = "must be a ratio from 0 to 1 in quotes, such as \"0.5\"";
 
 #[tokio::test]
 async fn cpu_is_a_positive_quantity() {

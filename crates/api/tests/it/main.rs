@@ -1,5 +1,4 @@
 //! All kinds on a real API server: what it accepts, its messages for the rest, and what users see.
-//!
 //! The tables only send dry runs, so they also run on an existing cluster (`USE_EXISTING_CLUSTER=true`), where only the definitions
 //! are written. Other tests start their own clusters.
 

@@ -47,7 +47,7 @@ async fn the_profile_is_immutable_and_the_rest_is_not() {
             store(change(MACHINE, "busy-vm", "spec: {running: false}"), "spec.running", "false"),
             reject(
                 change(MACHINE, "busy-vm", "spec: {utilization: {cpu: 2}}"),
-                "spec.utilization.cpu: Invalid value: 2: must be a ratio from 0 to 1 such as 0.5",
+                "spec.utilization.cpu: Invalid value: 2: must be a ratio from 0 to 1 in quotes, such as \"0.5\"",
             ),
         ],
     )

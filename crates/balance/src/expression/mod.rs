@@ -1,5 +1,4 @@
 //! The language of the definitions: combinators whose types are the expression.
-//!
 //! One definition has two uses. As a Rust value it is compiled into a single loop over the columns; [`Op::formula`]
 //! turns the same value into a [`Formula`], from which the PromQL, the documentation and the explanations are made.
 

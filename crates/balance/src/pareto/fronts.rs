@@ -1,8 +1,6 @@
-//! Non-dominated sorting of points with four coordinates by divide and conquer, after Jensen (2003) and the correction
-//! of Buzdalov and Shalyto (2014): O(n log³ n), whether there is one front or as many as points.
-//!
-//! Points are distinct and in lexicographic order. A set of points is a range of `sets`. The recursion appends parts of
-//! a set there and truncates afterwards, so that it does not allocate once the buffers have grown.
+//! Non-dominated sorting of points with four coordinates by divide and conquer, after Jensen (2003) and the correction of Buzdalov and
+//! Shalyto (2014): O(n log³ n). Points are distinct and in lexicographic order. A set of points is a range of `sets`; the recursion
+//! appends parts of a set there and truncates afterwards, so that it does not allocate once the buffers have grown.
 
 use std::ops::Range;
 

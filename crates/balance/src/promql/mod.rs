@@ -1,5 +1,4 @@
 //! The algorithms as Prometheus recording rules, rendered from the same definitions that the evaluator runs.
-//!
 //! All rules are in one group, each after the rules that it reads. Prometheus evaluates a group in order but schedules
 //! each group separately, so a second group would lag behind the first.
 
@@ -62,26 +61,15 @@ pub struct Options {
     pub source: Source,
     /// Over how many seconds signals are averaged. The names say `avg1m` whatever it is.
     pub window: u32,
-    /// How often the group is evaluated, in seconds.
-    pub interval: u32,
-    /// The group's name.
-    pub group: String,
-    /// Labels that all series that are read must have, and that all recorded series get. They let several clusters
-    /// share one Prometheus.
+    /// Labels that all series that are read must have. They let several clusters share one Prometheus, if all recorded
+    /// series get them as well.
     pub labels: Vec<(String, String)>,
     pub algorithms: Vec<Algorithm>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options {
-            source: Source::default(),
-            window: 60,
-            interval: 15,
-            group: "descheduler.rules".to_owned(),
-            labels: Vec::new(),
-            algorithms: Algorithm::all().to_vec(),
-        }
+        Options { source: Source::default(), window: 60, labels: Vec::new(), algorithms: Algorithm::all().to_vec() }
     }
 }
 
@@ -100,25 +88,7 @@ pub fn signal_series(signal: Signal) -> String {
     format!("descheduler:node:{signal}:avg1m")
 }
 
-/// The rules as the text of a rule file.
-pub fn rule_file(options: &Options) -> String {
-    use std::fmt::Write;
-    let (group, interval) = (quoted(&options.group), options.interval);
-    let mut text = format!("groups:\n- name: {group}\n  interval: {interval}s\n  rules:\n");
-    for Rule { record, expr } in rules(options) {
-        // In single quotes YAML escapes only the single quote.
-        let _ = write!(text, "  - record: {record}\n    expr: '{}'\n", expr.replace('\'', "''"));
-        if !options.labels.is_empty() {
-            text.push_str("    labels:\n");
-            for (name, value) in &options.labels {
-                let _ = writeln!(text, "      {name}: {}", quoted(value));
-            }
-        }
-    }
-    text
-}
-
-/// The value in double quotes, as both YAML and PromQL read it.
+/// The value in double quotes, as PromQL reads it.
 fn quoted(value: &str) -> String {
     let mut text = String::from("\"");
     for c in value.chars() {

@@ -76,6 +76,30 @@ fn the_two_semantics_differ_at_the_edges() {
     }
 }
 
+/// The average of equal scores may round to less than them, and 0.1 + 0.2 to more than 0.3.
+#[test]
+fn a_score_within_the_tolerance_of_a_bound_lies_on_it() {
+    for count in 1..200 {
+        for score in [0.1, 0.2, 0.3, 0.7, 1.0 / 3.0, 0.937_551_020_408_163_2] {
+            let buckets = classify(Mode::AsymmetricLow, Semantics::Reference, &vec![score; count]);
+            assert_eq!(buckets.count(Under), count, "{count} nodes with {score}: average {}", buckets.average());
+        }
+    }
+    // The average is 0.2, so the upper bounds are 0.3, 0.4 and 0.5.
+    for (mode, bound) in [(Mode::AsymmetricLow, 0.3), (Mode::AsymmetricMedium, 0.4), (Mode::AsymmetricHigh, 0.5)] {
+        for (off, bucket) in [(0.0, Over), (-4e-10, Over), (4e-10, Over), (-1e-8, Appropriate), (1e-8, Over)] {
+            let score: f64 = bound + off;
+            let buckets = classify(mode, Semantics::Reference, &[0.2 - (score - 0.2), score]);
+            assert_eq!(buckets.of(), [Under, bucket], "{mode}: {score}");
+        }
+    }
+    for (off, bucket) in [(4e-10, Under), (-4e-10, Under), (1e-8, Appropriate)] {
+        let low = 0.4 - 0.1 + off;
+        let buckets = classify(Mode::Low, Semantics::Reference, &[low, 0.8 - low]);
+        assert_eq!(buckets.of()[0], bucket, "{off}");
+    }
+}
+
 #[test]
 fn percent_is_cut_as_the_descheduler_cuts_it() {
     // 0.29 * 100 is 28.999999999999996 in floating point, and so 28 %: on the bound of 28.

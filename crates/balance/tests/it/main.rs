@@ -5,7 +5,6 @@
 mod algorithms;
 mod buckets;
 mod clusters;
-mod docs;
 mod evictions;
 mod pareto;
 mod pressure;

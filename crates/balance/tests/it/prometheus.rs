@@ -1,8 +1,6 @@
-//! The recording rules in a real Prometheus against the evaluator.
-//!
-//! One Prometheus scrapes about two hundred clusters, which differ in the label `cluster`. Each cluster has its own
-//! rule group with that label, so the shipped rules record every compared value from scraped series. Pareto Front comes
-//! from the evaluator through the gauge, as it does in the lab.
+//! The recording rules in a real Prometheus against the evaluator. One Prometheus scrapes about two hundred clusters, which differ in
+//! the label `cluster`. Each cluster has its own rule group with that label, so the shipped rules record every compared value from
+//! scraped series. Pareto Front comes from the evaluator through the gauge, as it does in the lab.
 
 use std::{
     collections::BTreeMap,
@@ -15,10 +13,10 @@ use std::{
 
 use balance::{
     Algorithm, PressureModel, Scores, Signals,
-    promql::{self, Options, Source},
+    promql::{self, Options, Rule, Source},
 };
 use devcluster::{Cluster, Component, Prometheus};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::clusters::golden;
 
@@ -43,11 +41,18 @@ impl TestCluster {
         Options {
             source: self.source,
             window: WINDOW,
-            interval: INTERVAL,
-            group: self.name.clone(),
             labels: vec![("cluster".to_owned(), self.name.clone())],
             ..Options::default()
         }
+    }
+
+    /// The name and the text of its rule file. JSON is YAML.
+    fn rule_file(&self) -> (String, String) {
+        let labels = json!({"cluster": self.name});
+        let rule = |Rule { record, expr }| json!({"record": record, "expr": expr, "labels": labels});
+        let rules: Vec<Value> = promql::rules(&self.options()).into_iter().map(rule).collect();
+        let group = json!({"name": self.name, "interval": format!("{INTERVAL}s"), "rules": rules});
+        (format!("rules-{}.yml", self.name), json!({"groups": [group]}).to_string())
     }
 
     /// The signals that the rules should see.
@@ -241,10 +246,7 @@ async fn recorded_scores_are_those_of_the_evaluator() {
              - {{job_name: nodes, honor_labels: true, metric_relabel_configs: [{{action: labeldrop, regex: job}}], \
              static_configs: [{{targets: ['{exporter}']}}]}}\n"
         ),
-        rules: clusters
-            .iter()
-            .map(|cluster| (format!("rules-{}.yml", cluster.name), promql::rule_file(&cluster.options())))
-            .collect(),
+        rules: clusters.iter().map(TestCluster::rule_file).collect(),
         ..Prometheus::default()
     };
     let cluster = Cluster::builder().prometheus(prometheus).start().await.unwrap();

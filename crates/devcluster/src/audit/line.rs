@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::Deserialize;
 
-use super::Request;
+use super::AuditedRequest;
 
 pub(super) struct Line {
     /// The same in all lines of a request.
     pub(super) id: String,
     /// Whether it tells of an answer, and not only of the request.
     pub(super) answered: bool,
-    pub(super) request: Request,
+    pub(super) request: AuditedRequest,
 }
 
 /// The fields of an audit.k8s.io/v1 Event that we use.
@@ -67,7 +67,7 @@ pub(super) fn parse(line: &str) -> Option<Line> {
     }
     let query = event.request_uri.split_once('?').map_or("", |(_, query)| query);
     let parameter = |name: &str| query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
-    let request = Request {
+    let request = AuditedRequest {
         lacks_right: lacks_right(&event),
         user: event.impersonated_user.unwrap_or(event.user).username,
         verb: event.verb,

@@ -1,8 +1,6 @@
-//! The audit log of the API server: every request, by whom, to what, with what outcome.
-//!
-//! A line may appear after the client has its answer. Each query therefore sends a request of its own, the fence, and
-//! waits for its line. A watch may show a write that is not answered yet. Queries therefore go by the time at which
-//! requests arrived, and wait until every write that arrived before the query is answered.
+//! The audit log of the API server: every request, by whom, to what, with what outcome. A line may appear after the client has its
+//! answer, so each query sends a request of its own, the fence, and waits for its line and for the answers to all writes that arrived
+//! before.
 
 mod line;
 mod request;
@@ -23,11 +21,12 @@ use jiff::Timestamp;
 use kube::Client;
 
 use line::{Line, parse};
-pub use request::Request;
+pub use request::AuditedRequest;
 
 use crate::error::{Context, Error, Result};
 
-const LIMIT: Duration = Duration::from_secs(30);
+const LIMIT: Duration = Duration::from_secs(120);
+const TRIES: usize = 3;
 const FENCE: &str = "devcluster-audit-fence";
 
 /// A position in the audit log, to ask which requests came after it.
@@ -66,7 +65,7 @@ impl AuditLog {
     }
 
     /// All requests that arrived since `position` and were answered, in the order of the answers.
-    pub async fn since(&self, position: LogPosition, client: &Client) -> Result<Vec<Request>> {
+    pub async fn since(&self, position: LogPosition, client: &Client) -> Result<Vec<AuditedRequest>> {
         let now = self.fence(client, position.offset).await?;
         let started = *self.started.lock().unwrap_or_else(PoisonError::into_inner);
         let from = position.time.max(started);
@@ -77,14 +76,19 @@ impl AuditLog {
     }
 
     /// All writes since `position`, refused ones too, except those of the API server itself.
-    pub async fn writes_since(&self, position: LogPosition, client: &Client) -> Result<Vec<Request>> {
+    pub async fn writes_since(&self, position: LogPosition, client: &Client) -> Result<Vec<AuditedRequest>> {
         let all = self.since(position, client).await?;
-        let by_others = |request: &Request| request.is_write() && request.user != "system:apiserver";
+        let by_others = |request: &AuditedRequest| request.is_write() && request.user != "system:apiserver";
         Ok(all.into_iter().filter(by_others).collect())
     }
 
     /// The requests of a user since `position` that RBAC refused.
-    pub async fn refusals_since(&self, position: LogPosition, client: &Client, user: &str) -> Result<Vec<Request>> {
+    pub async fn refusals_since(
+        &self,
+        position: LogPosition,
+        client: &Client,
+        user: &str,
+    ) -> Result<Vec<AuditedRequest>> {
         let all = self.since(position, client).await?;
         Ok(all.into_iter().filter(|request| request.user == user && request.lacks_right).collect())
     }
@@ -93,10 +97,19 @@ impl AuditLog {
     async fn fence(&self, client: &Client, from: u64) -> Result<Timestamp> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let token = format!("{FENCE}={}.", COUNT.fetch_add(1, Ordering::Relaxed));
-        let request =
-            http::Request::get(format!("/livez/ping?{token}")).body(Vec::new()).map_err(kube::Error::HttpError);
         let doing = || "asking the API server for a line in its audit log".to_owned();
-        client.request_text(request.context(doing)?).await.context(doing)?;
+        let mut tries = 1;
+        loop {
+            let request = http::Request::get(format!("/livez/ping?{token}")).body(Vec::new());
+            match client.request_text(request.map_err(kube::Error::HttpError).context(doing)?).await {
+                // The connection was lost, for example to an API server that was restarted since.
+                Err(kube::Error::Service(_) | kube::Error::HyperError(_)) if tries < TRIES => tries += 1,
+                answer => {
+                    answer.context(doing)?;
+                    break;
+                }
+            }
+        }
         let is_fence = |line: &Line| line.request.uri.contains(&token);
         self.read_until(from, |lines| lines.into_iter().find(is_fence).map(|line| line.request.arrived)).await
     }

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 /// One answered request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Request {
+pub struct AuditedRequest {
     /// Who made it. For an impersonated request, the one who was impersonated.
     pub user: String,
     /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`.
@@ -28,7 +28,7 @@ pub struct Request {
     pub arrived: Timestamp,
 }
 
-impl Request {
+impl AuditedRequest {
     /// Whether it changed what is stored, or would have if it had not been refused. Dry runs do not.
     pub fn is_write(&self) -> bool {
         !self.dry_run && matches!(&*self.verb, "create" | "update" | "patch" | "delete" | "deletecollection")
@@ -40,7 +40,7 @@ impl Request {
 }
 
 /// `patch virtplatformconfigs.advisor.kubevirt.io/status load-aware-rebalancing by jane: 200`
-impl fmt::Display for Request {
+impl fmt::Display for AuditedRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ", self.verb)?;
         if self.resource.is_empty() {
@@ -50,7 +50,7 @@ impl fmt::Display for Request {
                 "" => String::new(),
                 text => format!("{separator}{text}"),
             };
-            let Request { resource, group, subresource, namespace, name, .. } = self;
+            let AuditedRequest { resource, group, subresource, namespace, name, .. } = self;
             let (group, subresource) = (part(".", group), part("/", subresource));
             let (namespace, name) = (part(" ", namespace), part(if namespace.is_empty() { " " } else { "/" }, name));
             write!(f, "{resource}{group}{subresource}{namespace}{name}")?;

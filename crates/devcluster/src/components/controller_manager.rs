@@ -14,6 +14,8 @@ pub(crate) fn launch(files: &ClusterFiles, controllers: &[String], port: Port) -
         "--use-service-account-credentials=false".into(),
         format!("--service-account-private-key-file={}", files.path("tokens.key")),
         format!("--root-ca-file={}", files.path("ca.crt")),
+        // It makes this folder, whose usual place belongs to the machine.
+        format!("--flex-volume-plugin-dir={}", files.path("volume-plugins")),
     ]);
     Ok(Launch { args, url: format!("https://{}", port.address()), ready: "/healthz", port })
 }

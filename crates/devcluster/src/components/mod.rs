@@ -11,6 +11,7 @@ pub(crate) mod scheduler;
 
 use std::{
     fmt,
+    net::Ipv4Addr,
     path::{Path, PathBuf},
 };
 
@@ -68,6 +69,8 @@ pub(crate) struct ClusterFiles {
     pub(crate) folder: PathBuf,
     pub(crate) pki: Pki,
     pub(crate) api_server: String,
+    /// Where a kubelet and its pods reach the API server, if there are any.
+    pub(crate) node_address: Option<Ipv4Addr>,
 }
 
 /// How to run a component and how to ask it whether it is ready.
@@ -100,8 +103,12 @@ impl ClusterFiles {
 
     /// The flags by which Kubernetes' own programs serve HTTPS: on our port, with our certificate.
     fn serving_flags(&self, port: &Port) -> Vec<String> {
+        self.serving_flags_at(Ipv4Addr::LOCALHOST, port)
+    }
+
+    fn serving_flags_at(&self, address: Ipv4Addr, port: &Port) -> Vec<String> {
         vec![
-            "--bind-address=127.0.0.1".into(),
+            format!("--bind-address={address}"),
             format!("--secure-port={}", port.number()),
             format!("--tls-cert-file={}", self.path("server.crt")),
             format!("--tls-private-key-file={}", self.path("server.key")),

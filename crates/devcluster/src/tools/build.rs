@@ -20,7 +20,14 @@ const PROGRESS_EVERY: Duration = Duration::from_secs(15);
 const LOCK_POLL: Duration = Duration::from_millis(100);
 
 /// Builds `program`, the `number`th of the `missing` ones, unless another process has built it before we hold the lock.
-pub(super) fn build(program: Program, path: &Path, number: usize, missing: &[Program]) -> Result<PathBuf> {
+/// `arch`: for Linux on an architecture that is not this machine's.
+pub(super) fn build(
+    program: Program,
+    path: &Path,
+    number: usize,
+    missing: &[Program],
+    arch: Option<&str>,
+) -> Result<PathBuf> {
     let go = find_go(program)?;
     let folder = path.parent().unwrap_or(path);
     fs::create_dir_all(folder).context(|| format!("creating the cache folder {}", folder.display()))?;
@@ -36,6 +43,9 @@ pub(super) fn build(program: Program, path: &Path, number: usize, missing: &[Pro
         }
         fs::create_dir(&aside)?;
         fs::write(aside.join("go.mod"), program.family().go_mod())?;
+        if let Some(main_go) = program.family().main_go() {
+            fs::write(aside.join("main.go"), main_go)?;
+        }
         fs::write(aside.join("go.sum"), program.family().go_sum())
     };
     prepare().context(|| format!("preparing the build in {}", aside.display()))?;
@@ -44,7 +54,7 @@ pub(super) fn build(program: Program, path: &Path, number: usize, missing: &[Pro
     let position = format!("{number} of {}", missing.len());
     say(format_args!("building {name} {version} ({position}): about {}", duration(program.build_time())));
     let start = Instant::now();
-    go_build(program, &go, &aside, &position)?;
+    go_build(program, &go, &aside, &position, arch)?;
     fs::rename(aside.join(name), path).context(|| format!("moving {name} to {}", path.display()))?;
     let _ = fs::remove_dir_all(&aside);
     let left = match missing.get(number..).unwrap_or_default() {
@@ -90,7 +100,7 @@ fn find_go(program: Program) -> Result<PathBuf> {
 }
 
 /// Runs the compiler. With `-v` it names each package that it compiles: the count is our progress, the rest its errors.
-fn go_build(program: Program, go: &Path, folder: &Path, position: &str) -> Result<()> {
+fn go_build(program: Program, go: &Path, folder: &Path, position: &str, arch: Option<&str>) -> Result<()> {
     let mut args = vec!["build".to_owned(), "-v".into(), "-o".into(), program.name().into()];
     args.extend(program.family().build_flags());
     args.push(program.package());
@@ -100,6 +110,8 @@ fn go_build(program: Program, go: &Path, folder: &Path, position: &str) -> Resul
             .current_dir(folder)
             .env("CGO_ENABLED", "0")
             .env("GOWORK", "off")
+            .envs(arch.map(|_| ("GOOS", "linux")))
+            .envs(arch.map(|arch| ("GOARCH", arch)))
             .stdout(Stdio::null())
             .stderr(Stdio::piped());
     });

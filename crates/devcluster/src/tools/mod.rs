@@ -1,5 +1,4 @@
 //! The third-party programs: where they are found, and how they are built from the pinned Go modules when they are not.
-//!
 //! Looked for in this order: `TEST_ASSET_<PROGRAM>`, `KUBEBUILDER_ASSETS`, our cache. Never on the `PATH`: whatever is
 //! there is of some other version.
 
@@ -42,10 +41,24 @@ pub fn ensure_all(programs: &[Program]) -> Result<Vec<PathBuf>> {
         Some(path) => Ok(path),
         None => {
             number += 1;
-            build::build(program, &cache_path(program), number, &missing)
+            build::build(program, &cache_path(program, None), number, &missing, None)
         }
     };
     programs.iter().zip(found).map(build).collect()
+}
+
+/// The path of `program` for Linux on an architecture, which has Go's name for it. It is built first if it has to be.
+pub fn ensure_for_linux(program: Program, arch: &str) -> Result<PathBuf> {
+    let this_machine = match env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    };
+    if env::consts::OS == "linux" && this_machine == arch {
+        return ensure(program);
+    }
+    let path = cache_path(program, Some(arch));
+    if path.is_file() { Ok(path) } else { build::build(program, &path, 1, &[program], Some(arch)) }
 }
 
 /// How long it takes to build `programs` one after the other.
@@ -76,7 +89,7 @@ pub fn find(program: Program) -> Result<Option<PathBuf>> {
             return Ok(Some(path));
         }
     }
-    Ok(Some(cache_path(program)).filter(|path| path.is_file()))
+    Ok(Some(cache_path(program, None)).filter(|path| path.is_file()))
 }
 
 /// `$VIRT_ADVISOR_CACHE`, else the user's cache folder.
@@ -88,8 +101,11 @@ pub fn cache() -> PathBuf {
         .unwrap_or_else(|| env::temp_dir().join("virt-advisor-cache"))
 }
 
-fn cache_path(program: Program) -> PathBuf {
-    cache().join(Path::new("tools")).join(program.family().name()).join(program.family().key()).join(program.name())
+/// `arch`: for Linux on an architecture that is not this machine's.
+fn cache_path(program: Program, arch: Option<&str>) -> PathBuf {
+    let mut folder = cache().join(Path::new("tools")).join(program.family().name());
+    folder.extend(arch);
+    folder.join(program.family().key()).join(program.name())
 }
 
 /// Straight to standard error: test runners capture what goes through the print macros.

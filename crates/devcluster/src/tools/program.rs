@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -17,10 +18,22 @@ pub enum Program {
     Descheduler,
     Prometheus,
     Promtool,
+    ValidateKrewManifest,
+    Helm,
+    Helm3,
+    OperatorVerify,
+    Kubelet,
+    KubeProxy,
+    Containerd,
+    ContainerdShimRuncV2,
+    Ctr,
+    Coredns,
+    /// Of the oldest Kubernetes that is supported.
+    OldestKubeApiserver,
 }
 
 impl Program {
-    pub const ALL: [Program; 9] = [
+    pub const ALL: [Program; 20] = [
         Program::Etcd,
         Program::KubeApiserver,
         Program::Kubectl,
@@ -30,6 +43,33 @@ impl Program {
         Program::Descheduler,
         Program::Prometheus,
         Program::Promtool,
+        Program::ValidateKrewManifest,
+        Program::Helm,
+        Program::Helm3,
+        Program::OperatorVerify,
+        Program::Kubelet,
+        Program::KubeProxy,
+        Program::Containerd,
+        Program::ContainerdShimRuncV2,
+        Program::Ctr,
+        Program::Coredns,
+        Program::OldestKubeApiserver,
+    ];
+
+    /// Whether a target of its own runs it, and `make test` does not.
+    pub fn is_special(self) -> bool {
+        use Program::{Helm, Helm3, OldestKubeApiserver, OperatorVerify};
+        matches!(self, Helm | Helm3 | OperatorVerify | OldestKubeApiserver) || Self::OF_A_NODE.contains(&self)
+    }
+
+    /// Those that only `make node-test` runs: a node and the names of its cluster.
+    pub const OF_A_NODE: [Program; 6] = [
+        Program::Kubelet,
+        Program::KubeProxy,
+        Program::Containerd,
+        Program::ContainerdShimRuncV2,
+        Program::Ctr,
+        Program::Coredns,
     ];
 
     pub fn name(self) -> &'static str {
@@ -43,6 +83,17 @@ impl Program {
             Program::Descheduler => "descheduler",
             Program::Prometheus => "prometheus",
             Program::Promtool => "promtool",
+            Program::ValidateKrewManifest => "validate-krew-manifest",
+            Program::Helm => "helm",
+            Program::Helm3 => "helm3",
+            Program::OperatorVerify => "operator-verify",
+            Program::Kubelet => "kubelet",
+            Program::KubeProxy => "kube-proxy",
+            Program::Containerd => "containerd",
+            Program::ContainerdShimRuncV2 => "containerd-shim-runc-v2",
+            Program::Ctr => "ctr",
+            Program::Coredns => "coredns",
+            Program::OldestKubeApiserver => "kube-apiserver-oldest",
         }
     }
 
@@ -59,15 +110,23 @@ impl Program {
         self.family().version()
     }
 
+    /// The text of the `go.mod` and of the `go.sum` that pin it.
+    pub fn pins(self) -> [&'static str; 2] {
+        [self.family().go_mod, self.family().go_sum]
+    }
+
     /// How long a build takes on two cores, if the programs before it in `ALL` are built already.
     pub(super) fn build_time(self) -> Duration {
         Duration::from_secs(match self {
             Program::Etcd | Program::KubeControllerManager | Program::Promtool => 60,
-            Program::KubeApiserver => 360,
-            Program::Kubectl | Program::KubeScheduler => 30,
+            Program::KubeApiserver | Program::OldestKubeApiserver => 360,
+            Program::Kubectl | Program::KubeScheduler | Program::ValidateKrewManifest => 30,
             Program::Kwok => 90,
+            Program::KubeProxy | Program::ContainerdShimRuncV2 | Program::Ctr => 30,
             Program::Descheduler => 150,
-            Program::Prometheus => 180,
+            Program::Prometheus | Program::Helm3 | Program::OperatorVerify => 180,
+            Program::Kubelet | Program::Containerd | Program::Coredns => 180,
+            Program::Helm => 360,
         })
     }
 
@@ -75,6 +134,10 @@ impl Program {
         let module = self.family().module();
         match self {
             Program::Etcd => module.to_owned(),
+            Program::Helm3 => format!("{module}/cmd/helm"),
+            // The folder of the build, which has its `main.go`.
+            Program::Coredns => ".".to_owned(),
+            Program::OldestKubeApiserver => format!("{module}/cmd/kube-apiserver"),
             other => format!("{module}/cmd/{}", other.name()),
         }
     }
@@ -82,12 +145,22 @@ impl Program {
     pub(super) fn family(self) -> &'static Family {
         match self {
             Program::Etcd => &ETCD,
-            Program::KubeApiserver | Program::KubeControllerManager | Program::KubeScheduler | Program::Kubectl => {
-                &KUBERNETES
-            }
+            Program::KubeApiserver
+            | Program::KubeControllerManager
+            | Program::KubeScheduler
+            | Program::Kubectl
+            | Program::Kubelet
+            | Program::KubeProxy => &KUBERNETES,
             Program::Kwok => &KWOK,
             Program::Descheduler => &DESCHEDULER,
             Program::Prometheus | Program::Promtool => &PROMETHEUS,
+            Program::ValidateKrewManifest => &KREW,
+            Program::Helm => &HELM,
+            Program::Helm3 => &HELM3,
+            Program::OperatorVerify => &OPERATOR_FRAMEWORK,
+            Program::Containerd | Program::ContainerdShimRuncV2 | Program::Ctr => &CONTAINERD,
+            Program::Coredns => &COREDNS,
+            Program::OldestKubeApiserver => &OLDEST_KUBERNETES,
         }
     }
 }
@@ -99,6 +172,8 @@ pub(super) struct Family {
     module: &'static str,
     go_mod: &'static str,
     go_sum: &'static str,
+    /// A program of our own around packages of the module.
+    main_go: Option<&'static str>,
     tags: &'static str,
     /// Linker flags; `{version}`, `{major}` and `{minor}` are filled in.
     stamps: &'static [&'static str],
@@ -111,6 +186,7 @@ macro_rules! family {
             module: $module,
             go_mod: include_str!(concat!("../../../../tools/", $folder, "/go.mod")),
             go_sum: include_str!(concat!("../../../../tools/", $folder, "/go.sum")),
+            main_go: None,
             tags: $tags,
             stamps: &[$($stamp),*],
         }
@@ -124,6 +200,12 @@ static KUBERNETES: Family = family!("kubernetes", "k8s.io/kubernetes", tags: "",
     "k8s.io/component-base/version.gitMajor={major}",
     "k8s.io/component-base/version.gitMinor={minor}",
     "k8s.io/client-go/pkg/version.gitVersion={version}",
+]);
+
+static OLDEST_KUBERNETES: Family = family!("kubernetes-oldest", "k8s.io/kubernetes", tags: "", stamps: [
+    "k8s.io/component-base/version.gitVersion={version}",
+    "k8s.io/component-base/version.gitMajor={major}",
+    "k8s.io/component-base/version.gitMinor={minor}",
 ]);
 
 static KWOK: Family = family!("kwok", "sigs.k8s.io/kwok", tags: "", stamps: []);
@@ -140,6 +222,23 @@ static DESCHEDULER: Family = family!("descheduler", "sigs.k8s.io/descheduler", t
 static PROMETHEUS: Family = family!("prometheus", "github.com/prometheus/prometheus",
     tags: "remove_all_sd,enable_kubernetes_sd", stamps: ["github.com/prometheus/common/version.Version={version}"]);
 
+static KREW: Family = family!("krew", "sigs.k8s.io/krew", tags: "", stamps: []);
+
+static HELM: Family = family!("helm", "helm.sh/helm/v4", tags: "", stamps: []);
+
+static HELM3: Family = family!("helm3", "helm.sh/helm/v3", tags: "", stamps: []);
+
+static OPERATOR_FRAMEWORK: Family =
+    family!("operator-framework", "github.com/operator-framework/api", tags: "", stamps: []);
+
+static CONTAINERD: Family = family!("containerd", "github.com/containerd/containerd/v2",
+    tags: "no_btrfs,no_aufs,no_devmapper,no_zfs", stamps: ["github.com/containerd/containerd/v2/version.Version={version}"]);
+
+static COREDNS: Family = Family {
+    main_go: Some(include_str!("../../../../tools/coredns/main.go")),
+    ..family!("coredns", "github.com/coredns/coredns", tags: "", stamps: [])
+};
+
 impl Family {
     pub(super) fn name(&self) -> &'static str {
         self.name
@@ -155,6 +254,10 @@ impl Family {
 
     pub(super) fn go_sum(&self) -> &'static str {
         self.go_sum
+    }
+
+    pub(super) fn main_go(&self) -> Option<&'static str> {
+        self.main_go
     }
 
     /// The pinned version of the family's main module.
@@ -174,11 +277,12 @@ impl Family {
     /// The version, and a hash of everything else that shapes the result, so that no build is ever taken for another.
     pub(super) fn key(&self) -> String {
         let mut hash = Sha256::new();
-        for part in [self.go_mod, self.go_sum, &self.build_flags().join(" ")] {
+        let flags = self.build_flags().join(" ");
+        for part in [self.go_mod, self.go_sum, &flags].into_iter().chain(self.main_go) {
             hash.update(part);
             hash.update([0]);
         }
-        let hash: String = hash.finalize()[..4].iter().map(|byte| format!("{byte:02x}")).collect();
+        let hash = HEXLOWER.encode(&hash.finalize()[..4]);
         format!("{}-{hash}", self.version())
     }
 

@@ -2,7 +2,7 @@
 
 use std::pin::pin;
 
-use devcluster::{Cluster, Component, Identity, Request, own};
+use devcluster::{AuditedRequest, Cluster, Component, Identity, own};
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
@@ -81,7 +81,7 @@ async fn begin_long_deletion(client: &Client) -> JoinHandle<()> {
     deletion
 }
 
-fn deletions(requests: &[Request]) -> Vec<String> {
+fn deletions(requests: &[AuditedRequest]) -> Vec<String> {
     requests.iter().filter(|request| request.verb == "deletecollection").map(ToString::to_string).collect()
 }
 

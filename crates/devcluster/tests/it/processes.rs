@@ -1,10 +1,7 @@
 //! Clusters end with whoever owns them and do not get in each other's way. (That SIGKILL of the owner leaves nothing
 //! behind is shown with a real owner, in the tests of `xtask`.)
 
-use std::{
-    path::Path,
-    time::{Duration, Instant},
-};
+use std::{path::Path, time::Duration};
 
 use devcluster::{
     Cluster, Component, Identity, target,
@@ -16,6 +13,7 @@ use kube::{
     api::{ObjectMeta, PostParams},
 };
 use process::is_alive;
+use testkit::eventually;
 
 fn pids(cluster: &Cluster) -> [u32; 2] {
     [Component::Etcd, Component::ApiServer].map(|component| cluster.pid(component).unwrap())
@@ -62,11 +60,7 @@ async fn a_running_program_acts_as_somebody_and_ends_when_dropped() {
     let script = format!("{} auth whoami; exec sleep 600", kubectl.display());
     let jane = Identity::user("jane", &["team-a"]);
     let program = target().await.unwrap().run(&jane, "whoami", Path::new("sh"), &["-c", &script]).await.unwrap();
-    let start = Instant::now();
-    while !program.log_tail().contains("jane") {
-        assert!(start.elapsed() < Duration::from_secs(20), "it said: {}", program.log_tail());
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    eventually("it says who it is", async || program.log_tail().contains("jane").then_some(())).await;
     assert_eq!(program.exit_status(), None, "it goes on");
     let pid = program.pid();
     drop(program);
@@ -78,11 +72,7 @@ async fn a_running_program_that_is_asked_to_end_tells_how_it_ended() {
     let access = target().await.unwrap();
     let script = "trap 'exit 7' TERM; echo ready; while :; do sleep 0.1; done";
     let program = access.run(&Identity::Admin, "polite", Path::new("sh"), &["-c", script]).await.unwrap();
-    let start = Instant::now();
-    while !program.log_tail().contains("ready") {
-        assert!(start.elapsed() < Duration::from_secs(20));
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    let status = program.stop(Duration::from_secs(20)).await.unwrap();
+    eventually("it is ready", async || program.log_tail().contains("ready").then_some(())).await;
+    let status = program.stop(Duration::from_secs(60)).await.unwrap();
     assert_eq!(status.and_then(|status| status.code()), Some(7));
 }

@@ -27,7 +27,7 @@ use crate::launcher;
 const BACKLOG: usize = 1024;
 
 #[derive(Debug)]
-enum Input {
+enum WatchedChange {
     Node(Change<Node>),
     Pod(Change<Pod>),
     Vm(Change<DynamicObject>),
@@ -65,43 +65,43 @@ impl SharedIndex {
 }
 
 impl SyncedIndex {
-    fn take(&mut self, input: Input, now: Duration) {
+    fn take(&mut self, change: WatchedChange, now: Duration) {
         let SyncedIndex { index, synced } = self;
-        match input {
-            Input::Node(Change::Applied(node)) => index.apply_node(&ObservedNode::of(&node), now),
-            Input::Node(Change::Deleted(key)) => index.remove_node(&key.name, now),
-            Input::Node(Change::Synced) => synced[0] = true,
-            Input::Pod(Change::Applied(pod)) => match ObservedPod::of(&pod) {
+        match change {
+            WatchedChange::Node(Change::Applied(node)) => index.apply_node(&ObservedNode::of(&node), now),
+            WatchedChange::Node(Change::Deleted(key)) => index.remove_node(&key.name, now),
+            WatchedChange::Node(Change::Synced) => synced[0] = true,
+            WatchedChange::Pod(Change::Applied(pod)) => match ObservedPod::of(&pod) {
                 Some(observed) => {
                     warn_about_load(&observed);
                     index.apply_pod(&observed, now);
                 }
                 None => index.remove_pod(&pod.namespace().unwrap_or_default(), &pod.name_any(), now),
             },
-            Input::Pod(Change::Deleted(key)) => index.remove_pod(&key.namespace, &key.name, now),
-            Input::Pod(Change::Synced) => synced[1] = true,
-            Input::Vm(Change::Applied(vm)) => index.apply_vm(&ObservedVm::of(&vm), now),
-            Input::Vm(Change::Deleted(key)) => index.remove_vm(&key.namespace, &key.name, now),
-            Input::Vm(Change::Synced) => synced[2] = true,
+            WatchedChange::Pod(Change::Deleted(key)) => index.remove_pod(&key.namespace, &key.name, now),
+            WatchedChange::Pod(Change::Synced) => synced[1] = true,
+            WatchedChange::Vm(Change::Applied(vm)) => index.apply_vm(&ObservedVm::of(&vm), now),
+            WatchedChange::Vm(Change::Deleted(key)) => index.remove_vm(&key.namespace, &key.name, now),
+            WatchedChange::Vm(Change::Synced) => synced[2] = true,
         }
     }
 }
 
 /// Runs until dropped.
 pub(super) async fn feed(client: Client, settings: ExporterSettings, shared: Arc<SharedIndex>) {
-    let (send, mut inputs) = mpsc::channel(BACKLOG);
+    let (send, mut changes) = mpsc::channel(BACKLOG);
     let mut watches = JoinSet::new();
     let nodes = Config::default().labels(&settings.node_selector);
     let nodes = ResilientWatch::local(Api::all(client.clone()), nodes).modify(trim_node);
-    watches.spawn(forward(nodes, Input::Node, send.clone()));
+    watches.spawn(forward(nodes, WatchedChange::Node, send.clone()));
     let pods = Config::default().labels(&format!("{}={}", launcher::APP.0, launcher::APP.1));
     let pods = ResilientWatch::local(Api::all(client.clone()), pods).modify(trim_pod);
-    watches.spawn(forward(pods, Input::Pod, send.clone()));
+    watches.spawn(forward(pods, WatchedChange::Pod, send.clone()));
     let vms = Api::all_with(client, &ApiResource::erase::<VirtualMachine>(&()));
     let vms = ResilientWatch::local(vms, Config::default()).modify(trim_vm);
-    watches.spawn(forward(vms, Input::Vm, send));
-    while let Some(input) = inputs.recv().await {
-        shared.with(|index, now| index.take(input, now));
+    watches.spawn(forward(vms, WatchedChange::Vm, send));
+    while let Some(change) = changes.recv().await {
+        shared.with(|index, now| index.take(change, now));
     }
 }
 

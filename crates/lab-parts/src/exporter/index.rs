@@ -1,11 +1,6 @@
-//! Which VM counts on which node, and the signals of the node that result.
-//!
-//! A VM counts only on the node of the pod that its status names: during a migration, the source until the hand-over and
-//! the target after it. Pods and VMs come from different watches, and one may be ahead: until the named pod is observed
-//! running, the pod that counted before still counts, if it runs.
-//!
-//! The sum of a node is computed anew, in the order of names, whenever one of its VMs changes. So it depends only on the
-//! current VMs, not on their history.
+//! Which VM counts on which node, and the signals of the node that result. A VM counts only on the node of the pod that its status
+//! names. The sum of a node is computed anew, in the order of names, whenever one of its VMs changes, so it depends only on the
+//! current VMs.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -56,7 +51,7 @@ impl TrackedVm {
         self.pods.iter().find(|pod| &*pod.name == name)
     }
 
-    /// The pod that is to count.
+    /// The pod that is to count: the one before counts until the pod that the status names is observed running.
     fn choose(&self) -> Option<&TrackedPod> {
         let named = self.named.as_deref()?;
         let before = || self.pod(&self.counted.as_ref()?.0).filter(|pod| pod.counts());
@@ -74,8 +69,29 @@ impl TrackedVm {
 struct TrackedNode {
     capacity: Option<Capacity>,
     exists: bool,
-    loads: BTreeMap<Key, Option<Load>>,
+    loads: BTreeMap<Key, VmUse>,
     meter: Meter,
+}
+
+/// What a VM uses, and has used since it is on its node. As with real ones, its counter begins anew after a migration.
+#[derive(Debug)]
+struct VmUse {
+    load: Option<Load>,
+    cpu_seconds: f64,
+    since: Duration,
+}
+
+impl VmUse {
+    fn cpu_seconds(&self, now: Duration) -> f64 {
+        let passed = now.saturating_sub(self.since).as_secs_f64();
+        self.cpu_seconds + self.load.map_or(0.0, |load| load.cpu_cores) * passed
+    }
+
+    fn set(&mut self, load: Option<Load>, now: Duration) {
+        self.cpu_seconds = self.cpu_seconds(now);
+        self.since = self.since.max(now);
+        self.load = load;
+    }
 }
 
 impl TrackedNode {
@@ -84,7 +100,7 @@ impl TrackedNode {
     }
 
     fn refresh(&mut self, model: PressureModel, now: Duration) {
-        let load = self.loads.values().flatten().fold(Load::default(), |sum, load| Load {
+        let load = self.loads.values().filter_map(|vm| vm.load).fold(Load::default(), |sum, load| Load {
             cpu_cores: sum.cpu_cores + load.cpu_cores,
             memory_bytes: sum.memory_bytes + load.memory_bytes,
         });
@@ -116,6 +132,16 @@ pub struct Row {
     pub signals: [f64; 4],
     pub vms: usize,
     pub counters: Counters,
+}
+
+/// A VM on a node that exists.
+#[derive(Debug, Clone, PartialEq)]
+pub struct VmRow {
+    pub node: Arc<str>,
+    /// `namespace/name`.
+    pub vm: Arc<str>,
+    pub cpu_seconds: f64,
+    pub memory_bytes: f64,
 }
 
 /// All nodes whose size is known, by name, at the time of a scrape.
@@ -210,6 +236,18 @@ impl Index {
         Snapshot { rows: self.nodes.iter().filter_map(row).collect() }
     }
 
+    /// All VMs whose load is known, by node and name, at the time of a scrape.
+    pub fn vms(&self, now: Duration) -> Vec<VmRow> {
+        let of_node = |(node, tracked): (&Arc<str>, &TrackedNode)| {
+            let row = |(vm, used): (&Key, &VmUse)| {
+                let (node, vm, cpu_seconds) = (node.clone(), vm.clone(), used.cpu_seconds(now));
+                used.load.map(|load| VmRow { node, vm, cpu_seconds, memory_bytes: load.memory_bytes })
+            };
+            tracked.loads.iter().filter_map(row).collect::<Vec<_>>()
+        };
+        self.nodes.iter().filter(|(_, tracked)| tracked.exists).flat_map(of_node).collect()
+    }
+
     fn track(&mut self, node: &str, now: Duration) -> &mut TrackedNode {
         self.nodes.entry(node.into()).or_insert_with(|| TrackedNode::new(now))
     }
@@ -236,8 +274,9 @@ impl Index {
         }
         if let Some(((_, node), load)) = found {
             let tracked = self.track(&node, now);
-            if tracked.loads.get(vm) != Some(&load) {
-                tracked.loads.insert(vm.clone(), load);
+            if tracked.loads.get(vm).is_none_or(|known| known.load != load) {
+                let new = || VmUse { load: None, cpu_seconds: 0.0, since: now };
+                tracked.loads.entry(vm.clone()).or_insert_with(new).set(load, now);
                 tracked.refresh(model, now);
             }
         }

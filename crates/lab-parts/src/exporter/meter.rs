@@ -1,5 +1,4 @@
 //! Counters of a node: its signals, integrated over time.
-//!
 //! A signal counts for exactly as long as it lasted: neither the number of scrapes nor their times change a counter. Nothing
 //! is subtracted, so no counter decreases.
 

@@ -1,4 +1,4 @@
-//! A snapshot in the text format of Prometheus.
+//! A snapshot in the text format of Prometheus. By hand: a scrape writes thousands of lines into reused buffers, without a registry.
 //!
 //! Every metric has the label `instance` with the name of the node: scrape with `honor_labels`.
 
@@ -6,7 +6,10 @@ use std::fmt::Write;
 
 use balance::{Algorithm, Scores, Signals, promql::PARETO_GAUGE};
 
-use super::index::{Row, Snapshot};
+use super::index::{Row, Snapshot, VmRow};
+
+const VM_CPU: &str = "kubevirt_vmi_cpu_usage_seconds_total";
+const VM_MEMORY: &str = "kubevirt_vmi_memory_resident_bytes";
 
 /// Renders snapshots, and reuses its buffers.
 #[derive(Debug, Default)]
@@ -88,6 +91,29 @@ impl Renderer {
         }
         text
     }
+}
+
+/// The metrics of VMs under the names of KubeVirt, in the same format.
+pub fn vm_page(vms: &[VmRow]) -> String {
+    let mut text = String::with_capacity(500 + vms.len() * 300);
+    let labels: Vec<String> = vms
+        .iter()
+        .map(|row| {
+            let (namespace, name) = row.vm.split_once('/').unwrap_or(("", &row.vm));
+            let [node, namespace, name] = [&row.node, namespace, name].map(escaped);
+            format!("node=\"{node}\",namespace=\"{namespace}\",name=\"{name}\"")
+        })
+        .collect();
+    type Value = fn(&VmRow) -> f64;
+    let metrics: [(&str, &str, &str, Value); 2] = [
+        (VM_CPU, "counter", "Seconds of CPU that the VM used on its node.", |row| row.cpu_seconds),
+        (VM_MEMORY, "gauge", "Memory of the node that the VM uses.", |row| row.memory_bytes),
+    ];
+    for (name, kind, help, value) in metrics {
+        let _ = write!(text, "# HELP {name} {help}\n# TYPE {name} {kind}\n");
+        vms.iter().zip(&labels).for_each(|(row, labels)| line(&mut text, name, labels, "", value(row)));
+    }
+    text
 }
 
 struct Text<'a> {

@@ -1,4 +1,4 @@
-//! The HTTP server with `/metrics` and `/health`, and the handle of a running exporter.
+//! The HTTP server with `/metrics`, `/metrics/vms` and `/health`, and the handle of a running exporter.
 
 use std::{
     future::Future,
@@ -17,14 +17,18 @@ use axum::{
 use balance::PressureModel;
 use kube::Client;
 use serde_json::json;
+use standins::health_page;
 use tokio::{net::TcpListener, task::JoinSet};
 use tracing::{error, info};
 
 use super::{
     Index, Renderer,
     feed::{SharedIndex, feed},
+    render::vm_page,
 };
 
+/// The page of the VMs. It is apart because it can be a hundred times longer.
+pub const VM_METRICS: &str = "/metrics/vms";
 const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 #[derive(Debug, Clone)]
@@ -65,7 +69,11 @@ impl Exporter {
         let address = listener.local_addr()?;
         let shared = Arc::new(SharedIndex::new(Index::new(settings.pressure)));
         let pages = Arc::new(Pages { shared: shared.clone(), renderer: Mutex::default() });
-        let router = Router::new().route("/metrics", get(metrics)).route("/health", get(health)).with_state(pages);
+        let router = Router::new()
+            .route("/metrics", get(metrics))
+            .route(VM_METRICS, get(vm_metrics))
+            .route("/health", get(health))
+            .with_state(pages);
         let mut tasks = JoinSet::new();
         tasks.spawn(feed(client, settings, shared));
         tasks.spawn(async move {
@@ -98,13 +106,20 @@ pub async fn run(
 /// Responds with 503 until everything is listed: half of a cluster looks like an idle one.
 async fn metrics(State(pages): State<Arc<Pages>>) -> Response {
     let snapshot = pages.shared.with(|synced, now| synced.is_synced().then(|| synced.index.snapshot(now)));
-    let Some(snapshot) = snapshot else {
+    respond(snapshot, move |snapshot| pages.renderer.lock().unwrap_or_else(PoisonError::into_inner).render(&snapshot))
+        .await
+}
+
+async fn vm_metrics(State(pages): State<Arc<Pages>>) -> Response {
+    let vms = pages.shared.with(|synced, now| synced.is_synced().then(|| synced.index.vms(now)));
+    respond(vms, |vms| vm_page(&vms)).await
+}
+
+async fn respond<T: Send + 'static>(found: Option<T>, render: impl FnOnce(T) -> String + Send + 'static) -> Response {
+    let Some(found) = found else {
         return (StatusCode::SERVICE_UNAVAILABLE, "the cluster has not been listed yet\n").into_response();
     };
-    let text = tokio::task::spawn_blocking(move || {
-        pages.renderer.lock().unwrap_or_else(PoisonError::into_inner).render(&snapshot)
-    });
-    match text.await {
+    match tokio::task::spawn_blocking(move || render(found)).await {
         Ok(text) => ([(CONTENT_TYPE, TEXT)], text).into_response(),
         Err(problem) => (StatusCode::INTERNAL_SERVER_ERROR, format!("rendering failed: {problem}\n")).into_response(),
     }
@@ -115,10 +130,5 @@ async fn health(State(pages): State<Arc<Pages>>) -> Response {
         let nodes = synced.index.snapshot(now).rows.len();
         (synced.is_synced(), nodes, synced.index.counted())
     });
-    let (code, status) = match is_synced {
-        true => (StatusCode::OK, "healthy"),
-        false => (StatusCode::SERVICE_UNAVAILABLE, "starting"),
-    };
-    let body = json!({"status": status, "nodes": nodes, "vms": vms});
-    (code, [(CONTENT_TYPE, "application/json")], format!("{body}\n")).into_response()
+    health_page(is_synced, json!({"nodes": nodes, "vms": vms}))
 }

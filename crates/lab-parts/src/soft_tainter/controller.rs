@@ -9,7 +9,7 @@ use kube::{
     api::{DynamicObject, Patch, PatchParams},
     runtime::watcher::Config,
 };
-use kube_io::{Change, Class, ResilientWatch, forward};
+use kube_io::{Change, Class, ResilientWatch, answer_within, forward};
 use serde_json::json;
 use standins::{
     HttpClient,
@@ -18,7 +18,7 @@ use standins::{
 use tokio::{
     sync::{mpsc, watch},
     task::JoinSet,
-    time::{Instant, sleep_until, timeout},
+    time::{Instant, sleep_until},
 };
 use tracing::{debug, info, warn};
 
@@ -38,7 +38,7 @@ const TRIES: u32 = 3;
 const CLEAN_AGAIN: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
-enum Input {
+enum WatchedChange {
     Object(Change<DynamicObject>),
     Node(Change<Node>),
 }
@@ -48,7 +48,7 @@ pub(super) struct Controller {
     prometheus: HttpClient,
     settings: SoftTainterSettings,
     findings: watch::Sender<Findings>,
-    inputs: mpsc::Receiver<Input>,
+    changes: mpsc::Receiver<WatchedChange>,
     _watches: JoinSet<()>,
     /// Whether the KubeDescheduler and the nodes have been listed.
     synced: [bool; 2],
@@ -63,25 +63,25 @@ impl Controller {
         settings: SoftTainterSettings,
         findings: watch::Sender<Findings>,
     ) -> Controller {
-        let (send, inputs) = mpsc::channel(BACKLOG);
+        let (send, changes) = mpsc::channel(BACKLOG);
         let mut watched = JoinSet::new();
         let mut task = None;
         match &settings.policy_source {
             PolicySource::KubeDescheduler => {
                 let objects = ResilientWatch::local(kube_descheduler_api(&client), only_cluster_object());
-                watched.spawn(forward(objects, Input::Object, send.clone()));
+                watched.spawn(forward(objects, WatchedChange::Object, send.clone()));
             }
             PolicySource::Fixed(policy) => task = Task::of(policy),
         }
         let nodes = ResilientWatch::local(Api::all(client.clone()), Config::default()).modify(trim);
-        watched.spawn(forward(nodes, Input::Node, send));
+        watched.spawn(forward(nodes, WatchedChange::Node, send));
         Controller {
             client,
             prometheus,
             synced: [settings.policy_source != PolicySource::KubeDescheduler, false],
             settings,
             findings,
-            inputs,
+            changes,
             _watches: watched,
             task,
             nodes: BTreeMap::new(),
@@ -96,9 +96,9 @@ impl Controller {
             let is_needed = self.task.is_some() || self.nodes.values().any(|node| is_tainted(&node.taints));
             let is_needed = is_needed && self.synced == [true; 2];
             tokio::select! {
-                input = self.inputs.recv() => match input {
-                    Some(input) => {
-                        if self.apply(input) {
+                change = self.changes.recv() => match change {
+                    Some(change) => {
+                        if self.apply(change) {
                             next = Instant::now();
                         }
                     }
@@ -113,21 +113,21 @@ impl Controller {
     }
 
     /// Returns whether the task has changed.
-    fn apply(&mut self, input: Input) -> bool {
+    fn apply(&mut self, change: WatchedChange) -> bool {
         let (before, was_synced) = (self.task.clone(), self.synced);
-        match input {
-            Input::Object(Change::Applied(object)) => {
+        match change {
+            WatchedChange::Object(Change::Applied(object)) => {
                 self.task = Task::of_spec(&object.data["spec"], &self.settings, self.task.take());
             }
-            Input::Object(Change::Deleted(_)) => self.task = None,
-            Input::Object(Change::Synced) => self.synced[0] = true,
-            Input::Node(Change::Applied(node)) => {
+            WatchedChange::Object(Change::Deleted(_)) => self.task = None,
+            WatchedChange::Object(Change::Synced) => self.synced[0] = true,
+            WatchedChange::Node(Change::Applied(node)) => {
                 self.nodes.insert(node.name_any(), ObservedNode::of(&node));
             }
-            Input::Node(Change::Deleted(key)) => {
+            WatchedChange::Node(Change::Deleted(key)) => {
                 self.nodes.remove(&key.name);
             }
-            Input::Node(Change::Synced) => self.synced[1] = true,
+            WatchedChange::Node(Change::Synced) => self.synced[1] = true,
         }
         if was_synced != self.synced {
             let is_acting = self.synced == [true; 2];
@@ -177,30 +177,29 @@ impl Controller {
     async fn taint(&mut self, name: &str, keys: &[&str]) -> Result<(), String> {
         let nodes: Api<Node> = Api::all(self.client.clone());
         let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
-        let failed = |problem: String| format!("changing the taints of node {name}: {problem}");
+        let doing = || format!("changing the taints of node {name}");
         for _ in 0..TRIES {
             let Some(node) = self.nodes.get(name) else { return Ok(()) };
             let Some(taints) = retainted(&node.taints, keys) else { return Ok(()) };
             // The patch replaces the whole list, so it carries the version that it was made from.
             let patch =
                 Patch::Merge(json!({"metadata": {"resourceVersion": node.version}, "spec": {"taints": taints}}));
-            match timeout(DEADLINE, nodes.patch(name, &params, &patch)).await {
-                Ok(Ok(node)) => {
+            match answer_within(DEADLINE, doing(), nodes.patch(name, &params, &patch)).await {
+                Ok(node) => {
                     info!(target: "lab", "soft-tainter: node {name} now has {keys:?}");
                     self.nodes.insert(name.to_owned(), ObservedNode::of(&node));
                     return Ok(());
                 }
-                Ok(Err(error)) if Class::of(&error).is_absent() => return Ok(()),
-                Ok(Err(error)) if Class::of(&error) == Class::Conflict => {
-                    let fresh = timeout(DEADLINE, nodes.get(name)).await.map_err(|_| failed("no answer".into()))?;
-                    let fresh = fresh.map_err(|problem| failed(problem.to_string()))?;
+                Err(error) if error.class.is_absent() => return Ok(()),
+                Err(error) if error.class == Class::Conflict => {
+                    let fresh = answer_within(DEADLINE, doing(), nodes.get(name)).await;
+                    let fresh = fresh.map_err(|error| error.to_string())?;
                     self.nodes.insert(name.to_owned(), ObservedNode::of(&fresh));
                 }
-                Ok(Err(problem)) => return Err(failed(problem.to_string())),
-                Err(_) => return Err(failed(format!("no answer within {} s", DEADLINE.as_secs()))),
+                Err(error) => return Err(error.to_string()),
             }
         }
-        Err(failed("it changed again and again; the next cycle tries again".into()))
+        Err(format!("{}: it changed again and again; the next cycle tries again", doing()))
     }
 }
 

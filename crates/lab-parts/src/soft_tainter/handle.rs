@@ -3,16 +3,11 @@
 use std::{collections::BTreeMap, future::Future, io, net::SocketAddr};
 
 use advisor::kube_descheduler::Release;
-use axum::{
-    Router,
-    http::{StatusCode, header::CONTENT_TYPE},
-    response::{IntoResponse, Response},
-    routing::get,
-};
+use axum::{Router, response::Response, routing::get};
 use balance::Bucket;
 use kube::Client;
 use serde_json::json;
-use standins::{HttpClient, HttpError, descheduler::PolicySource};
+use standins::{HttpClient, HttpError, descheduler::PolicySource, health_page};
 use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
 use tracing::info;
 
@@ -81,14 +76,10 @@ pub async fn run(
 }
 
 fn page(findings: &Findings) -> Response {
-    let (code, status) = match findings.is_acting {
-        true => (StatusCode::OK, "healthy"),
-        false => (StatusCode::SERVICE_UNAVAILABLE, "starting"),
-    };
     let buckets: BTreeMap<&String, String> =
         findings.buckets.iter().map(|(node, bucket)| (node, bucket.to_string())).collect();
-    let body = json!({"status": status, "cycles": findings.cycles, "nodes": buckets, "problem": findings.problem});
-    (code, [(CONTENT_TYPE, "application/json")], format!("{body}\n")).into_response()
+    let details = json!({"cycles": findings.cycles, "nodes": buckets, "problem": findings.problem});
+    health_page(findings.is_acting, details)
 }
 
 impl Drop for SoftTainter {

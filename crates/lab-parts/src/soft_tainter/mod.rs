@@ -1,8 +1,6 @@
-//! The soft-tainter: asks the scheduler to keep new pods away from busy nodes, by the same query and the same comparison
-//! as the descheduler. Without it, what is moved from a busy node may land on another busy one.
-//!
-//! It differs from the original in one thing: it removes its taints when they are not wanted any more, that is, when the
-//! KubeDescheduler is deleted or becomes Predictive.
+//! The soft-tainter: asks the scheduler to keep new pods away from busy nodes, by the same query and the same comparison as the
+//! descheduler. Without it, what is moved from a busy node may land on another busy one. It differs from the original in one thing: it
+//! removes its taints when they are not wanted any more, that is, when the KubeDescheduler is deleted or becomes Predictive.
 
 mod controller;
 mod handle;

@@ -13,9 +13,8 @@ pub const APPROPRIATE: &str = "nodeutilization.descheduler.openshift.io/appropri
 const EFFECT: &str = "PreferNoSchedule";
 const KEYS: [&str; 2] = [APPROPRIATE, OVERUTILIZED];
 
-/// The keys of the taints that each node should have.
-///
-/// If no node is under-utilized, appropriate nodes are the best targets and get none.
+/// The keys of the taints that each node should have. If no node is under-utilized, appropriate nodes are the best targets and get
+/// none.
 pub fn wanted(buckets: &BTreeMap<String, Bucket>) -> BTreeMap<String, &'static [&'static str]> {
     let has_under = buckets.values().any(|bucket| *bucket == Bucket::Under);
     let keys = |bucket: &Bucket| -> &'static [&'static str] {

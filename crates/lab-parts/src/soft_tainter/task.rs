@@ -37,7 +37,7 @@ impl Task {
         match Policy::of(&spec, &context) {
             Ok(policy) => Task::of(&policy).filter(|_| spec.wants_soft_tainter(settings.release)),
             Err(error) if error.scales_down() => None,
-            // The policy before stays in force.
+            // The policy before stays in effect.
             Err(_) => before,
         }
     }

@@ -14,11 +14,11 @@ use kube::{
     core::{ApiResource, DynamicObject, PartialObjectMeta},
     runtime::watcher::Config,
 };
-use kube_io::{BackoffPolicy, Change, KeyedBackoff, ObjectKey, ResilientWatch, forward};
+use kube_io::{BackoffPolicy, Change, KeyedBackoff, ObjectKey, ResilientWatch, forward, within_deadline};
 use tokio::{
     sync::{mpsc, watch::Sender},
     task::JoinSet,
-    time::{sleep, timeout},
+    time::sleep,
 };
 use tracing::{debug, info, warn};
 
@@ -339,10 +339,8 @@ impl Controller {
         let sent = send(self.client.clone(), self.cache.vms.get(&key).cloned(), key.clone(), request.clone());
         self.busy.insert(key.clone());
         self.in_flight.push(Box::pin(async move {
-            let result = match timeout(DEADLINE, sent).await {
-                Ok(result) => result,
-                Err(_) => Err(SendError::Failed(format!("no answer within {} s", DEADLINE.as_secs()))),
-            };
+            let result = within_deadline(DEADLINE, &key.name, sent).await;
+            let result = result.unwrap_or_else(|late| Err(SendError::Failed(late.message)));
             (key, request, result)
         }));
     }

@@ -1,5 +1,4 @@
 //! The next step for one VM.
-//!
 //! One request at a time: its response changes what is known, and then the next step is decided anew. So a state that a
 //! crash leaves behind needs no special treatment.
 

@@ -2,14 +2,10 @@
 
 use std::{future::Future, io, net::SocketAddr};
 
-use axum::{
-    Router,
-    http::{StatusCode, header::CONTENT_TYPE},
-    response::{IntoResponse, Response},
-    routing::get,
-};
+use axum::{Router, response::Response, routing::get};
 use kube::Client;
 use serde_json::json;
+use standins::health_page;
 use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
 use tracing::info;
 
@@ -72,10 +68,5 @@ pub async fn run(
 }
 
 fn page(State { is_ready, vms, migrations }: State) -> Response {
-    let (code, status) = match is_ready {
-        true => (StatusCode::OK, "healthy"),
-        false => (StatusCode::SERVICE_UNAVAILABLE, "starting"),
-    };
-    let body = json!({"status": status, "vms": vms, "migrations": migrations});
-    (code, [(CONTENT_TYPE, "application/json")], format!("{body}\n")).into_response()
+    health_page(is_ready, json!({"vms": vms, "migrations": migrations}))
 }

@@ -1,9 +1,6 @@
-//! The VM controller: keeps a pod for every [`VirtualMachine`](api::VirtualMachine) that is to run, and migrates a VM when
-//! an eviction is requested on it.
-//!
-//! [`decide()`] is a pure function of a VM, its pods and the progress of its migration. The controller watches VMs, pods and
-//! nodes, and sends one request at a time about each VM. All state except the progress of a copy is in the cluster, so a
-//! restarted controller continues where the last one stopped. Only one controller may run at a time.
+//! The VM controller: keeps a pod for every [`VirtualMachine`](api::VirtualMachine) that is to run, and migrates a VM when an eviction
+//! is requested on it. [`decide()`] is a pure function of a VM, its pods and the progress of its migration. All state except the
+//! progress of a copy is in the cluster. Only one controller may run at a time.
 
 mod cache;
 mod controller;

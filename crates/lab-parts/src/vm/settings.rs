@@ -1,3 +1,5 @@
+//! How the VM controller starts and migrates VMs, and how many at the same time.
+
 use std::time::Duration;
 
 use sim::{

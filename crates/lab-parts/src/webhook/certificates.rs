@@ -9,9 +9,9 @@ use rcgen::{
 };
 use rustls::{
     ServerConfig,
-    crypto::ring,
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
 };
+use serving::tls_config;
 
 use super::Error;
 
@@ -103,12 +103,5 @@ pub(super) fn read(certificates: &[u8], key: &[u8]) -> Result<Arc<ServerConfig>,
 }
 
 fn server(certificates: Vec<CertificateDer<'static>>, key: PrivateKeyDer<'static>) -> Result<Arc<ServerConfig>, Error> {
-    let unusable = |error: rustls::Error| Error::Unusable(error.to_string());
-    let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .map_err(unusable)?
-        .with_no_client_auth()
-        .with_single_cert(certificates, key)
-        .map_err(unusable)?;
-    Ok(Arc::new(config))
+    tls_config(certificates, key).map_err(|error| Error::Unusable(error.to_string()))
 }

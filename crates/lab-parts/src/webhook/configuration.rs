@@ -1,8 +1,6 @@
-//! The ValidatingWebhookConfiguration: which requests the API server sends to the webhook, and what it does without an answer.
-//!
-//! The API server sends only requests about pods whose names begin with `virt-launcher-`, and itself allows deletions of
-//! unprotected pods and by garbage collectors. So while the webhook is down, VMs cannot be migrated or lost, but VMs and
-//! namespaces can be deleted, and other pods are not affected.
+//! The ValidatingWebhookConfiguration: which requests the API server sends to the webhook, and what it does without an answer. These
+//! are requests about pods whose names begin with `virt-launcher-`; while the webhook is down, VMs cannot be migrated or lost, but VMs
+//! and namespaces can be deleted, and other pods are not affected.
 
 use k8s_openapi::{
     ByteString,
@@ -13,7 +11,7 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement, ObjectMeta},
 };
 
-use super::Reach;
+use super::Endpoint;
 use crate::launcher;
 
 /// The name of the ValidatingWebhookConfiguration.
@@ -25,9 +23,9 @@ pub(super) const TIMEOUT: u8 = 10;
 pub(super) const PATH: &str = "/validate";
 const SYSTEM_NAMESPACES: [&str; 3] = ["kube-node-lease", "kube-public", "kube-system"];
 
-/// The object to apply. `port` is used with [`Reach::Host`]. Deletions by `exempt_users` are not sent to the webhook.
+/// The object to apply. `port` is used with [`Endpoint::Host`]. Deletions by `exempt_users` are not sent to the webhook.
 pub fn configuration(
-    reach: &Reach,
+    endpoint: &Endpoint,
     port: u16,
     authorities: Option<&str>,
     exempt_users: &[String],
@@ -35,7 +33,7 @@ pub fn configuration(
     let webhook = |name: &str, operation: &str, resource: &str, conditions: Vec<(&str, String)>| ValidatingWebhook {
         name: name.to_owned(),
         admission_review_versions: vec!["v1".to_owned()],
-        client_config: client_config(reach, port, authorities),
+        client_config: client_config(endpoint, port, authorities),
         failure_policy: Some("Fail".to_owned()),
         match_policy: Some("Equivalent".to_owned()),
         match_conditions: Some(
@@ -92,14 +90,14 @@ fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'").replace('\n', "\\n"))
 }
 
-fn client_config(reach: &Reach, port: u16, authorities: Option<&str>) -> WebhookClientConfig {
+fn client_config(endpoint: &Endpoint, port: u16, authorities: Option<&str>) -> WebhookClientConfig {
     let ca_bundle = authorities.map(|pem| ByteString(pem.as_bytes().to_vec()));
-    match reach {
-        Reach::Host(host) => {
+    match endpoint {
+        Endpoint::Host(host) => {
             let host = if host.contains(':') { format!("[{host}]") } else { host.clone() };
             WebhookClientConfig { ca_bundle, service: None, url: Some(format!("https://{host}:{port}{PATH}")) }
         }
-        Reach::Service { namespace, name } => {
+        Endpoint::Service { namespace, name } => {
             let service = ServiceReference {
                 namespace: namespace.clone(),
                 name: name.clone(),

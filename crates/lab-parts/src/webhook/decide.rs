@@ -1,8 +1,6 @@
-//! The response to an admission request: it is allowed, because no VM is lost by it; it is denied; or it is denied and the
-//! VM migrates instead.
-//!
-//! The messages are KubeVirt's. The descheduler counts a denial as an eviction that runs if its message contains
-//! `Eviction triggered evacuation`, so no other message may contain it.
+//! The response to an admission request: it is allowed, because no VM is lost by it; it is denied; or it is denied and the VM migrates
+//! instead. The messages are KubeVirt's. The descheduler counts a denial as an eviction that runs if its message contains `Eviction
+//! triggered evacuation`, so no other message may contain it.
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
@@ -13,9 +11,6 @@ use crate::{
     launcher,
     vm::{LauncherPod, Vm},
 };
-
-/// The HTTP code of every denial: clients try again later.
-pub(super) const CODE: u16 = 429;
 
 /// What is known about an admission request. An error says why something could not be read.
 #[derive(Debug, Clone)]

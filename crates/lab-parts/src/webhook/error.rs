@@ -1,3 +1,5 @@
+//! Why the webhook does not start, or does not go on.
+
 use std::{io, net::SocketAddr, path::PathBuf};
 
 #[derive(Debug, thiserror::Error)]

@@ -1,8 +1,6 @@
-//! The eviction webhook: turns evictions and deletions of virt-launcher pods into migrations.
-//!
-//! [`decide()`] is a pure function of the admission request, the pod, its VM and the user. The rest reads these from the API
-//! server, records the eviction request on the VM, and responds with the messages that KubeVirt and the descheduler agree on.
-//! The webhook creates its own certificates and registers them, or uses certificates from files.
+//! The eviction webhook: turns evictions and deletions of virt-launcher pods into migrations. [`decide()`] is a pure function of the
+//! admission request, the pod, its VM and the user; the rest reads these, records the eviction request on the VM, and responds with
+//! the messages that KubeVirt and the descheduler agree on.
 
 mod certificates;
 mod configuration;
@@ -21,6 +19,6 @@ pub use configuration::{NAME, configuration};
 pub use decide::{AllowReason, Denial, Input, Outcome, Step, decide};
 pub use error::Error;
 pub use eviction_request::{EVICTION_REQUESTED, EVICTION_SOURCE, EvictionRequest};
-pub use review::{AdmissionRequest, InvalidReview, Operation};
+pub use review::{AdmissionRequest, Operation};
 pub use server::{Webhook, run};
-pub use settings::{Certificates, GARBAGE_COLLECTORS, Reach, WebhookSettings};
+pub use settings::{Certificates, Endpoint, GARBAGE_COLLECTORS, WebhookSettings};

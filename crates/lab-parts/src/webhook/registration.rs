@@ -24,7 +24,7 @@ use tokio::{
 use tracing::{info, warn};
 
 use super::{
-    Certificates, Error, NAME, Reach, WebhookSettings,
+    Certificates, Endpoint, Error, NAME, WebhookSettings,
     certificates::{self, Rotation},
     configuration,
     eviction_request::FIELD_MANAGER,
@@ -34,7 +34,7 @@ const BACKLOG: usize = 16;
 
 struct Registration {
     client: Client,
-    reach: Reach,
+    endpoint: Endpoint,
     port: u16,
     exempt_users: Vec<String>,
     is_registered: bool,
@@ -45,7 +45,7 @@ impl Registration {
         if !self.is_registered {
             return Ok(());
         }
-        let object = configuration(&self.reach, self.port, authorities, &self.exempt_users);
+        let object = configuration(&self.endpoint, self.port, authorities, &self.exempt_users);
         let all: Api<ValidatingWebhookConfiguration> = Api::all(self.client.clone());
         let params = PatchParams::apply(FIELD_MANAGER).force();
         let answer = all.patch(NAME, &params, &Patch::Apply(&object)).await;
@@ -141,10 +141,10 @@ impl RegistrationTask {
         settings: &WebhookSettings,
         port: u16,
     ) -> Result<RegistrationTask, Error> {
-        let WebhookSettings { reach, is_registered, exempt_users, .. } = settings.clone();
+        let WebhookSettings { endpoint, is_registered, exempt_users, .. } = settings.clone();
         let (source, server) = match settings.certificates.clone() {
             Certificates::Own { lifetime } => {
-                let rotation = Rotation::start(reach.names(), Timestamp::now(), lifetime)?;
+                let rotation = Rotation::start(endpoint.names(), Timestamp::now(), lifetime)?;
                 let server = rotation.server();
                 (CertificateSource::Own(rotation), server)
             }
@@ -154,7 +154,7 @@ impl RegistrationTask {
                 (CertificateSource::Files(Files { certificate, key, authority, interval, read }), server)
             }
         };
-        let registration = Registration { client, reach, port, exempt_users, is_registered };
+        let registration = Registration { client, endpoint, port, exempt_users, is_registered };
         Ok(RegistrationTask { registration, source, server: Sender::new(server) })
     }
 

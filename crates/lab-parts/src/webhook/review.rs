@@ -1,12 +1,9 @@
-//! AdmissionReviews: reading the request, and writing the response.
+//! The request of an AdmissionReview, as far as the decision depends on it.
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use serde::Deserialize;
-use serde_json::{Value, json};
-
-const API_VERSION: &str = "admission.k8s.io/v1";
-const KIND: &str = "AdmissionReview";
+use serde_json::Value;
 
 /// What a user asks to do to a pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,9 +14,9 @@ pub enum Operation {
     Other,
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(from = "RawRequest")]
 pub struct AdmissionRequest {
-    pub uid: String,
     pub operation: Operation,
     pub namespace: String,
     pub pod: String,
@@ -32,22 +29,9 @@ pub struct AdmissionRequest {
     pub deleted_pod: Option<Box<Pod>>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("this is no AdmissionReview of {API_VERSION}: {0}")]
-pub struct InvalidReview(String);
-
-#[derive(Deserialize, Default)]
-#[serde(rename_all = "camelCase", default)]
-struct Review {
-    api_version: String,
-    kind: String,
-    request: Option<RawRequest>,
-}
-
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
 struct RawRequest {
-    uid: String,
     operation: String,
     resource: Resource,
     sub_resource: Option<String>,
@@ -72,20 +56,8 @@ struct User {
     username: Option<String>,
 }
 
-impl AdmissionRequest {
-    pub fn parse(body: &[u8]) -> Result<AdmissionRequest, InvalidReview> {
-        let review: Review = serde_json::from_slice(body).map_err(|error| InvalidReview(error.to_string()))?;
-        if (&*review.api_version, &*review.kind) != (API_VERSION, KIND) {
-            return Err(InvalidReview(format!("it says {:?} of {:?}", review.kind, review.api_version)));
-        }
-        let raw = review.request.ok_or_else(|| InvalidReview("it has no request".into()))?;
-        if raw.uid.is_empty() {
-            return Err(InvalidReview("its request has no uid".into()));
-        }
-        Ok(AdmissionRequest::of(raw))
-    }
-
-    fn of(raw: RawRequest) -> AdmissionRequest {
+impl From<RawRequest> for AdmissionRequest {
+    fn from(raw: RawRequest) -> AdmissionRequest {
         let is_pod = raw.resource.group.is_empty() && raw.resource.resource == "pods";
         let operation = match (&*raw.operation, raw.sub_resource.as_deref().unwrap_or_default()) {
             ("CREATE", "eviction") if is_pod => Operation::Eviction,
@@ -108,7 +80,6 @@ impl AdmissionRequest {
             || (operation == Operation::Eviction && options.as_array().is_some_and(|all| !all.is_empty()));
         let annotations = &raw.object["metadata"]["annotations"];
         AdmissionRequest {
-            uid: raw.uid,
             operation,
             namespace: raw.namespace.unwrap_or_default(),
             pod: pod.unwrap_or_default(),
@@ -118,16 +89,5 @@ impl AdmissionRequest {
             reason: text(&annotations["reason"]),
             deleted_pod,
         }
-    }
-
-    /// The response for the API server. `denial` is the message; without it the request is allowed.
-    pub(super) fn response(&self, denial: Option<&str>) -> Value {
-        let mut response = json!({"uid": self.uid, "allowed": denial.is_none()});
-        if let Some(message) = denial {
-            response["status"] = json!({
-                "status": "Failure", "code": super::decide::CODE, "reason": "TooManyRequests", "message": message,
-            });
-        }
-        json!({"apiVersion": API_VERSION, "kind": KIND, "response": response})
     }
 }

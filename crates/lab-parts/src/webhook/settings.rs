@@ -1,3 +1,5 @@
+//! Where the webhook listens, how the API server reaches it, and whose deletions it allows.
+
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 /// The users of the garbage collectors and the namespace controller, and the user that they share where controllers have
@@ -13,7 +15,7 @@ pub const GARBAGE_COLLECTORS: [&str; 4] = [
 pub struct WebhookSettings {
     pub address: SocketAddr,
     /// How the API server reaches the webhook.
-    pub reach: Reach,
+    pub endpoint: Endpoint,
     pub certificates: Certificates,
     /// Whether to write the ValidatingWebhookConfiguration, at the start and whenever the certificates change.
     pub is_registered: bool,
@@ -25,7 +27,7 @@ impl Default for WebhookSettings {
     fn default() -> Self {
         WebhookSettings {
             address: ([0, 0, 0, 0], 8443).into(),
-            reach: Reach::Service { namespace: "monitoring".to_owned(), name: "eviction-webhook".to_owned() },
+            endpoint: Endpoint::Service { namespace: "monitoring".to_owned(), name: "eviction-webhook".to_owned() },
             certificates: Certificates::default(),
             is_registered: true,
             exempt_users: GARBAGE_COLLECTORS
@@ -38,7 +40,7 @@ impl Default for WebhookSettings {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reach {
+pub enum Endpoint {
     /// A host name or address, with the port that the webhook listens on.
     Host(String),
     Service {
@@ -47,12 +49,12 @@ pub enum Reach {
     },
 }
 
-impl Reach {
+impl Endpoint {
     /// The names that a certificate must have.
     pub(super) fn names(&self) -> Vec<String> {
         match self {
-            Reach::Host(host) => vec![host.clone()],
-            Reach::Service { namespace, name } => vec![
+            Endpoint::Host(host) => vec![host.clone()],
+            Endpoint::Service { namespace, name } => vec![
                 name.clone(),
                 format!("{name}.{namespace}"),
                 format!("{name}.{namespace}.svc"),

@@ -31,7 +31,7 @@ async fn get(address: SocketAddr, path: &'static str) -> (u16, String) {
 async fn ask(address: SocketAddr, method: &'static str, path: &'static str) -> (u16, String) {
     let ask = move || {
         let mut stream = TcpStream::connect(address).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         write!(stream, "{method} {path} HTTP/1.1\r\nHost: lab\r\nConnection: close\r\n\r\n").unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();

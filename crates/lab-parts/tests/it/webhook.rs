@@ -24,7 +24,7 @@ use lab_parts::{
     launcher,
     vm::{self, VmController},
     webhook::{
-        Certificates, EVICTION_REQUESTED, EVICTION_SOURCE, GARBAGE_COLLECTORS, NAME, Reach, Webhook, WebhookSettings,
+        Certificates, EVICTION_REQUESTED, EVICTION_SOURCE, Endpoint, GARBAGE_COLLECTORS, NAME, Webhook, WebhookSettings,
     },
 };
 use serde_json::{Value, json};
@@ -149,7 +149,7 @@ impl Lab {
         let client = self.cluster.access().client_for(&Identity::user(USER, &[])).await.unwrap();
         let settings = WebhookSettings {
             address: ([127, 0, 0, 1], 0).into(),
-            reach: Reach::Host("127.0.0.1".into()),
+            endpoint: Endpoint::Host("127.0.0.1".into()),
             certificates,
             is_registered: true,
             exempt_users: GARBAGE_COLLECTORS.into_iter().chain([VM_CONTROLLER]).map(str::to_owned).collect(),

@@ -9,9 +9,9 @@ use super::{
     platform::{LOGS_IMAGE, METRICS, PROMETHEUS_URL},
     rights,
 };
-use crate::webhook::{GARBAGE_COLLECTORS, Reach, configuration};
+use crate::webhook::{Endpoint, GARBAGE_COLLECTORS, configuration};
 
-const USER: u32 = 65532;
+pub(super) const USER: u32 = 65532;
 /// The folder in which the stand-in keeps the descheduler's files.
 const FOLDER: &str = "/var/lib/descheduler";
 
@@ -29,14 +29,19 @@ impl Pages {
 
 fn container(name: &str, args: &[&str], pages: &Pages) -> Value {
     let health = json!({"path": "/health", "port": pages.port, "scheme": pages.scheme});
+    let mut container = container_without_pages(name, args);
+    container["ports"] = json!([{"name": "pages", "containerPort": pages.port}]);
+    container["readinessProbe"] = json!({"httpGet": health, "periodSeconds": 5});
+    container["livenessProbe"] = json!({"tcpSocket": {"port": pages.port}, "periodSeconds": 20});
+    container
+}
+
+pub(super) fn container_without_pages(name: &str, args: &[&str]) -> Value {
     json!({
         "name": name,
         "image": IMAGE,
         "imagePullPolicy": "IfNotPresent",
         "args": args,
-        "ports": [{"name": "pages", "containerPort": pages.port}],
-        "readinessProbe": {"httpGet": health, "periodSeconds": 5},
-        "livenessProbe": {"tcpSocket": {"port": pages.port}, "periodSeconds": 20},
         "resources": {"requests": {"cpu": "10m", "memory": "32Mi"}, "limits": {"memory": "256Mi"}},
         "securityContext": confined(),
     })
@@ -48,7 +53,7 @@ fn part(name: &'static str, namespace: &'static str, args: &[&str], pages: &Page
     deployment(Pod { name, namespace, main: None, user: Some(USER), containers, volumes: Vec::new() })
 }
 
-fn documents(about: &'static str, objects: impl IntoIterator<Item = Value>) -> Vec<Document> {
+pub(super) fn documents(about: &'static str, objects: impl IntoIterator<Item = Value>) -> Vec<Document> {
     let mut about = Some(about);
     let document = |object| Document { about: about.take().unwrap_or_default(), object };
     objects.into_iter().map(document).collect()
@@ -59,7 +64,7 @@ pub(super) fn vm_controller() -> Vec<Document> {
     let [role, binding] = everywhere(VMS, name, name, &rights::VM_CONTROLLER);
     let part = part(name, VMS, &["vm-controller", "--port=8080"], &Pages::http(8080));
     documents(
-        "The VM controller: a pod for every VirtualMachine, and migrations. See docs/lab/vm-resource.md.",
+        "The VM controller: a pod for every VirtualMachine, and migrations. See docs/lab/README_VM_CRD.md.",
         [service_account(VMS, name), role, binding, part],
     )
 }
@@ -71,9 +76,9 @@ pub(super) fn eviction_webhook() -> Vec<Document> {
     let (service_arg, controller_arg) = (format!("--service={VMS}/{name}"), format!("--vm-controller={account}"));
     let args = ["webhook", "--port=8443", service_arg.as_str(), controller_arg.as_str()];
     let part = part(name, VMS, &args, &Pages { port: 8443, scheme: "HTTPS" });
-    let reach = Reach::Service { namespace: VMS.to_owned(), name: name.to_owned() };
+    let endpoint = Endpoint::Service { namespace: VMS.to_owned(), name: name.to_owned() };
     let exempt_users: Vec<String> = GARBAGE_COLLECTORS.map(str::to_owned).into_iter().chain([account]).collect();
-    let configuration = configuration(&reach, 8443, None, &exempt_users);
+    let configuration = configuration(&endpoint, 8443, None, &exempt_users);
     let mut documents = documents(
         "The eviction webhook: turns evictions of VMs into migrations. See docs/lab/eviction-webhook.md.",
         [service_account(VMS, name), role, binding, service(VMS, name, (443, 8443), None), part],
@@ -96,17 +101,28 @@ pub(super) fn metrics_exporter() -> Vec<Document> {
     )
 }
 
-/// `orders` are the arguments for a policy; without them the soft-tainter follows the KubeDescheduler.
-pub(super) fn soft_tainter(namespace: &'static str, orders: &[&str], mounts: Value, volumes: Vec<Value>) -> Vec<Value> {
+/// How the soft-tainter gets a policy; without one it follows the KubeDescheduler.
+#[derive(Default)]
+pub(super) struct Orders<'a> {
+    pub(super) args: &'a [&'a str],
+    pub(super) env: Value,
+    pub(super) mounts: Value,
+    pub(super) volumes: Vec<Value>,
+}
+
+pub(super) fn soft_tainter(namespace: &'static str, orders: Orders<'_>) -> Vec<Value> {
     let name = "soft-tainter";
     let role = if namespace == DESCHEDULER { name.to_owned() } else { format!("{namespace}-{name}") };
     let [role, binding] = everywhere(namespace, name, &role, &rights::SOFT_TAINTER);
     let prometheus = format!("--prometheus={PROMETHEUS_URL}");
-    let args = [&["soft-tainter", "--port=8081", prometheus.as_str()], orders].concat();
+    let args = [&["soft-tainter", "--port=8081", prometheus.as_str()], orders.args].concat();
     let mut container = container(name, &args, &Pages::http(8081));
-    if mounts.is_array() {
-        container["volumeMounts"] = mounts;
+    for (field, value) in [("env", orders.env), ("volumeMounts", orders.mounts)] {
+        if value.is_array() {
+            container[field] = value;
+        }
     }
+    let volumes = orders.volumes;
     let pod = Pod { name, namespace, main: None, user: Some(USER), containers: vec![container], volumes };
     vec![service_account(namespace, name), role, binding, deployment(pod)]
 }
@@ -159,7 +175,7 @@ pub(super) fn descheduler_operator() -> Vec<Document> {
         ],
     );
     let mut about = "The soft-tainter, by the same orders.";
-    for object in soft_tainter(home, &[], Value::Null, Vec::new()) {
+    for object in soft_tainter(home, Orders::default()) {
         documents.push(Document { about, object });
         about = "";
     }

@@ -10,7 +10,7 @@ use super::{
     objects::{
         Pod, config_map, config_volume, confined, deployment, everywhere, namespace, service, service_account, written,
     },
-    parts::soft_tainter,
+    parts::{Orders, soft_tainter},
     rights,
 };
 use crate::{kwok, prometheus::PrometheusSettings};
@@ -28,6 +28,9 @@ const MEMORY: u64 = 128 << 30;
 const EXAMPLES: u32 = 60;
 const POLICY: &str = "descheduler-policy";
 const POLICY_FOLDER: &str = "/policy-dir";
+const INTERVAL_SECONDS: u32 = 60;
+/// The interval as the ConfigMap of the policy has it, as Kubernetes puts it into arguments.
+const INTERVAL: &str = "$(DESCHEDULING_INTERVAL)";
 
 const PROXY: &str = "\
 pid /tmp/nginx.pid;
@@ -117,7 +120,7 @@ pub(super) fn prometheus() -> Vec<Document> {
 pub(super) fn prometheus_rules() -> Vec<Document> {
     let (file, rules) = settings().rule_file();
     vec![Document {
-        about: "The rules of all 19 algorithms, in one group. See docs/lab/algorithms.md.",
+        about: "The rules of all 19 algorithms, in one group. See docs/lab/PROMETHEUS_ALGORITHMS.md.",
         object: config_map(MONITORING, "prometheus-rules", json!({file: rules})),
     }]
 }
@@ -176,7 +179,7 @@ fn policy() -> Result<Policy, String> {
     let spec = json!({
         "profiles": ["KubeVirtRelieveAndMigrate"],
         "mode": "Automatic",
-        "deschedulingIntervalSeconds": 60,
+        "deschedulingIntervalSeconds": INTERVAL_SECONDS,
         "evictionLimits": {"total": 5, "node": 2},
         "profileCustomizations": {"devDeviationThresholds": "Low"},
     });
@@ -192,18 +195,30 @@ fn policy() -> Result<Policy, String> {
     if let Some(provider) = document.pointer_mut("/metricsProviders/0/prometheus").and_then(Value::as_object_mut) {
         provider.remove("authToken");
     }
-    policy.text = advisor::render::yaml(Some(&document));
+    policy.text = advisor::object_text::yaml(Some(&document));
     Ok(policy)
 }
 
 pub(super) fn descheduler_policy() -> Vec<Document> {
     let text = policy().map_or_else(|problem| format!("# not written: {problem}\n"), |policy| policy.text);
     vec![Document {
-        about: "What the descheduler and the soft-tainter go by: the query (which algorithm), the thresholds in percent around\n\
-                the average (`thresholds` below it, `targetThresholds` above it), and the limits. After a change:\n\
+        about: "What the descheduler and the soft-tainter go by: the interval between two runs, the query (which algorithm),\n\
+                the thresholds in percent around the average (`thresholds` below it, `targetThresholds` above it), and the\n\
+                limits. After a change:\n\
+                kubectl apply --server-side --force-conflicts -f config/lab/descheduler-policy.yaml\n\
                 kubectl -n kube-descheduler rollout restart deployment/descheduler deployment/soft-tainter",
-        object: config_map(DESCHEDULER, POLICY, json!({"policy.yaml": text})),
+        object: config_map(
+            DESCHEDULER,
+            POLICY,
+            json!({"interval": format!("{INTERVAL_SECONDS}s"), "policy.yaml": text}),
+        ),
     }]
+}
+
+/// The variable of a container that [`INTERVAL`] refers to.
+fn interval_env() -> Value {
+    let source = json!({"configMapKeyRef": {"name": POLICY, "key": "interval"}});
+    json!([{"name": "DESCHEDULING_INTERVAL", "valueFrom": source}])
 }
 
 pub(super) fn descheduler() -> Vec<Document> {
@@ -215,13 +230,16 @@ pub(super) fn descheduler() -> Vec<Document> {
         "--leader-elect=false".to_owned(),
         "--secure-port=10258".to_owned(),
     ];
-    args.extend(policy().map(|policy| policy.flags()).unwrap_or_default());
+    let flags = policy().map(|policy| policy.flags()).unwrap_or_default();
+    args.extend(flags.into_iter().filter(|flag| !flag.starts_with("--descheduling-interval=")));
+    args.push(format!("--descheduling-interval={INTERVAL}"));
     let mounts = json!([{"name": "policy", "mountPath": POLICY_FOLDER}]);
     let real = json!({
         "name": name,
         "image": format!("registry.k8s.io/descheduler/descheduler:{}", Program::Descheduler.version()),
         "command": ["/bin/descheduler"],
         "args": args,
+        "env": interval_env(),
         "ports": [{"name": "https", "containerPort": 10258}],
         "livenessProbe": {"httpGet": {"path": "/healthz", "port": 10258, "scheme": "HTTPS"}, "periodSeconds": 20},
         "resources": {"requests": {"cpu": "50m", "memory": "64Mi"}, "limits": {"memory": "512Mi"}},
@@ -263,9 +281,15 @@ pub(super) fn descheduler() -> Vec<Document> {
         plain(deployment(pod)),
     ];
     let policy_arg = format!("--policy={POLICY_FOLDER}/policy.yaml");
-    let orders = [policy_arg.as_str(), "--interval=60s"];
+    let interval_arg = format!("--interval={INTERVAL}");
+    let orders = Orders {
+        args: &[policy_arg.as_str(), interval_arg.as_str()],
+        env: interval_env(),
+        mounts,
+        volumes: vec![policy_volume],
+    };
     let mut about = "The soft-tainter: asks the scheduler to keep new pods away from busy nodes, by the same policy.";
-    for object in soft_tainter(DESCHEDULER, &orders, mounts, vec![policy_volume]) {
+    for object in soft_tainter(DESCHEDULER, orders) {
         documents.push(Document { about, object });
         about = "";
     }
@@ -274,7 +298,7 @@ pub(super) fn descheduler() -> Vec<Document> {
 
 pub(super) fn example_vms() -> Vec<Document> {
     let mut about = "Guests to balance, all of one size and alike in use. `setup-kind-env.sh` closes all nodes but two while it creates\n\
-                     them, so that there is a skew.";
+                     them, so that there is a skew. Fractions need quotes.";
     (1..=EXAMPLES)
         .map(|number| Document {
             about: std::mem::take(&mut about),

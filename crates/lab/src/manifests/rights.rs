@@ -36,6 +36,7 @@ const fn named(right: Right, name: &'static str) -> Right {
 }
 
 const SIMULATION: &str = api::names::SIMULATION_GROUP;
+const MACHINES: &str = "machineconfiguration.openshift.io";
 const OPENSHIFT: &str = "operator.openshift.io";
 
 pub(super) const VM_CONTROLLER: [Right; 4] = [
@@ -89,6 +90,18 @@ pub(super) const DESCHEDULER_OPERATOR_AT_HOME: [Right; 6] = [
     named(right("apps", "deployments", &["create", "patch"]), names::OPERAND),
     named(right("apps", "deployments/status", &["patch"]), names::OPERAND),
     right("", "secrets", &["create", "list", "watch"]),
+];
+
+/// The stand-in plays pools and their machines, and sends the heartbeats of these.
+pub(super) const MACHINE_CONFIG_OPERATOR: [Right; 8] = [
+    right("", "nodes", &["list", "patch", "watch"]),
+    right("", "nodes/status", &["patch"]),
+    right("", "pods", &["get", "list"]),
+    right("", "pods/eviction", &["create"]),
+    right(MACHINES, "machineconfigs", &["create", "delete", "list", "watch"]),
+    right(MACHINES, "machineconfigpools", &["list", "patch", "watch"]),
+    right(MACHINES, "machineconfigpools/status", &["patch"]),
+    right("coordination.k8s.io", "leases", &["create", "patch"]),
 ];
 
 pub(super) const KWOK: [Right; 5] = [

@@ -1,7 +1,11 @@
 use super::*;
 
+fn all() -> Vec<(&'static str, String)> {
+    [files(), editable_files()].concat()
+}
+
 fn objects(path: &str) -> Vec<Value> {
-    let (_, text) = files().into_iter().find(|(found, _)| found.ends_with(path)).unwrap();
+    let (_, text) = all().into_iter().find(|(found, _)| found.ends_with(path)).unwrap();
     serde_saphyr::from_multiple(&text).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
@@ -11,12 +15,12 @@ fn one(path: &str, kind: &str, name: &str) -> Value {
 }
 
 fn everything() -> Vec<Value> {
-    files().iter().flat_map(|(path, _)| objects(path)).collect()
+    all().iter().flat_map(|(path, _)| objects(path)).collect()
 }
 
 #[test]
 fn the_nine_manifests_of_the_guide_are_there_under_their_names() {
-    let names: Vec<&str> = files().iter().filter_map(|(path, _)| path.strip_prefix("config/lab/")).collect();
+    let names: Vec<&str> = all().iter().filter_map(|(path, _)| path.strip_prefix("config/lab/")).collect();
     for name in [
         "descheduler.yaml",
         "descheduler-policy.yaml",
@@ -46,6 +50,24 @@ fn the_policy_is_the_one_of_the_guide() {
     assert_eq!(plugin["evictionLimits"]["node"], 2, "without it the plugin stops after one");
     assert_eq!(policy["nodeSelector"], "kubevirt.io/schedulable=true");
     assert_eq!(policy["metricsProviders"][0]["prometheus"]["url"], "http://prometheus.monitoring.svc:9090");
+}
+
+/// `make generate` leaves the policy alone, so the interval is read from there, too.
+#[test]
+fn policy_and_interval_are_in_a_file_that_people_edit() {
+    let (path, text) = editable_files().remove(0);
+    assert!(files().iter().all(|(generated, _)| *generated != path), "it would be overwritten");
+    assert!(text.starts_with("# Yours to edit"), "{text}");
+    let map = one("descheduler-policy.yaml", "ConfigMap", "descheduler-policy");
+    assert_eq!(map["data"]["interval"], "60s");
+    for (name, flag) in [("descheduler", "--descheduling-interval"), ("soft-tainter", "--interval")] {
+        let deployment = one("descheduler.yaml", "Deployment", name);
+        let container = &deployment["spec"]["template"]["spec"]["containers"][0];
+        let arg = format!("{flag}=$(DESCHEDULING_INTERVAL)");
+        assert!(container["args"].as_array().unwrap().iter().any(|it| *it == arg.as_str()), "{container}");
+        let source = &container["env"][0]["valueFrom"]["configMapKeyRef"];
+        assert_eq!((&source["name"], &source["key"]), (&map["metadata"]["name"], &"interval".into()), "{name}");
+    }
 }
 
 /// Holds L12 (unloaded rules).

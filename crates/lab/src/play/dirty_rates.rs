@@ -12,12 +12,12 @@ use serde_json::json;
 use sim::{ClusterModel, units::Rate};
 
 use super::CONCURRENCY;
-use crate::{Error, error::Doing, launcher, vm};
+use crate::{Error, error::Context, launcher, vm};
 
 /// Annotates the VMs of a cluster model. Returns how many annotations changed.
 pub(super) async fn set_dirty_rates(client: &Client, model: &ClusterModel) -> Result<usize, Error> {
     let vms: Api<VirtualMachine> = Api::default_namespaced(client.clone());
-    let existing = vms.list_metadata(&ListParams::default()).await.doing(|| "listing VirtualMachines".into())?;
+    let existing = vms.list_metadata(&ListParams::default()).await.context(|| "listing VirtualMachines".into())?;
     let current: BTreeMap<String, Option<String>> =
         existing.iter().map(|vm| (vm.name_any(), vm.annotations().get(launcher::DIRTY_RATE).cloned())).collect();
     let changes = changes(model, &current);
@@ -27,7 +27,7 @@ pub(super) async fn set_dirty_rates(client: &Client, model: &ClusterModel) -> Re
         async move {
             let patch = Patch::Merge(json!({"metadata": {"annotations": {launcher::DIRTY_RATE: rate}}}));
             let patched = vms.patch_metadata(&name, &PatchParams::default(), &patch).await;
-            patched.map(drop).doing(|| format!("annotating VirtualMachine {name}"))
+            patched.map(drop).context(|| format!("annotating VirtualMachine {name}"))
         }
     };
     stream::iter(changes).map(annotate).buffer_unordered(CONCURRENCY).try_collect::<()>().await?;

@@ -12,9 +12,9 @@ use sim::{ClusterModel, LoadTimeline};
 
 use super::{
     CONCURRENCY,
-    placement::{NodeSize, Placement, Vm, ratio},
+    placement::{NewVm, NodeSize, Placement, ratio},
 };
-use crate::{Error, error::Doing};
+use crate::{Error, error::Context};
 
 /// A smaller change is not written: the descheduler counts in whole percent of a node.
 const SMALLEST_CHANGE: f64 = 0.02;
@@ -54,7 +54,7 @@ impl<'w> LoadSchedule<'w> {
             }
             let node = node.and_then(|node| nodes.get(node as usize)).map(|node| node.name.clone());
             let [cpu_use, memory_use] = *shares;
-            vms.push((Vm { name, cores, memory_bytes, cpu_use, memory_use }, node));
+            vms.push((NewVm { name, cores, memory_bytes, cpu_use, memory_use }, node));
         }
         let gibibytes = |bytes: u64| bytes.div_ceil(1 << 30);
         for (node, requested) in nodes.iter().zip(requested) {
@@ -100,7 +100,7 @@ pub async fn set_utilization(client: &Client, uses: Vec<(String, [Option<f64>; 2
                 match vms.patch(&name, &PatchParams::default(), &patch).await {
                     // A VM that was deleted needs no load.
                     Err(error) if Class::of(&error).is_absent() => Ok(()),
-                    result => result.map(drop).doing(|| format!("setting the use of VirtualMachine {name}")),
+                    result => result.map(drop).context(|| format!("setting the use of VirtualMachine {name}")),
                 }
             }
         })

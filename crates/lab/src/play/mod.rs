@@ -1,5 +1,4 @@
 //! Scenarios on a running lab: its VMs, their load as time goes by, and what happens to its nodes.
-//!
 //! [`Player`] plays a whole scenario. What is due at a step is computed by [`LoadSchedule`] and [`NodeSchedule`] without a
 //! cluster.
 
@@ -14,7 +13,7 @@ mod sample;
 pub use load::{LoadSchedule, set_utilization};
 pub use nodes::{NodeEvent, NodeSchedule};
 pub use pattern::matches;
-pub use placement::{NodeSize, OpenNodes, Placement, Vm, node_sizes};
+pub use placement::{NewVm, NodeSize, OpenNodes, Placement, node_sizes};
 pub use player::{Ending, Player};
 
 /// How many objects are written at the same time.

@@ -1,5 +1,4 @@
 //! What happens to the nodes of a scenario: they are cordoned, drained, fail, and come back.
-//!
 //! A node that fails is deleted, and the VM controller starts its VMs on other nodes. A node that is drained is cordoned, and
 //! its VMs are evicted in every step as long as some are left, as `kubectl drain` does.
 
@@ -22,7 +21,7 @@ use sim::ClusterModel;
 use super::CONCURRENCY;
 use crate::{
     Error,
-    error::Doing,
+    error::Context,
     kwok::{self, by_number},
     launcher,
 };
@@ -67,7 +66,7 @@ pub struct NodeSchedule<'w> {
 impl<'w> NodeSchedule<'w> {
     pub async fn of(model: &'w ClusterModel, client: &Client) -> Result<Self, Error> {
         let nodes: Api<Node> = Api::all(client.clone());
-        let mut found = nodes.list(&ListParams::default()).await.doing(|| "listing nodes".into())?.items;
+        let mut found = nodes.list(&ListParams::default()).await.context(|| "listing nodes".into())?.items;
         found.sort_by_key(|node| by_number(&node.name_any()));
         NodeSchedule::new(model, &found)
     }
@@ -172,12 +171,12 @@ impl NodeEvent {
             NodeEvent::Evict(node) => evict(client, node).await,
             NodeEvent::Fail(node) => {
                 let deleted = nodes.delete(node, &DeleteParams::default()).await.map(drop);
-                unless(Class::is_absent, deleted).doing(|| format!("deleting Node {node}"))
+                unless(Class::is_absent, deleted).context(|| format!("deleting Node {node}"))
             }
             NodeEvent::Add(node) => {
                 let created = nodes.create(&PostParams::default(), node).await.map(drop);
                 unless(|class| *class == Class::Conflict, created)
-                    .doing(|| format!("creating Node {}", node.name_any()))
+                    .context(|| format!("creating Node {}", node.name_any()))
             }
         }
     }
@@ -205,7 +204,7 @@ fn unless(is_done: fn(&Class) -> bool, answer: kube::Result<()>) -> kube::Result
 async fn set_cordoned(nodes: &Api<Node>, node: &str, is_cordoned: bool) -> Result<bool, Error> {
     let patch = Patch::Merge(json!({"spec": {"unschedulable": is_cordoned.then_some(true)}}));
     let patched = nodes.patch_metadata(node, &PatchParams::default(), &patch).await.map(drop);
-    unless(Class::is_absent, patched).doing(|| format!("closing or opening Node {node}"))
+    unless(Class::is_absent, patched).context(|| format!("closing or opening Node {node}"))
 }
 
 /// Requests the eviction of every VM on a node. The webhook denies the request, and the VM migrates.
@@ -213,7 +212,7 @@ async fn evict(client: &Client, node: &str) -> Result<bool, Error> {
     let all: Api<Pod> = Api::all(client.clone());
     let labels = format!("{}={}", launcher::APP.0, launcher::APP.1);
     let here = ListParams::default().fields(&format!("spec.nodeName={node}")).labels(&labels);
-    let pods = all.list_metadata(&here).await.doing(|| format!("listing the pods on Node {node}"))?;
+    let pods = all.list_metadata(&here).await.context(|| format!("listing the pods on Node {node}"))?;
     let is_staying = |pod: &&PartialObjectMeta<Pod>| !pod.annotations().contains_key(launcher::EVICTION_IN_PROGRESS);
     let evict = async |pod: &PartialObjectMeta<Pod>| {
         let pods: Api<Pod> = Api::namespaced(client.clone(), &pod.namespace().unwrap_or_default());
@@ -222,7 +221,7 @@ async fn evict(client: &Client, node: &str) -> Result<bool, Error> {
         let is_expected = |class: &Class| {
             class.is_absent() || matches!(class, Class::WebhookDenied | Class::PolicyDenied | Class::Busy)
         };
-        unless(is_expected, evicted).map(drop).doing(|| format!("evicting Pod {}", pod.name_any()))
+        unless(is_expected, evicted).map(drop).context(|| format!("evicting Pod {}", pod.name_any()))
     };
     let staying: Vec<_> = pods.iter().filter(is_staying).collect();
     stream::iter(&staying).map(|pod| evict(pod)).buffer_unordered(CONCURRENCY).try_collect::<()>().await?;

@@ -1,3 +1,5 @@
+//! Patterns of names. By hand: crates for globs match paths, and give more characters a meaning than `*` and `?`.
+
 /// Whether a name matches a pattern, in which `*` is any text and `?` is any character.
 pub fn matches(pattern: &str, name: &str) -> bool {
     let (pattern, name): (Vec<char>, Vec<char>) = (pattern.chars().collect(), name.chars().collect());

@@ -15,14 +15,14 @@ use kube::{
 use serde_json::json;
 
 use super::{CONCURRENCY, set_utilization};
-use crate::{Error, error::Doing, kwok::by_number};
+use crate::{Error, error::Context, kwok::by_number};
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A VM to create. Uses are shares of its cores and its memory.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Vm {
+pub struct NewVm {
     pub name: String,
     pub cores: f64,
     pub memory_bytes: u64,
@@ -32,9 +32,9 @@ pub struct Vm {
 
 /// VMs, each with the node that it starts on. Without a node, the scheduler chooses.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Placement(pub Vec<(Vm, Option<String>)>);
+pub struct Placement(pub Vec<(NewVm, Option<String>)>);
 
-impl Vm {
+impl NewVm {
     fn object(&self) -> Result<VirtualMachine, serde_json::Error> {
         serde_json::from_value(json!({
             "apiVersion": "simulation.node-classifier.io/v1alpha1",
@@ -57,7 +57,7 @@ impl Placement {
     /// Creates the VMs and waits until all run. While the VMs of a node are created, all other nodes are cordoned, so that
     /// the scheduler chooses it and nothing in a VM names its first node.
     pub async fn create(&self, client: &Client) -> Result<(), Error> {
-        let mut by_node: BTreeMap<Option<&str>, Vec<&Vm>> = BTreeMap::new();
+        let mut by_node: BTreeMap<Option<&str>, Vec<&NewVm>> = BTreeMap::new();
         for (vm, node) in &self.0 {
             by_node.entry(node.as_deref()).or_default().push(vm);
         }
@@ -82,7 +82,7 @@ impl Placement {
     /// Creates the VMs that do not exist yet, and sets the load of the others. Returns how many were created.
     pub async fn create_missing(self, client: &Client) -> Result<usize, Error> {
         let vms: Api<VirtualMachine> = Api::default_namespaced(client.clone());
-        let existing = vms.list(&ListParams::default()).await.doing(|| "listing VirtualMachines".into())?;
+        let existing = vms.list(&ListParams::default()).await.context(|| "listing VirtualMachines".into())?;
         let exists = |name: &str| existing.iter().any(|vm| vm.name_any() == name);
         let (old, new): (Vec<_>, Vec<_>) = self.0.into_iter().partition(|(vm, _)| exists(&vm.name));
         let uses = old.into_iter().map(|(vm, _)| (vm.name, [Some(vm.cpu_use), Some(vm.memory_use)]));
@@ -104,7 +104,7 @@ pub struct OpenNodes {
 impl OpenNodes {
     pub async fn of(client: &Client) -> Result<OpenNodes, Error> {
         let api: Api<Node> = Api::all(client.clone());
-        let nodes = api.list(&ListParams::default()).await.doing(|| "listing nodes".into())?;
+        let nodes = api.list(&ListParams::default()).await.context(|| "listing nodes".into())?;
         let is_open = |node: &&Node| !node.spec.as_ref().and_then(|spec| spec.unschedulable).unwrap_or(false);
         let names = nodes.iter().filter(is_open).map(ResourceExt::name_any).collect();
         Ok(OpenNodes { api, names })
@@ -123,18 +123,18 @@ impl OpenNodes {
         for name in &self.names {
             let patch = Patch::Merge(json!({"spec": {"unschedulable": is_cordoned(name).then_some(true)}}));
             let patched = self.api.patch(name, &PatchParams::default(), &patch).await;
-            patched.map(drop).doing(|| format!("closing or opening Node {name}"))?;
+            patched.map(drop).context(|| format!("closing or opening Node {name}"))?;
         }
         Ok(())
     }
 }
 
-async fn create(client: &Client, wanted: &[&Vm]) -> Result<(), Error> {
+async fn create(client: &Client, wanted: &[&NewVm]) -> Result<(), Error> {
     let vms: Api<VirtualMachine> = Api::default_namespaced(client.clone());
     stream::iter(wanted)
         .map(|vm| async {
             let object = vm.object().map_err(|error| Error::Asset(format!("VM {}: {error}", vm.name)))?;
-            vms.create(&Default::default(), &object).await.doing(|| format!("creating VirtualMachine {}", vm.name))
+            vms.create(&Default::default(), &object).await.context(|| format!("creating VirtualMachine {}", vm.name))
         })
         .buffer_unordered(CONCURRENCY)
         .try_collect::<Vec<_>>()
@@ -142,7 +142,7 @@ async fn create(client: &Client, wanted: &[&Vm]) -> Result<(), Error> {
     let mut missing: BTreeSet<&str> = wanted.iter().map(|vm| vm.name.as_str()).collect();
     let all_run = async {
         loop {
-            let found = vms.list(&ListParams::default()).await.doing(|| "listing VirtualMachines".into())?;
+            let found = vms.list(&ListParams::default()).await.context(|| "listing VirtualMachines".into())?;
             for vm in &found {
                 if vm.status.as_ref().is_some_and(|status| status.phase == Some(Phase::Running)) {
                     missing.remove(vm.name_any().as_str());
@@ -173,7 +173,7 @@ pub struct NodeSize {
 /// The sizes of the lab's nodes, in the order of their numbers.
 pub async fn node_sizes(client: &Client) -> Result<Vec<NodeSize>, Error> {
     let api: Api<Node> = Api::all(client.clone());
-    let nodes = api.list(&ListParams::default()).await.doing(|| "listing nodes".into())?;
+    let nodes = api.list(&ListParams::default()).await.context(|| "listing nodes".into())?;
     let size = |node: &Node| {
         let size = node.status.as_ref().and_then(|status| status.allocatable.as_ref());
         // The lab writes plain bytes.

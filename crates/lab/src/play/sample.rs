@@ -2,7 +2,7 @@
 
 use sim::Rng;
 
-use super::{Placement, Vm};
+use super::{NewVm, Placement};
 use crate::{Error, kwok::node_name, up::Options};
 
 /// A node takes 110 pods; the rest is for migrations.
@@ -34,7 +34,7 @@ impl Placement {
             let cpu_use = rng.between(low, high);
             let memory_use = rng.between(0.4, 0.8);
             let name = format!("vm-{:03}", number + 1);
-            let vm = Vm { name, cores: cores.unwrap_or(0.25), memory_bytes, cpu_use, memory_use };
+            let vm = NewVm { name, cores: cores.unwrap_or(0.25), memory_bytes, cpu_use, memory_use };
             (vm, Some(node_name(home as u32 + 1)))
         };
         Ok(Placement(homes.into_iter().enumerate().map(vm).collect()))

@@ -2,8 +2,7 @@
 
 use anstyle::{AnsiColor, Style};
 use balance::Bucket;
-use jiff::Timestamp;
-use sim::{Align, Table};
+use terminal::{Align, CompactTable, age};
 
 use super::{NodeState, PartState, Scoring, Survey};
 use crate::up::Migration;
@@ -34,7 +33,7 @@ pub fn text(survey: &Survey, width: Option<usize>) -> String {
 }
 
 fn parts(parts: &[PartState], width: Option<usize>) -> String {
-    let mut table = Table::new(&[("PART", Align::Left), ("STATE", Align::Left), ("WHERE", Align::Left)]);
+    let mut table = CompactTable::new(&[("PART", Align::Left), ("STATE", Align::Left), ("WHERE", Align::Left)]);
     for part in parts {
         let sign = if part.ready { '✔' } else { '✘' };
         table.row(vec![part.name.clone(), format!("{sign} {}", part.state), part.place.clone()]);
@@ -43,7 +42,7 @@ fn parts(parts: &[PartState], width: Option<usize>) -> String {
 }
 
 fn nodes(nodes: &[NodeState], width: Option<usize>) -> String {
-    let mut table = Table::new(&[
+    let mut table = CompactTable::new(&[
         ("NODE", Align::Left),
         ("CPU", Align::Right),
         ("PRESSURE", Align::Right),
@@ -117,7 +116,7 @@ fn migrations(survey: &Survey, width: Option<usize>) -> String {
     if survey.migrations.is_empty() {
         return "No migrations yet.\n".to_owned();
     }
-    let mut table = Table::new(&[
+    let mut table = CompactTable::new(&[
         ("MIGRATED", Align::Left),
         ("FROM", Align::Left),
         ("TO", Align::Left),
@@ -147,19 +146,9 @@ fn migrations(survey: &Survey, width: Option<usize>) -> String {
     text.replace('✔', &format!("{GOOD}✔{GOOD:#}")).replace('✘', &format!("{BAD}✘{BAD:#}"))
 }
 
-/// In the format of `kubectl`.
-fn age(since: Timestamp, now: Timestamp) -> String {
-    let seconds = (now.as_second() - since.as_second()).max(0);
-    match seconds {
-        0..120 => format!("{seconds}s"),
-        120..7200 => format!("{}m", seconds / 60),
-        7200..172_800 => format!("{}h", seconds / 3600),
-        _ => format!("{}d", seconds / 86_400),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use jiff::Timestamp;
     use sim::Spread;
 
     use super::*;
@@ -262,7 +251,7 @@ and 2 before
         let text = plain(&text(&survey(), Some(60)));
         let tables = text.lines().filter(|line| line.starts_with("kwok-node") || line.starts_with("vm-"));
         assert!(tables.clone().count() > 5);
-        assert!(tables.clone().all(|line| sim::display_width(line) <= 60), "{text}");
+        assert!(tables.clone().all(|line| terminal::table::columns(line) <= 60), "{text}");
     }
 
     #[test]
@@ -281,13 +270,5 @@ and 2 before
         assert!(text.starts_with("Lab lab\n"), "{text}");
         assert!(text.contains("not known yet") && text.contains("no descheduler has run yet"), "{text}");
         assert!(text.ends_with("No migrations yet.\n"), "{text}");
-    }
-
-    #[test]
-    fn ages_are_short() {
-        let at = |second| Timestamp::from_second(second).unwrap();
-        for (seconds, expected) in [(0, "0s"), (119, "119s"), (120, "2m"), (7200, "2h"), (180_000, "2d"), (-5, "0s")] {
-            assert_eq!(age(at(0), at(seconds)), expected);
-        }
     }
 }

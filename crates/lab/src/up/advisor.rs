@@ -8,7 +8,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::{Api, Client};
 use standins::machine_config::{self, MachineConfigPool, MachineConfigSettings};
 
-use crate::{Error, error::Doing};
+use crate::{Error, error::Context};
 
 const DEFINITIONS: [&str; 4] = [
     include_str!("../../../../config/crd/third-party/machineconfig.yaml"),
@@ -67,11 +67,16 @@ pub(super) async fn machine_config_operator(
 ) -> Result<machine_config::StandIn, Error> {
     let pools: Api<MachineConfigPool> = Api::all(client.clone());
     let defaults = MachineConfigSettings::default();
-    let settings = MachineConfigSettings { reboot: defaults.reboot.div_f64(time_scale), ..defaults };
+    let settings = MachineConfigSettings {
+        reboot: defaults.reboot.div_f64(time_scale),
+        // A reboot of some seconds stands for one of a minute. Drains are as much faster.
+        drain: defaults.drain.faster(20.0 * time_scale),
+        ..defaults
+    };
     let stand_in = machine_config::StandIn::start(client, settings);
     let updated = async {
         loop {
-            let pool = pools.get(WORKER_POOL).await.doing(|| format!("reading MachineConfigPool {WORKER_POOL}"))?;
+            let pool = pools.get(WORKER_POOL).await.context(|| format!("reading MachineConfigPool {WORKER_POOL}"))?;
             let status = pool.status.unwrap_or_default();
             let counts = [status.machine_count, status.updated_machine_count, status.ready_machine_count];
             if counts.iter().all(|count| i64::from(*count) == i64::from(nodes)) {

@@ -18,7 +18,7 @@ use tokio::sync::watch;
 use super::{Check, Descheduling, Options, Part, advisor, journal::JournalTask, logs, platform, psi::PsiTask};
 use crate::{
     COMPONENT, Error,
-    error::Doing,
+    error::Context,
     exporter::{self, Exporter},
     kwok, prometheus,
     soft_tainter::{SoftTainter, SoftTainterSettings},
@@ -105,7 +105,7 @@ impl Lab {
         // The garbage collector discovers new kinds when it starts, and then only every half a minute.
         cluster.restart(Component::ControllerManager).await?;
         let config = cluster.access().config(&Identity::Admin).await?;
-        let client = connect::client(config, COMPONENT).doing(|| "making a client for the lab".into())?;
+        let client = connect::client(config, COMPONENT).context(|| "making a client for the lab".into())?;
         platform::nodes(&client, &options).await?;
         platform::namespace(&client).await?;
         report(Ready { part: "nodes", place: format!("{} of {} cores", options.nodes, options.cores) });
@@ -157,7 +157,7 @@ impl Lab {
     /// replaces, and its user agent shows that it is a stand-in.
     async fn client_of(&self, user: &str, component: &str) -> Result<Client, Error> {
         let config = self.cluster.access().config(&Identity::user(user, &["system:masters"])).await?;
-        connect::client(config, component).doing(|| format!("making a client for {user}"))
+        connect::client(config, component).context(|| format!("making a client for {user}"))
     }
 
     /// Also after [`Lab::stop_controller`], like a pod that restarts.
@@ -178,7 +178,7 @@ impl Lab {
     pub async fn start_webhook(&mut self) -> Result<(), Error> {
         let mut settings = webhook::WebhookSettings {
             address: (Ipv4Addr::LOCALHOST, 0).into(),
-            reach: webhook::Reach::Host("127.0.0.1".into()),
+            endpoint: webhook::Endpoint::Host("127.0.0.1".into()),
             ..webhook::WebhookSettings::default()
         };
         settings.exempt_users.push("vm-controller".into());

@@ -1,3 +1,5 @@
+//! What a lab is started with.
+
 use advisor::kube_descheduler::Release;
 use balance::{Algorithm, Mode, promql::Source};
 

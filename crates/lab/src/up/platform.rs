@@ -9,15 +9,15 @@ use k8s_openapi::{
 };
 use kube::{
     Api, Client,
-    api::{ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams},
+    api::{Patch, PatchParams},
 };
 use serde_json::{Value, json};
-use standins::descheduler::names;
+use standins::descheduler::{kube_descheduler_api, names};
 
 use super::Options;
 use crate::{
     Error,
-    error::Doing,
+    error::Context,
     kwok::{self, node_name},
 };
 
@@ -46,7 +46,7 @@ pub(super) async fn nodes(client: &Client, options: &Options) -> Result<(), Erro
     for number in 1..=options.nodes {
         let name = node_name(number);
         let node = kwok::node(&name, options.cores, options.memory_bytes);
-        nodes.create(&Default::default(), &node).await.doing(|| format!("creating Node {name}"))?;
+        nodes.create(&Default::default(), &node).await.context(|| format!("creating Node {name}"))?;
     }
     Ok(())
 }
@@ -57,7 +57,7 @@ pub(super) async fn namespace(client: &Client) -> Result<(), Error> {
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": names::NAMESPACE, "labels": {label: value}}});
     let api: Api<Namespace> = Api::all(client.clone());
     let applied = api.patch(names::NAMESPACE, &PatchParams::apply(FIELD_MANAGER), &Patch::Apply(namespace)).await;
-    applied.map(drop).doing(|| format!("creating Namespace {}", names::NAMESPACE))
+    applied.map(drop).context(|| format!("creating Namespace {}", names::NAMESPACE))
 }
 
 /// The KubeDescheduler, as an administrator would write it. In 4.17 it has no field for a metric.
@@ -95,12 +95,10 @@ pub(super) async fn apply_kube_descheduler(
     mode: Mode,
     release: Release,
 ) -> Result<(), Error> {
-    let kind = GroupVersionKind::gvk("operator.openshift.io", "v1", "KubeDescheduler");
-    let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), names::NAMESPACE, &ApiResource::from_gvk(&kind));
     let params = PatchParams::apply(FIELD_MANAGER).force();
-    let applied =
-        api.patch(names::OBJECT, &params, &Patch::Apply(kube_descheduler_object(algorithm, mode, release))).await;
-    applied.map(drop).doing(|| format!("creating KubeDescheduler {}", names::OBJECT))
+    let object = Patch::Apply(kube_descheduler_object(algorithm, mode, release));
+    let applied = kube_descheduler_api(client).patch(names::OBJECT, &params, &object).await;
+    applied.map(drop).context(|| format!("creating KubeDescheduler {}", names::OBJECT))
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use tokio::{
 const BACKLOG: usize = 256;
 const ARGUMENT: &str = "psi";
 
-enum Input {
+enum WatchedChange {
     Config(Change<MachineConfig>),
     Node(Change<PartialObjectMeta<Node>>),
 }
@@ -31,26 +31,26 @@ struct PsiCache {
 }
 
 impl PsiCache {
-    fn take(&mut self, input: Input) {
-        match input {
-            Input::Config(Change::Applied(config)) => {
+    fn take(&mut self, change: WatchedChange) {
+        match change {
+            WatchedChange::Config(Change::Applied(config)) => {
                 let value = kernel_arguments::value(&config.data, ARGUMENT);
                 match value.is_some_and(kernel_arguments::is_true) {
                     true => self.configs.insert(config.name_any()),
                     false => self.configs.remove(&config.name_any()),
                 };
             }
-            Input::Config(Change::Deleted(key)) => {
+            WatchedChange::Config(Change::Deleted(key)) => {
                 self.configs.remove(&key.name);
             }
-            Input::Config(Change::Synced) => self.synced[0] = true,
-            Input::Node(Change::Applied(node)) => {
+            WatchedChange::Config(Change::Synced) => self.synced[0] = true,
+            WatchedChange::Node(Change::Applied(node)) => {
                 self.nodes.insert(node.name_any(), node.annotations().get(names::CURRENT_CONFIG).cloned());
             }
-            Input::Node(Change::Deleted(key)) => {
+            WatchedChange::Node(Change::Deleted(key)) => {
                 self.nodes.remove(&key.name);
             }
-            Input::Node(Change::Synced) => self.synced[1] = true,
+            WatchedChange::Node(Change::Synced) => self.synced[1] = true,
         }
     }
 
@@ -67,20 +67,20 @@ pub(super) struct PsiTask(JoinHandle<()>);
 impl PsiTask {
     pub(super) fn start(client: Client, sender: watch::Sender<bool>) -> PsiTask {
         PsiTask(tokio::spawn(async move {
-            let (send, mut inputs) = mpsc::channel(BACKLOG);
+            let (send, mut changes) = mpsc::channel(BACKLOG);
             let configs = Api::all_with(client.clone(), &machine_config_resource());
             let nodes = Api::all(client);
             let published = async {
                 let mut cache = PsiCache::default();
-                while let Some(input) = inputs.recv().await {
-                    cache.take(input);
+                while let Some(change) = changes.recv().await {
+                    cache.take(change);
                     let is_on = cache.all_measure();
                     sender.send_if_modified(|before| std::mem::replace(before, is_on) != is_on);
                 }
             };
             tokio::join!(
-                forward(ResilientWatch::local(configs, Config::default()), Input::Config, send.clone()),
-                forward(ResilientWatch::local(nodes, Config::default()), Input::Node, send),
+                forward(ResilientWatch::local(configs, Config::default()), WatchedChange::Config, send.clone()),
+                forward(ResilientWatch::local(nodes, Config::default()), WatchedChange::Node, send),
                 published
             );
         }))
@@ -99,23 +99,23 @@ mod tests {
 
     use super::*;
 
-    fn config(name: &str, arguments: &[&str]) -> Input {
+    fn config(name: &str, arguments: &[&str]) -> WatchedChange {
         let mut config = MachineConfig::new(name, &machine_config_resource());
         config.data = json!({"spec": {"kernelArguments": arguments}});
-        Input::Config(Change::Applied(Box::new(config)))
+        WatchedChange::Config(Change::Applied(Box::new(config)))
     }
 
-    fn node(name: &str, config: &str) -> Input {
+    fn node(name: &str, config: &str) -> WatchedChange {
         let mut node = PartialObjectMeta::<Node>::default();
         node.metadata.name = Some(name.to_owned());
         node.annotations_mut().insert(names::CURRENT_CONFIG.to_owned(), config.to_owned());
-        Input::Node(Change::Applied(Box::new(node)))
+        WatchedChange::Node(Change::Applied(Box::new(node)))
     }
 
     fn listed() -> PsiCache {
         let mut cache = PsiCache::default();
-        cache.take(Input::Config(Change::Synced));
-        cache.take(Input::Node(Change::Synced));
+        cache.take(WatchedChange::Config(Change::Synced));
+        cache.take(WatchedChange::Node(Change::Synced));
         cache
     }
 
@@ -123,9 +123,10 @@ mod tests {
     fn nodes_measure_pressure_when_the_last_of_them_runs_a_config_that_enables_it() {
         let mut cache = listed();
         assert!(!cache.all_measure(), "there are no nodes");
-        for input in [config("old", &["quiet"]), config("new", &["quiet", "psi=1"]), node("a", "new"), node("b", "old")]
+        for change in
+            [config("old", &["quiet"]), config("new", &["quiet", "psi=1"]), node("a", "new"), node("b", "old")]
         {
-            cache.take(input);
+            cache.take(change);
             assert_eq!(cache.all_measure(), cache.nodes.len() == 1, "only a node that does is known");
         }
         cache.take(node("b", "new"));
@@ -137,11 +138,11 @@ mod tests {
     #[test]
     fn nothing_is_published_before_everything_is_listed() {
         let mut cache = PsiCache::default();
-        cache.take(Input::Config(Change::Synced));
+        cache.take(WatchedChange::Config(Change::Synced));
         cache.take(config("new", &["psi=1"]));
         cache.take(node("a", "new"));
         assert!(!cache.all_measure(), "nodes have not been listed");
-        cache.take(Input::Node(Change::Synced));
+        cache.take(WatchedChange::Node(Change::Synced));
         assert!(cache.all_measure());
     }
 }

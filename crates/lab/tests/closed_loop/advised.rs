@@ -9,15 +9,17 @@ use std::{
 
 use api::{VirtPlatformConfig, virt_platform_config::Phase};
 use devcluster::Identity;
+use k8s_openapi::api::core::v1::{Node, Taint};
 use kube::{
     Api, ResourceExt,
-    api::{ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams},
+    api::{ApiResource, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams},
     runtime::wait::await_condition,
 };
 use lab::{
-    play::{LoadSchedule, Placement, Vm, node_sizes, set_utilization},
+    play::{LoadSchedule, NewVm, Placement, node_sizes, set_utilization},
     up::{Descheduling, Lab, Options},
 };
+use lab_parts::soft_tainter::taints::OVERUTILIZED;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use sim::{
@@ -38,8 +40,11 @@ const PROFILE: &str = "load-aware-rebalancing";
 const PSI: &str = "99-worker-psi-karg";
 const TIMEOUT: Duration = Duration::from_secs(120);
 
+/// The number of VMs before the rollout.
+const FIRST: usize = 10;
 /// The number of VMs that are created after the rollout.
 const NEWCOMERS: usize = 100;
+const ASLEEP: f64 = 0.0;
 const IDLE: f64 = 0.2;
 const BUSY: f64 = 0.95;
 /// The spread is at least this when some of these VMs are busy.
@@ -47,51 +52,52 @@ const SKEWED: f64 = 0.18;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_plan_moves_nothing_until_it_is_approved_then_balances_and_is_kept_when_it_is_ignored() {
-    let stage = Stage::start().await;
-    let observer = Observer::start(&stage.lab).await;
-    let advisor = Advisor::start(&stage.lab).await;
+    let advised = AdvisedLab::start().await;
+    let observer = Observer::start(&advised.lab).await;
+    let advisor = Advisor::start(&advised.lab).await;
 
     let limits = json!({"loadAware": {"evictionLimitTotal": 4}});
-    stage.say(json!({"action": "DryRun", "options": limits})).await;
-    let reviewed = stage.phase(Phase::ReviewRequired).await;
+    advised.say(json!({"action": "DryRun", "options": limits})).await;
+    let reviewed = advised.phase(Phase::ReviewRequired).await;
     let diffs: Vec<String> = reviewed.status.unwrap().items.into_iter().filter_map(|item| item.diff).collect();
     assert!(diffs.iter().any(|diff| diff.contains("total: 4")), "{diffs:?}");
-    assert!(stage.descheduler.get_opt(names::OBJECT).await.unwrap().is_none(), "nothing is applied in a dry run");
-    assert!(stage.configs.get_opt(PSI).await.unwrap().is_none(), "nothing is applied in a dry run");
-    assert_eq!(stage.starts(), 0, "no descheduler runs in a dry run");
+    assert!(advised.descheduler.get_opt(names::OBJECT).await.unwrap().is_none(), "nothing is applied in a dry run");
+    assert!(advised.configs.get_opt(PSI).await.unwrap().is_none(), "nothing is applied in a dry run");
+    assert_eq!(advised.starts(), 0, "no descheduler runs in a dry run");
     assert_eq!(observer.moves(), [], "nothing moves in a dry run");
 
-    stage.say(json!({"action": "Apply"})).await;
+    advised.say(json!({"action": "Apply"})).await;
     let refuses =
         "profile KubeVirtRelieveAndMigrate can only be used when PSI metrics are enabled for the worker nodes";
     let told = |object: &DynamicObject| object.data["status"]["conditions"][0]["reason"] == refuses;
-    until(&stage.descheduler, names::OBJECT, "no descheduler runs before the pools have rolled", told).await;
-    assert_eq!(stage.starts(), 0);
-    stage.phase(Phase::Completed).await;
-    let pid = stage.runs_as_planned().await;
-    assert!(observer.moves().len() >= stage.guests, "every VM had to leave the node that it began on");
+    until(&advised.descheduler, names::OBJECT, "no descheduler runs before the pools have rolled", told).await;
+    assert_eq!(advised.starts(), 0);
+    advised.phase(Phase::Completed).await;
+    let pid = advised.runs_as_planned().await;
+    assert!(observer.moves().len() >= advised.guests, "every VM had to leave the node that it began on");
 
-    stage.fill().await;
-    stage.load(&observer).await;
-    let record = follow(&stage.lab, &observer).await;
+    advised.rest().await;
+    advised.fill().await;
+    advised.load(&observer).await;
+    let record = follow(&advised.lab, &observer).await;
     println!("with the advisor: {:?}", record.course);
     record.course.settles(0.60);
 
-    let (descheduler, config) = stage.applied().await;
-    stage.say(json!({"action": "Ignore"})).await;
-    stage.phase(Phase::Ignored).await;
-    stage.two_more_cycles().await;
-    assert_eq!(stage.applied().await, (descheduler, config), "what was applied stays");
-    assert_eq!((stage.starts(), stage.pid()), (1, Some(pid)), "the descheduler goes on");
+    let (descheduler, config) = advised.applied().await;
+    advised.say(json!({"action": "Ignore"})).await;
+    advised.phase(Phase::Ignored).await;
+    advised.two_more_cycles().await;
+    assert_eq!(advised.applied().await, (descheduler, config), "what was applied stays");
+    assert_eq!((advised.starts(), advised.pid()), (1, Some(pid)), "the descheduler goes on");
 
     advisor.stop().await;
-    observer.verdict().await;
+    observer.check_history().await;
     drop(observer);
-    end(stage.lab).await;
+    end(advised.lab).await;
 }
 
-fn guest(name: String, cpu_use: f64) -> Vm {
-    Vm { name, cores: 1.0, memory_bytes: 2 << 30, cpu_use, memory_use: 0.5 }
+fn guest(name: String, cpu_use: f64) -> NewVm {
+    NewVm { name, cores: 1.0, memory_bytes: 2 << 30, cpu_use, memory_use: 0.5 }
 }
 
 /// After two steps some VMs on the two fullest nodes become busy: on each as many as an even placement would put there.
@@ -107,7 +113,7 @@ fn scenario(homes: &BTreeMap<String, String>) -> Scenario {
         names.iter().enumerate().map(move |(number, name)| {
             let works = rank < 2 && number < NEWCOMERS / 5;
             let cpu = if works { Load::Points(steps.to_vec()) } else { Load::Constant(IDLE) };
-            let Vm { name, cores, memory_bytes, memory_use, .. } = guest((*name).to_owned(), IDLE);
+            let NewVm { name, cores, memory_bytes, memory_use, .. } = guest((*name).to_owned(), IDLE);
             let memory_use = Load::Constant(memory_use);
             VmGroup { cores, memory: Bytes(memory_bytes), cpu, memory_use, ..VmGroup::new(&name) }
         })
@@ -118,7 +124,7 @@ fn scenario(homes: &BTreeMap<String, String>) -> Scenario {
     scenario
 }
 
-struct Stage {
+struct AdvisedLab {
     lab: Lab,
     /// The number of VMs before the rollout.
     guests: usize,
@@ -127,9 +133,9 @@ struct Stage {
     configs: Api<DynamicObject>,
 }
 
-impl Stage {
+impl AdvisedLab {
     /// Starts a lab for the advisor. All VMs are on one node, so a descheduler that may evict has a reason to.
-    async fn start() -> Stage {
+    async fn start() -> AdvisedLab {
         let options = Options {
             advisor: true,
             descheduling: Descheduling::Awaited,
@@ -137,13 +143,13 @@ impl Stage {
             ..Options::default()
         };
         let lab = Lab::start(options, |_| {}).await.unwrap_or_else(|error| panic!("{error}"));
-        let first = (0..10).map(|number| (guest(format!("first-{number}"), BUSY), Some("kwok-node-1".to_owned())));
+        let first = (0..FIRST).map(|number| (guest(format!("first-{number}"), BUSY), Some("kwok-node-1".to_owned())));
         let placement = Placement(first.collect());
         placement.create(lab.client()).await.unwrap();
         let kind = |group: &str, kind: &str| ApiResource::from_gvk(&GroupVersionKind::gvk(group, "v1", kind));
         let descheduler = kind("operator.openshift.io", "KubeDescheduler");
         let config = kind("machineconfiguration.openshift.io", "MachineConfig");
-        Stage {
+        AdvisedLab {
             guests: placement.0.len(),
             profiles: Api::all(lab.client().clone()),
             descheduler: Api::namespaced_with(lab.client().clone(), names::NAMESPACE, &descheduler),
@@ -205,6 +211,22 @@ impl Stage {
         state.pid.unwrap()
     }
 
+    /// Takes the load off the first VMs, wherever the rollout has put them. Otherwise the descheduler would be at work when the
+    /// load changes, and the scheduler would avoid some of the nodes.
+    async fn rest(&self) {
+        let asleep = (0..FIRST).map(|number| (format!("first-{number}"), [Some(ASLEEP), None]));
+        set_utilization(self.lab.client(), asleep.collect()).await.unwrap();
+        self.two_more_cycles().await;
+        let nodes = Api::<Node>::all(self.lab.client().clone());
+        let is_marked = |taint: &Taint| taint.key == OVERUTILIZED;
+        let unmarked = async || {
+            let nodes = nodes.list(&ListParams::default()).await.unwrap();
+            let taints = nodes.into_iter().flat_map(|node| node.spec.unwrap_or_default().taints.unwrap_or_default());
+            (!taints.into_iter().any(|taint| is_marked(&taint))).then_some(())
+        };
+        within(TIMEOUT, "no node counts as over-utilized", unmarked).await;
+    }
+
     /// Creates VMs with equal load. The scheduler selects their nodes.
     async fn fill(&self) {
         let newcomers = (0..NEWCOMERS).map(|number| (guest(format!("new-{number}"), IDLE), None));
@@ -216,11 +238,11 @@ impl Stage {
         let client = self.lab.client();
         let all = async || Some(observer.homes()).filter(|homes| homes.len() == self.guests + NEWCOMERS);
         let homes = within(TIMEOUT, "the observer has seen all VMs", all).await;
-        let world = ClusterModel::new(&scenario(&homes)).unwrap();
-        let mut load = LoadSchedule::new(&world, 0);
+        let model = ClusterModel::new(&scenario(&homes)).unwrap();
+        let mut load = LoadSchedule::new(&model, 0);
         let placement = load.placement(&node_sizes(client).await.unwrap()).unwrap();
         assert_eq!(placement.create_missing(client).await.unwrap(), 0, "all VMs are there already");
-        for step in 1..=world.steps() {
+        for step in 1..=model.steps() {
             let changes = load.changes(step).into_iter();
             set_utilization(client, changes.map(|(name, uses)| (name, uses.map(Some))).collect()).await.unwrap();
         }

@@ -19,10 +19,11 @@ pub(crate) const QUIET: u64 = 10;
 const TIMEOUT: Duration = Duration::from_secs(240);
 const PAUSE: Duration = Duration::from_millis(200);
 /// The limit for the shutdown of a lab.
-const END: Duration = Duration::from_secs(30);
+const END: Duration = Duration::from_secs(120);
 
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Course {
+    /// The largest spread: a load that was just set is seen VM by VM.
     pub(crate) before: f64,
     pub(crate) after: f64,
     pub(crate) cycles: u64,
@@ -36,6 +37,8 @@ pub(crate) struct Course {
     pub(crate) most_of_one: usize,
     /// The number of VMs that moved more than once.
     pub(crate) repeated: usize,
+    /// The number of moves of VMs that had moved before.
+    pub(crate) moved_again: usize,
     /// The average duration of a migration, in seconds of the lab.
     pub(crate) took: f64,
 }
@@ -51,12 +54,13 @@ impl Course {
         self.cycles >= self.last + QUIET
     }
 
-    /// Checks that the spread falls by at least this share and that the evictions end.
+    /// Checks that the spread falls by at least this share, that the evictions end, and that no VM moves to and fro.
     pub(crate) fn settles(&self, share: f64) {
         assert!(self.gain() >= share, "the spread does not fall by {share}: {self:?}");
         assert!(self.last <= BY, "evictions go on after cycle {BY}: {self:?}");
         assert!(self.stops(), "it was not watched for {QUIET} quiet cycles: {self:?}");
         assert!(self.most_of_one <= 2, "a VM was moved to and fro: {self:?}");
+        assert!(self.moved_again * 2 <= self.migrations, "VMs were moved to and fro: {self:?}");
     }
 
     /// Checks that the evictions do not end.
@@ -103,7 +107,7 @@ pub(crate) async fn run_with(
     let record = follow(&lab, &observer).await;
     let moves: Vec<usize> = record.frames.iter().map(|frame| frame.moves).collect();
     println!("{} {}: {:?}, moves by cycle {moves:?}", algorithm.slug(), mode.name(), record.course);
-    observer.verdict().await;
+    observer.check_history().await;
     drop(observer);
     end(lab).await;
     record
@@ -118,13 +122,14 @@ pub(crate) async fn follow(lab: &Lab, observer: &Observer) -> Observation {
     let metrics = Metrics::of(lab);
     // A descheduler that does not run yet has no metrics.
     let start = metrics.read().await.unwrap_or_default();
-    let (before, moves_before) = (observer.spread(), observer.moves().len());
+    let (mut before, moves_before) = (observer.spread(), observer.moves().len());
     let frame = || Frame { nodes: observer.demands(), moves: observer.moves().len() - moves_before };
     let mut frames = vec![frame()];
     let (mut cycles, mut first, mut last, mut evictions) = (0, None, 0, 0);
     let settled = async {
         while cycles < last.max(1) + QUIET && cycles <= BY + QUIET {
             tokio::time::sleep(PAUSE).await;
+            before = before.max(observer.spread());
             let Some(now) = metrics.read().await else { continue };
             let (cycle, evicted) = (now.cycles - start.cycles, now.evictions - start.evictions);
             // The descheduler counts a cycle at its end, so a new eviction belongs to the cycle after those that are counted.
@@ -154,6 +159,7 @@ pub(crate) async fn follow(lab: &Lab, observer: &Observer) -> Observation {
         migrations: moves.len(),
         most_of_one: of_one.values().max().copied().unwrap_or_default(),
         repeated: of_one.values().filter(|count| **count > 1).count(),
+        moved_again: moves.len() - of_one.len(),
         took: moves.iter().map(|moved| moved.took.as_secs_f64()).sum::<f64>() / moves.len().max(1) as f64 * TIME_SCALE,
     };
     Observation { course, frames, moves }

@@ -15,7 +15,7 @@ const NODES: usize = 5;
 const CORES: f64 = 32.0;
 const MEMORY: f64 = (128_u64 << 30) as f64;
 /// The limit for migrations that have begun.
-const AT_REST: Duration = Duration::from_secs(30);
+const AT_REST: Duration = Duration::from_secs(120);
 
 /// The CPU and the memory that the VMs of a node use, as shares of its size.
 pub(crate) type Demand = [f64; 2];
@@ -67,7 +67,7 @@ impl Observer {
     }
 
     /// Checks the invariants of the VM controller, and that every move had an eviction request.
-    pub(crate) async fn verdict(&self) {
+    pub(crate) async fn check_history(&self) {
         let history = self.0.history().await;
         history.check(&VmControllerSettings::default());
         history.check_counted();

@@ -56,12 +56,12 @@ impl Prediction {
 pub(crate) fn predict(placement: &Placement, algorithm: &Algorithm, mode: Mode, took: f64) -> Prediction {
     let mut scenario = scenario(placement, algorithm, mode);
     scenario.rebalancing.migration.bandwidth = bandwidth(placement, took);
-    let world = ClusterModel::new(&scenario).unwrap();
+    let model = ClusterModel::new(&scenario).unwrap();
     let mut rng = Rng::new(0);
     let (mut migrations, mut active, mut spread) = (Vec::new(), Vec::new(), Vec::new());
     for seed in 0..SEEDS {
         scenario.rebalancing.lag = Some(lag(took, &mut rng));
-        let (outcome, run) = simulate(&world, &RunSettings::new(&scenario).unwrap(), seed);
+        let (outcome, run) = simulate(&model, &RunSettings::new(&scenario).unwrap(), seed);
         let evictions = run.history().moves().iter().filter(|moved| moved.cause == Cause::Eviction);
         migrations.push(outcome.migrations.evicted as f64);
         active

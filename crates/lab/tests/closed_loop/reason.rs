@@ -160,6 +160,7 @@ mod tests {
             migrations: moves.len(),
             most_of_one: 1,
             repeated: 0,
+            moved_again: 0,
             took: 2.0,
         };
         Observation { course, frames, moves }

@@ -1,12 +1,12 @@
 //! Placements with an uneven load.
 
-use lab::play::{Placement, Vm};
+use lab::play::{NewVm, Placement};
 use sim::Rng;
 
 const NODES: usize = 5;
 
-fn guest(number: usize, cpu_use: f64) -> Vm {
-    Vm { name: format!("vm-{number:03}"), cores: 1.0, memory_bytes: 2 << 30, cpu_use, memory_use: 0.5 }
+fn guest(number: usize, cpu_use: f64) -> NewVm {
+    NewVm { name: format!("vm-{number:03}"), cores: 1.0, memory_bytes: 2 << 30, cpu_use, memory_use: 0.5 }
 }
 
 fn node(number: usize) -> Option<String> {
@@ -36,7 +36,7 @@ pub(crate) fn big_guests(seed: u64) -> Placement {
     let mut rng = Rng::new(seed);
     let guests = (0..20).map(|number| {
         let home = number % 2;
-        (Vm { cores: 8.0, memory_bytes: 8 << 30, ..guest(number, rng.between(0.6, 1.0)) }, node(home))
+        (NewVm { cores: 8.0, memory_bytes: 8 << 30, ..guest(number, rng.between(0.6, 1.0)) }, node(home))
     });
     Placement(guests.collect())
 }
@@ -44,6 +44,6 @@ pub(crate) fn big_guests(seed: u64) -> Placement {
 /// Four equally busy nodes, and an empty one.
 pub(crate) fn four_hot_nodes() -> Placement {
     let share = 0.74;
-    let guests = (0..4 * 32).map(|number| (Vm { memory_bytes: 1 << 30, ..guest(number, share) }, node(number / 32)));
+    let guests = (0..4 * 32).map(|number| (NewVm { memory_bytes: 1 << 30, ..guest(number, share) }, node(number / 32)));
     Placement(guests.collect())
 }

@@ -26,7 +26,7 @@ const HEADER: &str = "\
 
 # The algorithms in the loop
 
-What each of the [19 algorithms](algorithms.md) makes of a skew when it drives the real descheduler: real Prometheus, the real
+What each of the [19 algorithms](PROMETHEUS_ALGORITHMS.md) makes of a skew when it drives the real descheduler: real Prometheus, the real
 scheduler, the soft-tainter, migrations that take their time, and no other intervention. Five nodes of 32 cores, 100 VMs of one core and
 2 GiB, at most 5 evictions per cycle and 2 per node.
 
@@ -207,6 +207,7 @@ mod tests {
             migrations: 36,
             most_of_one: 2,
             repeated: 3,
+            moved_again: 3,
             took: 2.0,
         }
     }

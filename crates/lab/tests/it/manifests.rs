@@ -7,7 +7,7 @@ use std::{
     process::{Command, Output},
 };
 
-use devcluster::{Cluster, Identity, tools::Program};
+use devcluster::{Cluster, Identity};
 use tempfile::TempDir;
 use testkit::files::{documents, root};
 
@@ -80,31 +80,32 @@ async fn the_api_server_accepts_every_manifest() {
 }
 
 /// A PATH with programs that record their calls, and with the utilities that the scripts need.
-struct Stage {
+struct KindSetup {
     folder: TempDir,
 }
 
-impl Stage {
+impl KindSetup {
     /// `engines` are the installed container engines. One that begins with `!` fails.
-    fn new(engines: &[&str], kind: &str, clusters: &str) -> Stage {
-        let stage = Stage { folder: tempfile::tempdir().unwrap() };
-        fs::create_dir(stage.folder.path().join("bin")).unwrap();
+    fn new(engines: &[&str], kind: &str, clusters: &str) -> KindSetup {
+        let setup = KindSetup { folder: tempfile::tempdir().unwrap() };
+        fs::create_dir(setup.folder.path().join("bin")).unwrap();
         for name in UTILITIES {
             let found = ["/usr/bin", "/bin", "/usr/local/bin"].iter().map(|folder| Path::new(folder).join(name));
             let Some(found) = found.into_iter().find(|path| path.exists()) else { continue };
-            symlink(found, stage.folder.path().join("bin").join(name)).unwrap();
+            symlink(found, setup.folder.path().join("bin").join(name)).unwrap();
         }
         let note = "echo \"${0##*/} $*\" >> \"$CALLS\"\n";
         for engine in engines {
             let answer = if engine.starts_with('!') { "[ \"$1\" != ps ]\n" } else { "" };
-            stage.program(engine.trim_start_matches('!'), &format!("{note}{answer}"));
+            setup.program(engine.trim_start_matches('!'), &format!("{note}{answer}"));
         }
         let version = format!("if [ \"$1\" = version ]; then echo '{kind}'; exit; fi\n");
         let list = format!("if [ \"$1 $2\" = 'get clusters' ]; then echo '{clusters}'; exit; fi\n");
         let provider = "echo \"with $KIND_EXPERIMENTAL_PROVIDER\" >> \"$CALLS\"\n";
-        stage.program("kind", &format!("{version}{list}{provider}{note}"));
-        stage.program("kubectl", note);
-        stage
+        setup.program("kind", &format!("{version}{list}{provider}{note}"));
+        setup.program("kubectl", note);
+        setup.program("make", note);
+        setup
     }
 
     fn program(&self, name: &str, body: &str) {
@@ -116,7 +117,7 @@ impl Stage {
     fn run(&self, args: &[&str], env: &[(&str, &str)]) -> Run {
         let calls = self.folder.path().join("calls");
         let output = Command::new(self.folder.path().join("bin/bash"))
-            .arg(root().join(FOLDER).join("setup-kind-env.sh"))
+            .arg(root().join("setup-kind-env.sh"))
             .args(args)
             .env_clear()
             .env("PATH", self.folder.path().join("bin"))
@@ -163,10 +164,17 @@ impl Run {
 const RECENT: &str = "kind v0.30.0 go1.24.6 linux/amd64";
 const CREATE: &str = "kind create cluster --name node-classifier-sim --image kindest/node:v1.34.0 --config ";
 
+/// How the script has its image built.
+fn make_image(engine: &str) -> String {
+    let (folder, image) = (root().join(FOLDER).canonicalize().unwrap(), lab::manifests::IMAGE);
+    let root = folder.ancestors().nth(2).unwrap().display();
+    format!("make -C {root} --no-print-directory lab-image IMG={image} CONTAINER_TOOL={engine}")
+}
+
 #[test]
 fn docker_is_used_where_it_answers() {
-    let run = Stage::new(&["docker", "podman"], RECENT, "other").run(&[], &[]);
-    let build = format!("docker build --target rebalance-lab --tag {} ", lab::manifests::IMAGE);
+    let run = KindSetup::new(&["docker", "podman"], RECENT, "other").run(&[], &[]);
+    let build = make_image("docker");
     run.succeeded().calls("with docker").calls(&build).calls(CREATE);
     run.calls(&format!("kind load docker-image {} --name node-classifier-sim", lab::manifests::IMAGE));
     run.never_calls("podman").never_calls("kind delete");
@@ -181,23 +189,23 @@ fn podman_is_used_where_docker_is_missing_or_does_not_answer_or_when_it_is_asked
         (&["!docker", "podman"], &[]),
         (&["docker", "podman"], &[("KIND_EXPERIMENTAL_PROVIDER", "podman")]),
     ] {
-        let run = Stage::new(engines, RECENT, "").run(&[], env);
-        run.succeeded().calls("with podman").calls("podman build --target rebalance-lab").calls("podman save --output");
-        run.calls("kind load image-archive").calls(CREATE).never_calls("docker build");
+        let run = KindSetup::new(engines, RECENT, "").run(&[], env);
+        run.succeeded().calls("with podman").calls(&make_image("podman")).calls("podman save --output");
+        run.calls("kind load image-archive").calls(CREATE).never_calls(&make_image("docker"));
     }
 }
 
 #[test]
 fn what_is_missing_or_too_old_is_told_before_anything_is_made() {
     let old = "kind v0.19.0 go1.20.4 linux/amd64";
-    Stage::new(&["docker"], old, "")
+    KindSetup::new(&["docker"], old, "")
         .run(&[], &[])
         .failed("error: kind v0.19.0 is too old: v0.20.0 is needed, v0.30.0 recommended");
-    Stage::new(&["docker"], "no idea", "").run(&[], &[]).failed("cannot tell the version of kind");
-    Stage::new(&[], RECENT, "").run(&[], &[]).failed("neither docker nor podman answers");
-    Stage::new(&["!docker", "!podman"], RECENT, "").run(&[], &[]).failed("neither docker nor podman answers");
+    KindSetup::new(&["docker"], "no idea", "").run(&[], &[]).failed("cannot tell the version of kind");
+    KindSetup::new(&[], RECENT, "").run(&[], &[]).failed("neither docker nor podman answers");
+    KindSetup::new(&["!docker", "!podman"], RECENT, "").run(&[], &[]).failed("neither docker nor podman answers");
     let wish = |engine| [("KIND_EXPERIMENTAL_PROVIDER", engine)];
-    let docker = Stage::new(&["docker"], RECENT, "");
+    let docker = KindSetup::new(&["docker"], RECENT, "");
     docker.run(&[], &wish("podman")).failed("KIND_EXPERIMENTAL_PROVIDER is podman, which is not installed");
     docker.run(&[], &wish("nerdctl")).failed("docker and podman are supported");
     docker.run(&["--fast"], &[]).failed("unknown option --fast");
@@ -206,27 +214,27 @@ fn what_is_missing_or_too_old_is_told_before_anything_is_made() {
 #[test]
 fn a_kind_that_is_old_but_not_too_old_is_used_with_a_warning() {
     for version in ["0.20.0", "0.29.9", "0.20"] {
-        let run = Stage::new(&["docker"], &format!("kind v{version} go1.20.4 linux/amd64"), "").run(&[], &[]);
+        let run = KindSetup::new(&["docker"], &format!("kind v{version} go1.20.4 linux/amd64"), "").run(&[], &[]);
         run.succeeded().calls(CREATE);
         assert!(run.told().contains("v0.30.0 or later is recommended"), "{}", run.told());
     }
     for version in ["0.30.0", "0.100.1", "1.0.0-alpha"] {
-        let run = Stage::new(&["docker"], &format!("kind v{version} go1.20.4 linux/amd64"), "").run(&[], &[]);
+        let run = KindSetup::new(&["docker"], &format!("kind v{version} go1.20.4 linux/amd64"), "").run(&[], &[]);
         assert!(!run.succeeded().told().contains("recommended"), "{}", run.told());
     }
 }
 
 #[test]
 fn a_cluster_that_is_there_is_kept_when_nobody_can_be_asked() {
-    let run = Stage::new(&["docker"], RECENT, "node-classifier-sim").run(&[], &[]);
+    let run = KindSetup::new(&["docker"], RECENT, "node-classifier-sim").run(&[], &[]);
     run.succeeded().never_calls("kind create").never_calls("kind delete").calls("kind export kubeconfig");
 }
 
 /// Holds L11 (broken installation).
 #[test]
 fn everything_that_is_applied_is_there_and_everything_there_is_applied() {
-    let policy = Stage::new(&["docker"], RECENT, "").run(&[], &[]);
-    let operator = Stage::new(&["docker"], RECENT, "").run(&["--operator", "--no-vms"], &[]);
+    let policy = KindSetup::new(&["docker"], RECENT, "").run(&[], &[]);
+    let operator = KindSetup::new(&["docker"], RECENT, "").run(&["--operator", "--no-vms"], &[]);
     policy.succeeded().never_calls("kubectl --context kind-node-classifier-sim -n openshift-");
     operator.succeeded().never_calls("kubectl --context kind-node-classifier-sim -n kube-descheduler");
     operator.never_calls("kubectl --context kind-node-classifier-sim cordon");
@@ -259,22 +267,20 @@ fn ports_of_the_cluster_lead_to_the_services_that_the_guide_names() {
 }
 
 #[test]
-fn the_image_of_the_script_is_built_with_the_descheduler_that_is_tested_here() {
-    let dockerfile = fs::read_to_string(root().join("Dockerfile")).unwrap();
-    let descheduler = format!("descheduler/descheduler:{} AS descheduler", Program::Descheduler.version());
-    for text in [descheduler.as_str(), "AS rebalance-lab\n", "ENTRYPOINT [\"/rebalance-lab\"]\n"] {
-        assert!(dockerfile.contains(text), "no {text:?} in Dockerfile");
-    }
+fn the_script_builds_the_image_that_the_manifests_name() {
     let script = fs::read_to_string(root().join(FOLDER).join("setup-kind-env.sh")).unwrap();
     assert!(script.contains(&format!("readonly IMAGE={}\n", lab::manifests::IMAGE)));
+    let makefile = fs::read_to_string(root().join("Makefile")).unwrap();
+    assert!(makefile.lines().any(|line| line.starts_with("lab-image:")), "what the script calls");
 }
 
 #[test]
 fn the_scripts_are_bash() {
     for name in ["setup-kind-env.sh", "test-closed-loop.sh"] {
-        let path = root().join(FOLDER).join(name);
-        let checked = Command::new("bash").arg("-n").arg(&path).output().unwrap();
-        assert!(checked.status.success(), "{name}: {}", String::from_utf8_lossy(&checked.stderr));
-        assert!(fs::metadata(&path).unwrap().permissions().mode() & 0o111 != 0, "{name} cannot be run");
+        for path in [root().join(FOLDER).join(name), root().join(name)] {
+            let checked = Command::new("bash").arg("-n").arg(&path).output().unwrap();
+            assert!(checked.status.success(), "{name}: {}", String::from_utf8_lossy(&checked.stderr));
+            assert!(fs::metadata(&path).unwrap().permissions().mode() & 0o111 != 0, "{name} cannot be run");
+        }
     }
 }

@@ -1,5 +1,5 @@
-//! The commands of the original guide, which `docs/lab/reference-commands.md` lists, and the test script of `config/lab`, on a
-//! running lab.
+//! The commands of the reference's guide, which `docs/lab/reference-commands.md` lists, the test script, and the commands of the other
+//! pages, on a running lab.
 
 use std::{
     fs,
@@ -13,7 +13,7 @@ use api::VirtualMachine;
 use devcluster::Identity;
 use kube::Api;
 use lab::{
-    play::{Placement, Vm},
+    play::{NewVm, Placement},
     up::{Lab, Options},
 };
 use tempfile::TempDir;
@@ -35,8 +35,8 @@ fn queries() -> Vec<String> {
 }
 
 /// A lab, and a shell whose kubectl talks to it.
-struct Shell {
-    lab: Lab,
+pub(crate) struct Shell {
+    pub(crate) lab: Lab,
     folder: TempDir,
     kubeconfig: PathBuf,
 }
@@ -67,11 +67,17 @@ impl Shell {
         command
     }
 
-    async fn run(&self, line: &str) -> String {
+    /// What a command prints that has to succeed.
+    pub(crate) async fn succeed(&self, line: &str) -> String {
         let mut command = self.bash(line);
         let output = tokio::task::spawn_blocking(move || command.output()).await.unwrap().unwrap();
         let told = String::from_utf8_lossy(&output.stdout).into_owned();
         assert!(output.status.success(), "{line}: {told}\n{}", String::from_utf8_lossy(&output.stderr));
+        told
+    }
+
+    async fn run(&self, line: &str) -> String {
+        let told = self.succeed(line).await;
         assert!(!told.trim().is_empty(), "{line} prints nothing");
         told
     }
@@ -91,7 +97,7 @@ impl Shell {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_commands_of_the_guide_work_on_a_running_lab_and_its_test_passes() {
     let lab = Lab::start(Options { time_scale: SCALE, ..Options::default() }, |_| {}).await.unwrap();
-    let guest = |number: u32| Vm {
+    let guest = |number: u32| NewVm {
         name: format!("vm-{number}"),
         cores: 1.0,
         memory_bytes: 2 << 30,
@@ -102,7 +108,7 @@ async fn the_commands_of_the_guide_work_on_a_running_lab_and_its_test_passes() {
     Placement((0..60).map(|number| (guest(number), node(number))).collect()).create(lab.client()).await.unwrap();
     let shell = Shell::new(lab).await;
 
-    let told = shell.run("config/lab/test-closed-loop.sh").await;
+    let told = shell.run("./test-closed-loop.sh").await;
     for line in ["ok: all 5 nodes have a score", "ok: VMs were moved for the descheduler", "== all is well"] {
         assert!(told.contains(line), "{told}");
     }
@@ -138,5 +144,6 @@ async fn the_commands_of_the_guide_work_on_a_running_lab_and_its_test_passes() {
         // A query with a comparison has no result if no node is over-utilized.
         assert!(query.contains(" > ") || answer.contains(r#""value""#), "{query}: {answer}");
     }
+    crate::guides::run_commands(&shell).await;
     shell.lab.shutdown().await;
 }

@@ -1,11 +1,6 @@
-//! Leader election: what to request from the API server next, given its answers and the candidate's own clock.
-//!
-//! Every write names the version that it replaces, so of two candidates that both believe it is their turn one is refused.
-//! A leader is considered gone when its record has not changed for the lease duration by the candidate's own clock; times in the
-//! record are not compared, because clocks differ. A leader that cannot renew stops before another one may start.
-//!
-//! A leader knows the version that it has written, so a renewal is one request. On a slow way to the API server a leader asks for
-//! more time, and says in the record for how long it has to be waited for.
+//! Leader election: what to request from the API server next, given its answers and the candidate's own clock. Times in the record are
+//! not compared, because clocks differ. Every write names the version that it replaces, so of two candidates that both believe it is
+//! their turn one is refused.
 
 use std::time::Duration;
 
@@ -191,10 +186,26 @@ impl Candidate {
         self.retry()
     }
 
-    /// The record that releases the lease, if this candidate holds it. Then the next leader need not wait.
-    pub fn release(&self) -> Option<LeaseRecord> {
-        let (record, _) = self.seen.as_ref().filter(|(record, _)| record.holder == self.id)?;
-        Some(LeaseRecord { holder: String::new(), ..record.clone() })
+    /// Releases the lease, if this candidate holds it, so that the next leader need not wait.
+    pub fn start_release(&self) -> Step {
+        match &self.seen {
+            Some((record, _)) if record.holder == self.id => {
+                Step::Send(Request::Replace(LeaseRecord { holder: String::new(), ..record.clone() }))
+            }
+            _ => self.retry(),
+        }
+    }
+
+    /// A renewal whose answer nobody waited for may have been stored, so a conflict leads to another look at the lease.
+    pub fn next_release(&mut self, now: Duration, input: Input) -> Step {
+        match input {
+            Input::Conflict => Step::Send(Request::Read),
+            Input::Found(record) => {
+                self.seen = Some((record, now));
+                self.start_release()
+            }
+            Input::Absent | Input::Written(_) | Input::Unknown => self.retry(),
+        }
     }
 }
 
@@ -269,7 +280,8 @@ mod tests {
         us.next(s(3), Input::Written(record("us", 5, "2")));
         assert_eq!(us.leads_until(), Some((s(12), 5)));
         assert!(us.leads(s(11)) && !us.leads(s(12)));
-        assert_eq!(us.release(), Some(record("", 5, "2")));
+        assert_eq!(us.start_release(), replace(record("", 5, "2")));
+        assert_eq!(us.next_release(s(4), Input::Written(record("", 5, "3"))), RETRY);
     }
 
     #[test]
@@ -337,6 +349,24 @@ mod tests {
         let mut us = candidate();
         us.next(s(0), Input::Written(record("us", 0, "1")));
         assert_eq!(us.next(s(3), Input::Found(record("them", 1, "2"))), RETRY);
-        assert_eq!(us.release(), None, "theirs is not ours to give up");
+        assert_eq!(us.start_release(), RETRY, "theirs is not ours to give up");
+    }
+
+    #[test]
+    fn a_leader_that_ends_during_a_renewal_releases_what_the_renewal_has_stored() {
+        let mut us = candidate();
+        us.next(s(0), Input::Written(record("us", 0, "1")));
+        assert_eq!(
+            us.start(s(2)),
+            replace(record("us", 0, "1")),
+            "stored as version 2, and the process is told to end"
+        );
+        assert_eq!(us.start_release(), replace(record("", 0, "1")));
+        assert_eq!(us.next_release(s(2), Input::Conflict), Step::Send(Request::Read));
+        assert_eq!(us.next_release(s(2), Input::Found(record("us", 0, "2"))), replace(record("", 0, "2")));
+
+        assert_eq!(us.next_release(s(2), Input::Conflict), Step::Send(Request::Read));
+        assert_eq!(us.next_release(s(2), Input::Found(record("them", 1, "3"))), RETRY, "another one leads by now");
+        assert_eq!(us.next_release(s(2), Input::Unknown), RETRY, "the lease runs out by itself");
     }
 }

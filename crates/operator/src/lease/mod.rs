@@ -4,15 +4,16 @@ pub mod election;
 
 use std::{
     hash::{BuildHasher, RandomState},
+    sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use http::Method;
+use kube_io::{ApiServer, Class, Clock, RequestError};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout_at};
 use tracing::{debug, info, warn};
 
-use crate::{ApiServer, Class, Clock, RequestError};
 use election::{Candidate, Input, LeaseRecord, LeaseTimes, Request, Step};
 
 /// Where the lease is and who asks for it.
@@ -76,6 +77,8 @@ pub(crate) struct Lease {
     candidate: Candidate,
     start: Instant,
     clock: Clock,
+    /// When this process acquired the lease, and as which leader.
+    acquired: Mutex<Option<(i64, String)>>,
 }
 
 impl Lease {
@@ -83,7 +86,7 @@ impl Lease {
         // Time is left for a second attempt, over a new connection.
         let api_server = api_server.apart().with_deadline(settings.times.renew_deadline / 3);
         let candidate = Candidate::new(settings.id.clone(), settings.times);
-        Lease { api_server, settings, candidate, start: Instant::now(), clock }
+        Lease { api_server, settings, candidate, start: Instant::now(), clock, acquired: Mutex::default() }
     }
 
     /// Waits until this process leads.
@@ -118,16 +121,26 @@ impl Lease {
     }
 
     /// Releases the lease, so that the next leader need not wait for its end.
-    pub(crate) async fn release(self) {
-        let Some(record) = self.candidate.release() else { return };
-        match self.write(Method::PUT, &record).await {
-            Input::Written(_) => info!(lease = self.name(), "released"),
-            input => debug!(?input, "the lease was not released; it will run out"),
+    pub(crate) async fn release(mut self) {
+        let mut step = self.candidate.start_release();
+        while let Step::Send(request) = step {
+            let input = self.send(&request).await;
+            match input {
+                Input::Written(_) => info!(lease = self.name(), "released"),
+                Input::Unknown => debug!("the lease was not released; it will run out"),
+                Input::Absent | Input::Found(_) | Input::Conflict => {}
+            }
+            let now = self.now();
+            step = self.candidate.next_release(now, input);
         }
     }
 
     fn name(&self) -> String {
         name(&self.settings.namespace)
+    }
+
+    fn acquired(&self) -> MutexGuard<'_, Option<(i64, String)>> {
+        self.acquired.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn now(&self) -> Duration {
@@ -139,19 +152,21 @@ impl Lease {
         let now = self.now();
         let mut step = self.candidate.start(now);
         while let Step::Send(request) = step {
-            let answer = async {
-                match &request {
-                    Request::Read => self.read().await,
-                    Request::Create(record) => self.write(Method::POST, record).await,
-                    Request::Replace(record) => self.write(Method::PUT, record).await,
-                }
-            };
+            let answer = self.send(&request);
             let input = match until {
                 Some(until) => timeout_at(until, answer).await.unwrap_or(Input::Unknown),
                 None => answer.await,
             };
             let now = self.now();
             step = self.candidate.next(now, input);
+        }
+    }
+
+    async fn send(&self, request: &Request) -> Input {
+        match request {
+            Request::Read => self.read().await,
+            Request::Create(record) => self.write(Method::POST, record).await,
+            Request::Replace(record) => self.write(Method::PUT, record).await,
         }
     }
 
@@ -166,6 +181,9 @@ impl Lease {
 
     async fn write(&self, method: Method, record: &LeaseRecord) -> Input {
         let now = format!("{:.6}", self.clock.now());
+        let known =
+            self.acquired().clone().filter(|(leader, _)| method == Method::PUT && *leader == record.transitions);
+        let acquired = known.map_or_else(|| now.clone(), |(_, time)| time);
         let mut lease = json!({
             "apiVersion": "coordination.k8s.io/v1",
             "kind": "Lease",
@@ -175,7 +193,7 @@ impl Lease {
                 "leaseDurationSeconds": record.duration.as_secs(),
                 "leaseTransitions": record.transitions,
                 "renewTime": now,
-                "acquireTime": now,
+                "acquireTime": acquired,
             },
         });
         let namespace = &self.settings.namespace;
@@ -185,7 +203,10 @@ impl Lease {
         }
         let doing = format!("writing lease {}", self.name());
         match self.api_server.send_body(method, uri, "application/json", &lease, doing).await {
-            Ok(lease) => Input::Written(parse(&lease)),
+            Ok(lease) => {
+                *self.acquired() = Some((record.transitions, acquired));
+                Input::Written(parse(&lease))
+            }
             Err(error) => trouble(&error),
         }
     }

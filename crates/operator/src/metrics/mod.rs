@@ -1,5 +1,4 @@
 //! The metrics that the operator serves: exactly those of [`advisor::monitoring::METRICS`].
-//!
 //! Series of configurations are computed at every scrape from what the watch saw last, so none is left behind when its object goes.
 //! A replica that does not lead watches nothing and has none of them. A scrape sends no request.
 
@@ -19,13 +18,13 @@ use std::{
 use advisor::monitoring::{metrics, outcomes};
 use api::{
     VirtPlatformConfig,
-    virt_platform_config::{Phase, VirtPlatformConfigStatus},
+    virt_platform_config::{Action, Phase, VirtPlatformConfigStatus},
 };
 use kube::ResourceExt;
-use kube_io::{ObservedRequest, Observer};
+use kube_io::{Class, Clock, ObservedRequest, Observer, RequestError};
 use prometheus_client::registry::Registry;
 
-use crate::{Class, Clock, RequestError};
+use crate::configs;
 use counted::Counted;
 
 /// What a scrape has to be answered with: Prometheus 3 refuses an answer without it.
@@ -91,7 +90,7 @@ impl Metrics {
     /// The watch has seen a configuration.
     pub fn saw(&self, config: &Arc<VirtPlatformConfig>) {
         let name = config.name_any();
-        if config.status.as_ref().is_some_and(|status| status.phase == Some(Phase::Ignored)) {
+        if is_ignored(config) {
             self.state.counted.forget(&name);
         }
         self.state.configs().insert(name, config.clone());
@@ -106,6 +105,9 @@ impl Metrics {
     /// A status was recorded.
     pub(crate) fn recorded(&self, before: &VirtPlatformConfigStatus, after: &VirtPlatformConfig) {
         let (profile, counted) = (after.spec.profile.as_str(), &self.state.counted);
+        if !self.state.has_series(profile) {
+            return;
+        }
         if let Some(result) = outcomes::approval(before, after) {
             counted.approvals.count(&metrics::APPROVALS, &[profile, result.as_str()]);
         }
@@ -117,7 +119,9 @@ impl Metrics {
 
     /// A plan was made and recorded.
     pub(crate) fn planned(&self, profile: &str, took: Duration) {
-        self.state.counted.plan_duration.observe(&metrics::PLAN_DURATION, &[profile], took);
+        if self.state.has_series(profile) {
+            self.state.counted.plan_duration.observe(&metrics::PLAN_DURATION, &[profile], took);
+        }
     }
 
     /// A reconciliation failed.
@@ -130,6 +134,16 @@ impl State {
     fn configs(&self) -> MutexGuard<'_, BTreeMap<String, Arc<VirtPlatformConfig>>> {
         self.configs.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// Whether the configuration of a profile exists and is not ignored, or no longer is: then it has series.
+    fn has_series(&self, profile: &str) -> bool {
+        let has_series = |config: &Arc<VirtPlatformConfig>| !is_ignored(config) || config.spec.action != Action::Ignore;
+        self.configs().get(profile).is_some_and(has_series)
+    }
+}
+
+fn is_ignored(config: &VirtPlatformConfig) -> bool {
+    config.status.as_ref().is_some_and(|status| status.phase == Some(Phase::Ignored))
 }
 
 impl Observer for Metrics {
@@ -143,8 +157,12 @@ impl Observer for Metrics {
         }
     }
 
-    fn watch_restarted(&self, resource: &str) {
+    fn watch_restarted(&self, resource: &str, error: &Class, failures: usize) {
         self.state.counted.watch_restarts.count(&metrics::WATCH_RESTARTS, &[resource]);
+        // Without configurations no reconciler runs, so nobody else counts that nothing is done. A connection that was cut once is none.
+        if resource == configs::PLURAL && failures > 1 {
+            self.state.counted.errors.count(&metrics::RECONCILE_ERRORS, &[class(error)]);
+        }
     }
 }
 
@@ -154,6 +172,7 @@ fn class(class: &Class) -> &'static str {
         Class::NotFound => "NotFound",
         Class::KindMissing => "KindMissing",
         Class::NamespaceMissing(_) => "NamespaceMissing",
+        Class::Expired => "Expired",
         Class::FieldConflict(_) => "FieldConflict",
         Class::Conflict => "Conflict",
         Class::Invalid => "Invalid",

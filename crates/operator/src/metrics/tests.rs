@@ -71,7 +71,7 @@ fn full() -> Metrics {
     metrics.failed(&RequestError::timed_out("x".into(), 10));
     let request = ObservedRequest { verb: "get", path: "/x", code: Some(200), took: Duration::from_millis(3) };
     metrics.answered(&request);
-    metrics.watch_restarted("virtplatformconfigs");
+    metrics.watch_restarted("machineconfigpools", &Class::Unknown, 1);
     metrics
 }
 
@@ -158,6 +158,22 @@ fn series_vanish_with_their_object_and_ignored_configurations_have_none() {
     assert_eq!(about(&metrics, "load-aware-rebalancing"), [] as [String; 0]);
 }
 
+/// A reconciler that is at work when its configuration goes, or when it is told to ignore it, may still finish a plan.
+#[test]
+fn what_ends_late_does_not_bring_back_the_series_of_a_configuration_that_is_gone_or_ignored() {
+    let metrics = full();
+    metrics.forget("example-profile");
+    let mut ignored = (*config(Profile::LoadAwareRebalancing, Phase::Ignored)).clone();
+    ignored.spec.action = Action::Ignore;
+    metrics.saw(&Arc::new(ignored));
+    for profile in [Profile::Example, Profile::LoadAwareRebalancing] {
+        metrics.planned(profile.as_str(), Duration::from_millis(30));
+        let (before, after) = (config(profile, Phase::InProgress), config(profile, Phase::Completed));
+        metrics.recorded(before.status.as_ref().unwrap(), &after);
+        assert_eq!(about(&metrics, profile.as_str()), [] as [String; 0]);
+    }
+}
+
 /// Every profile with more pools and field managers than have series, and the longest names that the schema allows.
 #[test]
 fn a_scrape_is_below_a_mebibyte_whatever_the_statuses_say() {
@@ -194,6 +210,19 @@ fn a_replica_that_does_not_lead_says_so_and_tells_of_no_configuration() {
     let found = samples(&metrics.encode().unwrap());
     assert_eq!(found["kubevirt_advisor_leader"], 0.0);
     assert!(!found.keys().any(|series| series.starts_with("kubevirt_advisor_config_phase")));
+}
+
+/// Without configurations no reconciler runs that could fail.
+#[test]
+fn a_failed_watch_of_the_configurations_is_an_error_of_the_operator_and_no_other_watch_is() {
+    let metrics = metrics();
+    metrics.watch_restarted("machineconfigpools", &Class::Busy, 7);
+    metrics.watch_restarted("virtplatformconfigs", &Class::Unknown, 1);
+    metrics.watch_restarted("virtplatformconfigs", &Class::Forbidden, 2);
+    metrics.watch_restarted("virtplatformconfigs", &Class::Forbidden, 3);
+    let mut found = samples(&metrics.encode().unwrap());
+    found.retain(|series, _| series.starts_with("kubevirt_advisor_reconcile_errors_total"));
+    assert_eq!(found, [("kubevirt_advisor_reconcile_errors_total{class=\"Forbidden\"}".to_owned(), 2.0)].into());
 }
 
 #[test]

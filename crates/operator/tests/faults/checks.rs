@@ -1,13 +1,10 @@
 //! What must hold at the end of a life cycle, by the objects, the audit log and the record of the proxy.
 
-use std::{
-    collections::BTreeSet,
-    time::{Duration, Instant},
-};
+use std::{collections::BTreeSet, time::Duration};
 
-use devcluster::{LogPosition, Request};
+use devcluster::{AuditedRequest, LogPosition};
 use serde_json::{Map, Value};
-use testkit::{platform::Platform, running_operator::OPERATOR};
+use testkit::{platform::Platform, poll, running_operator::OPERATOR};
 
 use crate::{
     lifecycle::{APPROVER, outcome},
@@ -15,7 +12,7 @@ use crate::{
 };
 
 /// How long the outcome may take to be that of the baseline, after the last step.
-const TIMEOUT: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(40);
 
 /// Whether the messages of items must be the same. An item that looked drifted in a stale answer says that it is back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,17 +30,13 @@ pub(crate) async fn same_end(platform: &Platform, expected: &Value, messages: Me
         }
         outcome
     };
-    let (start, expected) = (Instant::now(), relevant(expected.clone()));
-    loop {
+    let expected = relevant(expected.clone());
+    let is_same = async || {
         let seen = relevant(outcome(platform).await);
-        if seen == expected {
-            return Ok(());
-        }
-        if start.elapsed() > TIMEOUT {
-            return Err(format!("another end:\n{}", differences(&expected, &seen, "").join("\n")));
-        }
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+        if seen == expected { Ok(()) } else { Err(seen) }
+    };
+    let ended = poll(TIMEOUT, is_same).await;
+    ended.map_err(|seen| format!("another end:\n{}", differences(&expected, &seen, "").join("\n")))
 }
 
 /// Where two values differ, path by path.
@@ -80,7 +73,7 @@ pub(crate) fn same_contents(proxy: &Proxy, expected: &[(String, String)]) -> Res
 }
 
 /// Fails if a write to a target does not follow an approval. Returns the writes that succeeded.
-fn approved(log: &[Request]) -> Result<Vec<String>, String> {
+fn approved(log: &[AuditedRequest]) -> Result<Vec<String>, String> {
     let (mut is_approved, mut written) = (false, Vec::new());
     for request in log.iter().filter(|request| request.is_write() && request.resource != "events") {
         match (request.group == "advisor.kubevirt.io", request.field_manager.as_deref()) {
@@ -102,8 +95,8 @@ fn approved(log: &[Request]) -> Result<Vec<String>, String> {
 mod tests {
     use super::*;
 
-    fn request(user: &str, verb: &str, manager: &str, group: &str) -> Request {
-        Request {
+    fn request(user: &str, verb: &str, manager: &str, group: &str) -> AuditedRequest {
+        AuditedRequest {
             user: user.into(),
             verb: verb.into(),
             group: group.into(),
@@ -111,7 +104,7 @@ mod tests {
             name: "x".into(),
             code: 200,
             field_manager: Some(manager.into()),
-            ..Request::default()
+            ..AuditedRequest::default()
         }
     }
 
@@ -121,8 +114,8 @@ mod tests {
         let (edit, approval) =
             (request("admin", "patch", "admin", config), request("admin", "patch", APPROVER, config));
         let write = request(OPERATOR, "patch", "virt-advisor-operator/example-profile", "other");
-        let preview = Request { dry_run: true, ..write.clone() };
-        let log = |requests: &[&Request]| approved(&requests.iter().map(|&one| one.clone()).collect::<Vec<_>>());
+        let preview = AuditedRequest { dry_run: true, ..write.clone() };
+        let log = |requests: &[&AuditedRequest]| approved(&requests.iter().map(|&one| one.clone()).collect::<Vec<_>>());
         assert_eq!(log(&[&edit, &preview, &approval, &write]), Ok(vec!["patch things x".to_owned()]));
         assert!(log(&[&edit, &write, &approval]).is_err());
         assert!(log(&[&approval, &write, &edit, &write]).is_err());

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use devcluster::{Component, LogPosition};
 use operator::OperatorSettings;
-use testkit::{platform::Platform, rollout::PSI};
+use testkit::{platform::Platform, rollout::PSI, within};
 use tokio::sync::Mutex;
 
 use crate::{
@@ -124,13 +124,8 @@ async fn hang(label: &str, before: &str, towards: &str) {
                 platform.cluster.pause(Component::Etcd).unwrap();
                 let start = Instant::now();
                 release.send(()).unwrap();
-                let abandoned = loop {
-                    if let Some(key) = operator.proxy.record().abandoned.first() {
-                        break key.to_string();
-                    }
-                    assert!(start.elapsed() < 2 * LONGEST, "the operator waits forever");
-                    tokio::time::sleep(Duration::from_millis(10)).await;
-                };
+                let abandoned = async || operator.proxy.record().abandoned.first().map(ToString::to_string);
+                let abandoned = within(2 * LONGEST, "the operator gives up", abandoned).await;
                 println!("etcd was paused for {:.1?}, until the operator gave up on {abandoned}", start.elapsed());
                 platform.cluster.resume(Component::Etcd).unwrap();
             }

@@ -1,6 +1,5 @@
 //! Random configurations, random live objects and random edits on the real API server, as in Acto: the operator keeps
 //! running, settles, reports what is wrong, and other configurations are not affected.
-//!
 //! `BAD_INPUT=n` tries n cases; `BAD_INPUT_SEED=s` begins with this one, which replays it.
 
 use std::time::{Duration, Instant};
@@ -15,6 +14,7 @@ use serde_json::{Value, json};
 use testkit::{
     configs::{config, item, phase, reason},
     platform::{DENSITY, LOAD_AWARE, Platform, descheduler, hyper_converged, machine_config, path},
+    poll,
     rollout::{PSI, SWAP},
     running_operator::RunningOperator,
 };
@@ -25,12 +25,12 @@ const USUAL: u64 = 40;
 /// The most requests of a case, and of one edit: a plan and its status updates.
 const MOST: usize = 120;
 const PER_EDIT: usize = 30;
-const REST: Duration = Duration::from_secs(12);
+const REST: Duration = Duration::from_secs(60);
 const QUIET: Duration = Duration::from_millis(250);
 
 /// One edit.
 #[derive(Debug, Clone)]
-enum Act {
+enum Edit {
     /// Somebody applies a configuration, as it should be or not.
     Configure(Value),
     /// An object is written through the API server.
@@ -70,7 +70,7 @@ fn targets() -> Vec<Value> {
     ]
 }
 
-fn acts() -> impl Strategy<Value = Vec<Act>> {
+fn edits() -> impl Strategy<Value = Vec<Edit>> {
     let below = ["/spec", "/status", "/metadata/labels", "/metadata/annotations"];
     let profile = || prop::sample::select(vec![LOAD_AWARE, DENSITY]);
     let sound = |profile: &str| match profile {
@@ -100,29 +100,29 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
             object
         })
         .boxed();
-    let act = prop_oneof![
-        4 => configured.clone().prop_map(Act::Configure),
-        1 => configured.prop_map(Act::Store),
-        3 => target.clone().prop_map(Act::Write),
-        3 => target.prop_map(Act::Store),
-        1 => prop::sample::select(targets()).prop_map(Act::Delete),
-        2 => (0..120u64).prop_map(Act::Pause),
+    let edit = prop_oneof![
+        4 => configured.clone().prop_map(Edit::Configure),
+        1 => configured.prop_map(Edit::Store),
+        3 => target.clone().prop_map(Edit::Write),
+        3 => target.prop_map(Edit::Store),
+        1 => prop::sample::select(targets()).prop_map(Edit::Delete),
+        2 => (0..120u64).prop_map(Edit::Pause),
     ];
     let begin = |profile: &'static str| {
         prop::sample::select(vec!["DryRun", "Apply", "Apply"])
-            .prop_map(move |action| Act::Configure(config(profile, json!({"action": action}))))
+            .prop_map(move |action| Edit::Configure(config(profile, json!({"action": action}))))
     };
     // Both profiles are in use, or about to be.
-    (begin(LOAD_AWARE), begin(DENSITY), 0..300u64, prop::collection::vec(act, 2..8))
-        .prop_map(|(one, other, pause, acts)| [one, other, Act::Pause(pause)].into_iter().chain(acts).collect())
+    (begin(LOAD_AWARE), begin(DENSITY), 0..300u64, prop::collection::vec(edit, 2..8))
+        .prop_map(|(one, other, pause, edits)| [one, other, Edit::Pause(pause)].into_iter().chain(edits).collect())
 }
 
 /// The edits of a seed.
-fn acts_of(seed: u64) -> Vec<Act> {
+fn edits_of(seed: u64) -> Vec<Edit> {
     let mut bytes = [0; 32];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
-    acts().new_tree(&mut TestRunner::new_with_rng(ProptestConfig::default(), rng)).unwrap().current()
+    edits().new_tree(&mut TestRunner::new_with_rng(ProptestConfig::default(), rng)).unwrap().current()
 }
 
 fn number(variable: &str) -> Option<u64> {
@@ -139,9 +139,9 @@ async fn send(platform: &Platform, method: &str, uri: &str, content: &str, objec
     }
 }
 
-async fn perform(platform: &Platform, act: &Act, counts: &mut Counts) {
-    match act {
-        Act::Configure(object) | Act::Write(object) => {
+async fn perform(platform: &Platform, edit: &Edit, counts: &mut Counts) {
+    match edit {
+        Edit::Configure(object) | Edit::Write(object) => {
             let uri = format!("{}?fieldManager=somebody&force=true", path(object));
             let code = send(platform, "PATCH", &uri, "application/apply-patch+yaml", object).await;
             if code < 300 {
@@ -154,7 +154,7 @@ async fn perform(platform: &Platform, act: &Act, counts: &mut Counts) {
                 send(platform, "PATCH", &uri, "application/apply-patch+yaml", object).await;
             }
         }
-        Act::Store(object) => {
+        Edit::Store(object) => {
             let mut object = object.clone();
             // An existing object keeps its identity.
             let known = platform.find(&object).await.unwrap_or_default();
@@ -180,8 +180,8 @@ async fn perform(platform: &Platform, act: &Act, counts: &mut Counts) {
             platform.cluster.store(&key, object.to_string().as_bytes()).await.unwrap();
             counts.stored += 1;
         }
-        Act::Delete(object) => platform.delete(object).await,
-        Act::Pause(milliseconds) => tokio::time::sleep(Duration::from_millis(*milliseconds)).await,
+        Edit::Delete(object) => platform.delete(object).await,
+        Edit::Pause(milliseconds) => tokio::time::sleep(Duration::from_millis(*milliseconds)).await,
     }
 }
 
@@ -214,10 +214,10 @@ async fn attempt(platform: &Platform, seed: u64, counts: &mut Counts) -> Result<
     platform.populate().await;
     let operator = RunningOperator::start(platform).await;
     platform.complete(EXAMPLE, json!({}), &[]).await;
-    let acts = acts_of(seed);
+    let edits = edits_of(seed);
     let mark = platform.mark().await;
-    for act in &acts {
-        perform(platform, act, counts).await;
+    for edit in &edits {
+        perform(platform, edit, counts).await;
     }
 
     // The operator settles soon.
@@ -236,7 +236,7 @@ async fn attempt(platform: &Platform, seed: u64, counts: &mut Counts) -> Result<
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    let most = MOST + PER_EDIT * acts.len();
+    let most = MOST + PER_EDIT * edits.len();
     counts.most = counts.most.max(last);
     if last > most {
         return Err(format!("{last} requests, at most {most} expected"));
@@ -244,36 +244,28 @@ async fn attempt(platform: &Platform, seed: u64, counts: &mut Counts) -> Result<
 
     // The status is complete, or an event says why not.
     for profile in [LOAD_AWARE, DENSITY] {
-        let start = Instant::now();
-        loop {
+        let told = async || {
             let config = platform.config(profile).await;
-            if is_clear(&config) || !notes(platform, profile).await.is_empty() {
-                let phase = if is_clear(&config) { phase(&config).to_owned() } else { "told by an event".to_owned() };
-                *counts.phases.entry(phase).or_default() += 1;
-                break;
+            match (is_clear(&config), notes(platform, profile).await.is_empty()) {
+                (true, _) => Ok(phase(&config).to_owned()),
+                (false, false) => Ok("told by an event".to_owned()),
+                (false, true) => Err(format!("{profile} says nothing clear: {:#}", config["status"])),
             }
-            if start.elapsed() > REST {
-                return Err(format!("{profile} says nothing clear: {:#}", config["status"]));
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+        };
+        *counts.phases.entry(poll(REST, told).await?).or_default() += 1;
     }
 
     // The other configuration is not affected.
     let drift = json!({"apiVersion": "v1", "kind": "ConfigMap",
         "metadata": {"name": "example-config", "namespace": "openshift-cnv"}, "data": {"example-key": "somebody's"}});
     platform.patch("kubectl-edit", &drift).await;
-    let start = Instant::now();
-    while phase(&platform.config(EXAMPLE).await) != "Drifted" {
-        if start.elapsed() > REST {
-            return Err(format!(
-                "another profile is no longer looked after: {:#}",
-                platform.config(EXAMPLE).await["status"]
-            ));
-        }
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-    let other = platform.config(EXAMPLE).await;
+    let drifted = async || {
+        let config = platform.config(EXAMPLE).await;
+        if phase(&config) == "Drifted" { Ok(config) } else { Err(config) }
+    };
+    let drifted = poll(REST, drifted).await;
+    let other =
+        drifted.map_err(|config| format!("another profile is no longer looked after: {:#}", config["status"]))?;
     if item(&other, "configure-example-component")["driftedBy"]["manager"] != "kubectl-edit" {
         return Err(format!("{other:#}"));
     }
@@ -291,14 +283,14 @@ async fn whatever_is_there_the_operator_lives_rests_and_says_where_it_stands() {
     for seed in first..first + count {
         if let Err(why) = attempt(&platform, seed, &mut counts).await {
             println!("BAD_INPUT_SEED={seed}: {why}");
-            failures.push(format!("BAD_INPUT_SEED={seed}: {why}\n{:?}", shortened(&acts_of(seed))));
+            failures.push(format!("BAD_INPUT_SEED={seed}: {why}\n{:?}", shortened(&edits_of(seed))));
         }
     }
     println!("{count} cases: {counts:?}");
     assert!(failures.is_empty(), "{} of {count}:\n{}", failures.len(), failures.join("\n\n"));
 }
 
-fn shortened(acts: &[Act]) -> Vec<String> {
-    let line = |act: &Act| format!("{act:?}").chars().take(700).collect();
-    acts.iter().map(line).collect()
+fn shortened(edits: &[Edit]) -> Vec<String> {
+    let line = |edit: &Edit| format!("{edit:?}").chars().take(700).collect();
+    edits.iter().map(line).collect()
 }

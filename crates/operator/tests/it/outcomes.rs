@@ -1,10 +1,9 @@
 //! The outcomes of a plan other than success: refusals, missing kinds and errors, each with its own message.
 
-use std::time::{Duration, Instant};
-
 use advisor::{Plan, Verb};
 use devcluster::Identity;
-use operator::{Class, PlanError, make_plan};
+use kube_io::Class;
+use operator::{PlanError, make_plan};
 use serde_json::{Value, json};
 use testkit::{
     eventually,
@@ -15,15 +14,8 @@ use crate::webhook::Webhook;
 
 /// Makes plans until an item is refused: the API server knows a new webhook or schema with a delay.
 async fn refused_plan(platform: &Platform, profile: &str) -> Plan {
-    let start = Instant::now();
-    loop {
-        let plan = platform.plan(profile).await;
-        if plan.refusals().count() > 0 {
-            return plan;
-        }
-        assert!(start.elapsed() < Duration::from_secs(30), "nothing was refused: {plan:#?}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    let refused = async || Some(platform.plan(profile).await).filter(|plan| plan.refusals().count() > 0);
+    eventually(format!("an item of {profile} is refused"), refused).await
 }
 
 /// W35 (silent take-over): in the plan, before anybody approves it.
@@ -74,19 +66,11 @@ async fn missing_kinds_are_listed_with_what_to_install() {
 
 /// D20 (needed prerequisites only): not even HyperConverged.
 #[tokio::test]
-async fn only_what_the_options_need_is_required() {
+async fn only_what_the_options_need_is_required_and_a_missing_namespace_is_an_outcome_of_its_own() {
     let platform = Platform::with(&["kubedescheduler-5.1.yaml"]).await;
-    platform.apply("admin", &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "openshift-kube-descheduler-operator"}}), "").await;
-    let plan = platform.plan_with(LOAD_AWARE, json!({"loadAware": {"enablePSIMetrics": false}})).await;
+    let options = json!({"loadAware": {"enablePSIMetrics": false}});
+    let plan = platform.plan_with(LOAD_AWARE, options.clone()).await;
     assert_eq!(plan.items.len(), 1, "neither MachineConfig nor HyperConverged is needed");
-    let limits = plan.items[0].item.desired_state.as_ref().unwrap()["spec"]["evictionLimits"].clone();
-    assert_eq!(limits, json!({"total": 5, "node": 2}), "without HyperConverged the defaults hold");
-}
-
-#[tokio::test]
-async fn a_missing_namespace_is_an_outcome_of_its_own() {
-    let platform = Platform::with(&["kubedescheduler-5.1.yaml"]).await;
-    let plan = platform.plan_with(LOAD_AWARE, json!({"loadAware": {"enablePSIMetrics": false}})).await;
     let planned = &plan.items[0];
     assert_eq!((planned.verb, planned.refusal.as_ref().unwrap().reason()), (Verb::Refused, "NamespaceMissing"));
     assert_eq!(
@@ -97,6 +81,11 @@ async fn a_missing_namespace_is_an_outcome_of_its_own() {
         )
     );
     assert_eq!(planned.item.diff, None);
+
+    platform.apply("admin", &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "openshift-kube-descheduler-operator"}}), "").await;
+    let plan = platform.plan_with(LOAD_AWARE, options).await;
+    let limits = plan.items[0].item.desired_state.as_ref().unwrap()["spec"]["evictionLimits"].clone();
+    assert_eq!(limits, json!({"total": 5, "node": 2}), "without HyperConverged the defaults hold");
 }
 
 /// W18 (unreadable as absent): limits are not made up.
@@ -162,10 +151,11 @@ async fn what_may_be_read_and_not_written_is_a_refused_item() {
 
 #[tokio::test]
 async fn a_webhook_that_says_no_is_quoted() {
-    let platform = Platform::at_rest().await;
+    let platform = Platform::shared().await;
     let webhook = Webhook::start("node changes are frozen until Monday").await;
-    platform.apply("admin", &webhook.configuration("machineconfigs", "machineconfiguration.openshift.io"), "").await;
-    let plan = refused_plan(&platform, LOAD_AWARE).await;
+    let protected = machine_config("99-worker-psi-karg", json!({}));
+    webhook.protect(&platform, &protected).await;
+    let plan = platform.plan(LOAD_AWARE).await;
     assert_eq!(plan.items[0].refusal.as_ref().unwrap().reason(), "WebhookRefused");
     assert_eq!(
         plan.items[0].item.message.as_deref(),
@@ -175,12 +165,13 @@ async fn a_webhook_that_says_no_is_quoted() {
         )
     );
     assert_eq!(plan.items[1].verb, Verb::Created, "the other item is shown all the same");
+    webhook.lift(&platform, &protected).await;
 }
 
 /// A policy refuses in words like those of a webhook.
 #[tokio::test]
 async fn an_admission_policy_that_says_no_is_not_called_a_webhook() {
-    let platform = Platform::at_rest().await;
+    let platform = Platform::shared().await;
     let version = "admissionregistration.k8s.io/v1";
     let rule = json!({
         "apiGroups": ["machineconfiguration.openshift.io"], "apiVersions": ["*"], "resources": ["machineconfigs"],
@@ -189,13 +180,15 @@ async fn an_admission_policy_that_says_no_is_not_called_a_webhook() {
     let validation = json!({"expression": "false", "message": "node changes are frozen until Monday"});
     let policy = json!({"matchConstraints": {"resourceRules": [rule]}, "validations": [validation]});
     let binding = json!({"policyName": "frozen.example.com", "validationActions": ["Deny"]});
-    for (kind, plural, spec) in [
-        ("ValidatingAdmissionPolicy", "validatingadmissionpolicies", policy),
-        ("ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings", binding),
-    ] {
+    let collection = |plural: &str| format!("/apis/{version}/{plural}");
+    let (policies, bindings) =
+        (collection("validatingadmissionpolicies"), collection("validatingadmissionpolicybindings"));
+    for (kind, collection, spec) in
+        [("ValidatingAdmissionPolicy", &policies, policy), ("ValidatingAdmissionPolicyBinding", &bindings, binding)]
+    {
         let object =
             json!({"apiVersion": version, "kind": kind, "metadata": {"name": "frozen.example.com"}, "spec": spec});
-        platform.request("POST", &format!("/apis/{version}/{plural}"), Some("application/json"), object).await;
+        platform.request("POST", collection, Some("application/json"), object).await;
     }
     let plan = refused_plan(&platform, LOAD_AWARE).await;
     assert_eq!(plan.items[0].refusal.as_ref().unwrap().reason(), "PolicyRefused");
@@ -203,6 +196,12 @@ async fn an_admission_policy_that_says_no_is_not_called_a_webhook() {
     assert!(message.starts_with("MachineConfig 99-worker-psi-karg was refused by an admission policy: "), "{message}");
     assert!(message.ends_with("denied request: node changes are frozen until Monday"), "{message}");
     assert_eq!(plan.items[1].verb, Verb::Created, "the other item is shown all the same");
+
+    for collection in [&bindings, &policies] {
+        platform.request("DELETE", &format!("{collection}/frozen.example.com"), None, Value::Null).await;
+    }
+    let accepted = async || (platform.plan(LOAD_AWARE).await.refusals().count() == 0).then_some(());
+    eventually("the API server has forgotten the policy", accepted).await;
 }
 
 /// An object with a finalizer keeps the definition, and with it the kind, from going.
@@ -329,7 +328,7 @@ async fn the_digest_does_not_depend_on_the_order_in_which_the_api_server_names_m
 }
 
 #[tokio::test]
-async fn what_others_write_while_a_plan_is_drawn_up_is_never_shown_as_ours() {
+async fn what_others_write_while_a_plan_is_made_is_never_shown_as_ours() {
     let platform = Platform::shared().await;
     let options = json!({"virtHigherDensity": {"enableSwap": false}});
     platform.apply("somebody", &hyper_converged(json!({"ksmConfiguration": {"nodeLabelSelector": {}}})), "").await;
@@ -359,7 +358,7 @@ async fn what_others_write_while_a_plan_is_drawn_up_is_never_shown_as_ours() {
 }
 
 #[tokio::test]
-async fn arguments_that_come_while_a_plan_is_drawn_up_are_kept() {
+async fn arguments_that_come_while_a_plan_is_made_are_kept() {
     let platform = Platform::shared().await;
     let config = |arguments: &[&str]| machine_config("99-worker-psi-karg", json!({"kernelArguments": arguments}));
     platform.apply("somebody", &config(&["quiet"]), "").await;

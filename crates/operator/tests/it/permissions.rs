@@ -10,6 +10,7 @@ use std::{
 
 use advisor::access;
 use futures::future::join_all;
+use operator::{LeaseSettings, OperatorSettings};
 use serde_json::{Value, json};
 use testkit::{
     eventually,
@@ -133,6 +134,32 @@ async fn without(platform: &Platform, permission: &Permission) {
     let others: Vec<String> =
         forbidden.list().await.iter().filter(|request| request.resource != resource).map(ToString::to_string).collect();
     assert!(others.is_empty(), "without the right to {permission} this was refused, too: {others:#?}");
+}
+
+/// Without configurations no reconciler runs, so only readiness and metrics can tell people.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_operator_that_may_not_list_configurations_counts_errors_and_is_not_ready_although_it_leads() {
+    let platform = Platform::shared().await;
+    platform.operator().await;
+    let is_list = |permission: &Permission| (permission.resource, permission.verb) == ("virtplatformconfigs", "list");
+    let permission = permissions(&access::operator()).into_iter().find(is_list).unwrap();
+    platform.apply("installer", &role_without(&permission), "").await;
+    eventually("the right is gone", async || (!platform.may(OPERATOR, &permission).await).then_some(())).await;
+    let lease = Some(LeaseSettings::new(access::NAMESPACE.into()));
+    let settings = OperatorSettings { lease, ..OperatorSettings::default() };
+    let (readiness, metrics) = (settings.readiness.clone(), settings.metrics.clone());
+    let mut operator = RunningOperator::start_with(&platform, settings).await;
+    let counted = "kubevirt_advisor_reconcile_errors_total{class=\"Forbidden\"}";
+    eventually("errors are counted, and it is not ready", async || {
+        let text = metrics.encode().unwrap();
+        (text.contains(counted) && text.contains("kubevirt_advisor_leader 1") && !readiness.is_ready()).then_some(())
+    })
+    .await;
+    for role in rbac_documents("role.yaml") {
+        platform.apply("installer", &role, "").await;
+    }
+    eventually("it is ready", async || readiness.is_ready().then_some(())).await;
+    operator.end().await;
 }
 
 /// The texts of conditions, events or notes.

@@ -1,6 +1,6 @@
 //! The way back, on the real API server: a plan like any other, after which everything is as it was.
 
-use advisor::render;
+use advisor::object_text;
 use serde_json::{Value, json};
 use testkit::{
     configs::{condition, item, phase, reason},
@@ -17,7 +17,7 @@ fn interval(seconds: i32) -> Value {
 /// An object as people see it, without what the API server maintains.
 pub(crate) async fn seen(platform: &Platform, object: &Value) -> Option<Value> {
     platform.find(object).await.map(|found| {
-        let mut found = render::sanitized(&found);
+        let mut found = object_text::sanitized(&found);
         found.as_object_mut().unwrap().remove("status");
         found
     })
@@ -159,5 +159,31 @@ async fn a_machine_config_that_others_use_loses_what_was_ours_and_leaves_its_poo
     assert_eq!((&left["spec"], &left["metadata"]["labels"]), (&json!({"extensions": ["usbguard"]}), &Value::Null));
     platform.roll(&[], 3).await;
     platform.until_phase(LOAD_AWARE, "Completed").await;
+    operator.stop().await;
+}
+
+/// The operator created it, and somebody has edited it since. The definition requires `spec`, and fields of it have defaults.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_descheduler_that_others_have_edited_loses_what_was_ours_and_stays() {
+    let platform = Platform::shared().await;
+    let operator = RunningOperator::start(&platform).await;
+    platform.complete(LOAD_AWARE, json!({"options": interval(60)}), &[]).await;
+    // It takes the ownership, and the value is as before.
+    for seconds in [180, 60] {
+        platform.patch("kubectl-edit", &descheduler(json!({"deschedulingIntervalSeconds": seconds}))).await;
+    }
+    platform.configure(LOAD_AWARE, json!({"action": "DryRun", "restore": {"record": "original"}})).await;
+    platform.until(LOAD_AWARE, "restoring", |config| config["status"]["restore"].is_object()).await;
+    let review = platform.until_phase(LOAD_AWARE, "ReviewRequired").await;
+    let diff = item(&review, DESCHEDULER)["diff"].as_str().unwrap();
+    assert!(diff.contains("-  mode: Automatic\n") && diff.contains("+  mode: Predictive\n"), "{diff}");
+    let approval = json!({"planDigest": review["status"]["planDigest"]});
+    platform.configure(LOAD_AWARE, json!({"action": "Apply", "approval": approval})).await;
+    platform.until_phase(LOAD_AWARE, "Completed").await;
+    let left = platform.get(&descheduler(json!({}))).await;
+    let defaults = json!({"logLevel": "Normal", "mode": "Predictive", "operatorLogLevel": "Normal"});
+    assert_eq!(left["spec"], defaults);
+    let managers = left["metadata"]["managedFields"].to_string();
+    assert!(!managers.contains("virt-advisor-operator"), "{managers}");
     operator.stop().await;
 }

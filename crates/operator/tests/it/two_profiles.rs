@@ -93,7 +93,7 @@ async fn look_around(platform: &Platform) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_applies_its_own_fields_in_either_order_and_the_other_stays_in_force() {
+async fn each_applies_its_own_fields_in_either_order_and_the_other_stays_in_effect() {
     for order in [[LEFT, RIGHT], [RIGHT, LEFT]] {
         let platform = platform().await;
         let operator = start(&platform).await;
@@ -124,7 +124,7 @@ async fn each_applies_its_own_fields_in_either_order_and_the_other_stays_in_forc
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn drift_of_one_names_who_caused_it_and_leaves_the_other_in_force() {
+async fn drift_of_one_names_who_caused_it_and_leaves_the_other_in_effect() {
     let platform = platform().await;
     let operator = start(&platform).await;
     for profile in [LEFT, RIGHT] {

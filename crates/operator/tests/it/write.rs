@@ -1,7 +1,11 @@
 //! Writing an item: never over a change that the plan does not know, and never twice.
 
-use advisor::{Plan, PlannedItem};
-use operator::{Lock, NotWritten, WriteError, Written, write};
+use advisor::{
+    Plan, PlannedItem,
+    machine::{NotWritten, Written},
+    writing::Lock,
+};
+use operator::{WriteError, write};
 use serde_json::{Value, json};
 use testkit::platform::{DENSITY, LOAD_AWARE, Platform, descheduler, hyper_converged, machine_config};
 
@@ -21,9 +25,8 @@ async fn status(platform: &Platform, method: &str, uri: &str, content: &str, bod
     }
 }
 
-/// The preconditions of server-side apply, which all other tests here rely on.
-/// W24 (race before the write) is beaten by these alone: between our comparison and the write, only the API server
-/// can tell.
+/// W24 (race before the write): only the API server can tell what changes between our comparison and the write. All other tests here
+/// rely on these preconditions of server-side apply.
 #[tokio::test]
 async fn the_preconditions_that_writes_rely_on_hold_on_this_api_server() {
     let platform = Platform::shared().await;
@@ -104,7 +107,7 @@ async fn nothing_is_written_over_a_change_that_the_plan_did_not_see() {
     let error = write(&kubernetes, planned, Lock::Compare).await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "KubeDescheduler openshift-kube-descheduler-operator/cluster has been modified since the plan was drawn up"
+        "KubeDescheduler openshift-kube-descheduler-operator/cluster has been modified since the plan was made"
     );
     assert_eq!(platform.cluster.audit().writes_since(mark, &platform.client).await.unwrap(), [], "not even tried");
     assert!(matches!(write(&kubernetes, planned, Lock::Bypass).await, Ok(Written::Applied(_))), "unless told to");

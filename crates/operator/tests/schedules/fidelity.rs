@@ -1,5 +1,4 @@
 //! Compares the API model with the real API server: the same requests in the same order get the same answers.
-//!
 //! What the model does not know (defaults, times, uids, managed fields of a status) is left out of the comparison; a field
 //! that only the real answer has must be a default of its schema.
 
@@ -11,7 +10,8 @@ use std::time::Duration;
 
 use devcluster::Cluster;
 use http::Method;
-use operator::{ApiServer, OperatorSettings, run_on};
+use kube_io::ApiServer;
+use operator::{OperatorSettings, run_on};
 use serde_json::{Value, json};
 use testkit::{
     configs::is_waiting_for_nodes,

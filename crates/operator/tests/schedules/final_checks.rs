@@ -7,7 +7,8 @@ use std::{collections::BTreeMap, time::Duration};
 
 use advisor::{profiles, restore, start_time::start_time};
 use api::{VirtPlatformConfig, virt_platform_config::Approval};
-use operator::{ApiServer, PlanError, make_plan_by};
+use kube_io::ApiServer;
+use operator::{PlanError, make_plan_by};
 use serde_json::{Value, json};
 
 pub(crate) use end::{comparable, end};

@@ -115,6 +115,7 @@ fn of_target(
     }
     let digest = status["planDigest"].as_str().unwrap_or_default();
     approval::agrees(spec, digest, &item)?;
+    approval::accepts_risks(config)?;
     approval::is_its_time(spec, &item, sent.at)?;
     if status["restore"] != spec["restore"] {
         return Err("the plan was made for something else than what the spec restores".into());

@@ -26,6 +26,9 @@ use std::time::Instant;
 use schedule::Schedule;
 use sweep::{check, report, sweep};
 
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// How many schedules `make test` runs.
 const USUAL: u64 = 200;
 

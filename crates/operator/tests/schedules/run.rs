@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
-use operator::{ApiServer, Clock, LeaseSettings, OperatorSettings, election::LeaseTimes, run_on};
+use kube_io::{ApiServer, Clock};
+use operator::{LeaseSettings, OperatorSettings, election::LeaseTimes, run_on};
 use serde_json::Value;
 use tokio::{
     task::JoinHandle,
@@ -119,7 +120,7 @@ async fn supervise(server: Server, replica: &'static str, seed: u64, elects: boo
         let clock: Box<dyn Fn() -> Timestamp + Send + Sync> = Box::new(server.clock());
         let clock = Clock::new(clock, random.next());
         let (version, records_kept) = ("v1.0.0".into(), invariants::RECORDS_KEPT);
-        let settings = OperatorSettings { version, records_kept, lease, clock, ..OperatorSettings::default() };
+        let settings = OperatorSettings { version, records_kept, lease, ..OperatorSettings::with_clock(clock) };
         server.log(&process.to_string(), "starts");
         let kubernetes = ApiServer::over(client::client(&server, process));
         tokio::select! {

@@ -10,7 +10,8 @@ use std::{
 
 use http::{Method, Response};
 use kube::{Client, client::Body};
-use operator::{ApiServer, Clock, LeaseSettings, OperatorSettings, election::LeaseTimes, run_on};
+use kube_io::{ApiServer, Clock};
+use operator::{LeaseSettings, OperatorSettings, election::LeaseTimes, run_on};
 use serde_json::{Value, json};
 use tokio::{
     task::JoinHandle,
@@ -80,7 +81,7 @@ fn start(server: &Server, delay: Duration, stop: Handler) -> JoinHandle<()> {
     let lease =
         LeaseSettings { namespace: invariants::NAMESPACE.into(), id: ONE.to_string(), times: LeaseTimes::default() };
     let clock: Box<dyn Fn() -> k8s_openapi::jiff::Timestamp + Send + Sync> = Box::new(server.clock());
-    let settings = OperatorSettings { lease: Some(lease), clock: Clock::new(clock, 1), ..OperatorSettings::default() };
+    let settings = OperatorSettings { lease: Some(lease), ..OperatorSettings::with_clock(Clock::new(clock, 1)) };
     let api_server = ApiServer::over(way.client());
     tokio::spawn(async move {
         let ended = run_on(api_server, settings, std::future::pending()).await;

@@ -82,9 +82,9 @@ impl Watch {
         let server = self.server.clone();
         let mut bookmark = Instant::now() + BOOKMARKS;
         loop {
-            let news = server.changed(plural).notified();
-            tokio::pin!(news);
-            news.as_mut().enable();
+            let changes = server.changed(plural).notified();
+            tokio::pin!(changes);
+            changes.as_mut().enable();
             for (change, due) in self.unsent() {
                 sleep_until(due).await;
                 self.told = change.version;
@@ -98,7 +98,7 @@ impl Watch {
             tokio::select! {
                 biased;
                 () = self.lines.closed() => return,
-                _ = timeout_at(self.end.min(bookmark), news) => {}
+                _ = timeout_at(self.end.min(bookmark), changes) => {}
             }
             if Instant::now() >= self.end {
                 return self.finish();

@@ -5,13 +5,10 @@ use std::io::Write;
 use balance::Algorithm;
 use clap::Args;
 use serde_json::json;
-use sim::report::{
-    csv,
-    table::{Align, Table},
-};
+use sim::report::csv;
+use terminal::{Align, CompactTable, Terminal};
 
 use super::{Output, Result, json};
-use crate::terminal::Terminal;
 
 #[derive(Debug, Args)]
 pub(super) struct AlgorithmsArgs {
@@ -48,7 +45,7 @@ pub(super) fn run(args: &AlgorithmsArgs, terminal: Terminal, out: &mut dyn Write
         }
         Output::Table => {
             let mut table =
-                Table::new(&[("ALGORITHM", Align::Left), ("COMPARES", Align::Left), ("FORMULA", Align::Left)]);
+                CompactTable::new(&[("ALGORITHM", Align::Left), ("COMPARES", Align::Left), ("FORMULA", Align::Left)]);
             for algorithm in Algorithm::all() {
                 let compares = if algorithm.is_relative() { "with the cluster" } else { "node by itself" };
                 table.row(vec![algorithm.slug(), compares.to_owned(), algorithm.formula().to_string()]);

@@ -39,6 +39,24 @@ impl From<Placement> for scenario::Placement {
     }
 }
 
+/// Where the first signals come from, if the file states measured ones.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(super) enum Loads {
+    /// As the file states them, until the first step is done; a node without VMs keeps them
+    Stated,
+    /// They follow from the VMs, and from the own load of nodes
+    Vms,
+}
+
+impl From<Loads> for scenario::Loads {
+    fn from(loads: Loads) -> Self {
+        match loads {
+            Loads::Stated => Self::Stated,
+            Loads::Vms => Self::Vms,
+        }
+    }
+}
+
 /// How long a migration takes.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(super) enum MigrationModel {
@@ -67,6 +85,8 @@ pub(super) enum Criterion {
     EndSpread,
     /// Steps until the cluster was balanced; all steps and one more if it never was
     Steps,
+    /// Steps until no node was over-utilized; all steps and one more if there always was one
+    NoneOver,
     /// Migrations
     Migrations,
     /// Bytes moved
@@ -83,6 +103,7 @@ impl From<Criterion> for compare::Criterion {
             Criterion::Spread => Self::Spread,
             Criterion::EndSpread => Self::EndSpread,
             Criterion::Steps => Self::Steps,
+            Criterion::NoneOver => Self::NoneOver,
             Criterion::Migrations => Self::Migrations,
             Criterion::Bytes => Self::Bytes,
             Criterion::PingPong => Self::PingPong,

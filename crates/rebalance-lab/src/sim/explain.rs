@@ -5,10 +5,13 @@ use std::io::Write;
 use balance::{Bucket, Semantics, Term};
 use clap::Args;
 use serde_json::{Value, json};
-use sim::{Run, report::csv};
+use sim::{
+    Run,
+    report::{csv, nodes::nodes},
+};
+use terminal::Terminal;
 
 use super::{Choice, CommandError, Output, Result, json, run::colored};
-use crate::terminal::Terminal;
 
 #[derive(Debug, Args)]
 pub(super) struct ExplainArgs {
@@ -55,7 +58,8 @@ pub(super) fn run(args: &ExplainArgs, _: Terminal, out: &mut dyn Write) -> Resul
             "scenario": model.name(), "node": args.node, "step": args.at, "algorithm": settings.algorithm.slug(),
             "semantics": settings.classifier.semantics.slug(), "mode": settings.classifier.mode.slug(),
             "average": buckets.average(), "lower": buckets.lower(), "upper": buckets.upper(),
-            "bucket": bucket.to_string(), "score": value(&term),
+            "loads": settings.loads.slug(), "bucket": bucket.to_string(), "score": value(&term),
+            "nodes": nodes(&model, &run),
         })),
         Output::Csv => {
             let mut records = Vec::new();
@@ -65,13 +69,14 @@ pub(super) fn run(args: &ExplainArgs, _: Terminal, out: &mut dyn Write) -> Resul
         Output::Table => {
             let style = colored(bucket);
             format!(
-                "{} of {} at step {} is {style}{} {bucket}{style:#}\n{}\n\n{}: average {:.4}, under up to {:.4}, over from {:.4}\n{}\n",
+                "{} of {} at step {} is {style}{} {bucket}{style:#}\n{}\n\n{}, {}: average {:.4}, under up to {:.4}, over from {:.4}\n{}\n",
                 args.node,
                 model.name(),
                 args.at,
                 bucket.symbol(),
                 because(bucket, &run, slot),
                 settings.classifier,
+                settings.loads.describe(),
                 buckets.average(),
                 buckets.lower(),
                 buckets.upper(),

@@ -3,6 +3,7 @@
 
 mod algorithms;
 mod choices;
+mod classify;
 mod compare;
 mod explain;
 mod run;
@@ -19,8 +20,8 @@ use std::{
 
 use clap::{Args, Subcommand, ValueEnum};
 use sim::scenario::{ScenarioError, schema};
+use terminal::Terminal;
 
-use crate::terminal::Terminal;
 use source::Choice;
 pub(crate) use source::scenario;
 
@@ -29,6 +30,8 @@ pub(crate) use source::scenario;
 enum Command {
     /// Run a scenario once and show what came of it
     Run(run::RunArgs),
+    /// Classify the nodes of a file by all algorithms and threshold modes, without a run
+    Classify(classify::ClassifyArgs),
     /// Compare algorithms on a scenario over many seeds
     Compare(compare::CompareArgs),
     /// List the scenarios that come with the program, print one, or generate one
@@ -83,6 +86,7 @@ pub(crate) fn run(args: &Sim) -> anyhow::Result<()> {
 fn execute(sim: &Sim, terminal: Terminal, out: &mut dyn Write) -> Result<()> {
     match &sim.command {
         Command::Run(args) => run::run(args, terminal, out),
+        Command::Classify(args) => classify::run(args, terminal, out),
         Command::Compare(args) => compare::run(args, terminal, out),
         Command::Scenarios(args) => scenarios::run(args, terminal, out),
         Command::Algorithms(args) => algorithms::run(args, terminal, out),
@@ -97,22 +101,4 @@ fn write_file(path: &Path, text: &str) -> Result<()> {
 
 fn json(value: &impl serde::Serialize) -> String {
     serde_json::to_string_pretty(value).unwrap_or_default() + "\n"
-}
-
-/// A bar on standard error, for work that takes a while at a terminal.
-fn bar(terminal: Terminal, what: &'static str) -> impl Fn(usize, usize) + Sync {
-    const WIDTH: usize = 30;
-    move |done, all| {
-        if !terminal.progress || all < 4 {
-            return;
-        }
-        let full = WIDTH * done / all.max(1);
-        let mut stderr = io::stderr().lock();
-        let _ = if done == all {
-            write!(stderr, "\r{:width$}\r", "", width = WIDTH + what.len() + 30)
-        } else {
-            write!(stderr, "\r[{}{}] {done}/{all} {what}", "#".repeat(full), "-".repeat(WIDTH - full))
-        };
-        let _ = stderr.flush();
-    }
 }

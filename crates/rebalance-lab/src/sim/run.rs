@@ -7,20 +7,14 @@ use balance::Bucket;
 use clap::Args;
 use serde_json::json;
 use sim::{
-    Cause, ClusterModel, Move, Outcome, Run, RunSettings,
-    report::{
-        bytes, csv,
-        frames::frame,
-        html::Report,
-        svg,
-        table::{Align, Table},
-    },
+    Cause, ClusterModel, Move, Run, RunResult, RunSettings,
+    report::{bytes, csv, frames::frame, html::Report, nodes::nodes, svg},
     simulate,
     units::Span,
 };
+use terminal::{Align, CompactTable, Terminal};
 
 use super::{Choice, Output, Result, json, write_file};
-use crate::terminal::Terminal;
 
 #[derive(Debug, Args)]
 pub(super) struct RunArgs {
@@ -61,11 +55,15 @@ pub(super) fn run(args: &RunArgs, terminal: Terminal, out: &mut dyn Write) -> Re
         Output::Json => {
             let moves =
                 args.moves.then(|| run.history().moves().iter().map(|one| named(&model, one)).collect::<Vec<_>>());
-            json(&json!({ "outcome": outcome, "samples": run.history().samples(), "moves": moves }))
+            let buckets = run.buckets();
+            json(&json!({
+                "outcome": outcome, "average": buckets.average(), "lower": buckets.lower(), "upper": buckets.upper(),
+                "nodes": nodes(&model, &run), "samples": run.history().samples(), "moves": moves,
+            }))
         }
         Output::Csv => csv::samples(run.history(), model.step_seconds())?,
         Output::Table => {
-            let mut text = summary(&outcome, &settings) + "\n" + &nodes(&model, &run, terminal);
+            let mut text = summary(&outcome, &settings) + "\n" + &node_table(&model, &run, terminal);
             if args.moves {
                 text += "\n";
                 text += &moves(&model, &run, terminal);
@@ -83,7 +81,7 @@ fn named(model: &ClusterModel, moved: &Move) -> serde_json::Value {
     })
 }
 
-fn summary(outcome: &Outcome, settings: &RunSettings) -> String {
+fn summary(outcome: &RunResult, settings: &RunSettings) -> String {
     let at = |step: Option<u64>| match step {
         Some(step) => format!("step {step} ({})", Span(step * outcome.step_seconds)),
         None => "never".to_owned(),
@@ -160,7 +158,7 @@ fn summary(outcome: &Outcome, settings: &RunSettings) -> String {
             format!(
                 "{:.0} VM-seconds on nodes with a pressure of {} or more",
                 outcome.vm_seconds_under_pressure,
-                Outcome::UNDER_PRESSURE
+                RunResult::UNDER_PRESSURE
             ),
         ),
     ];
@@ -176,9 +174,9 @@ pub(super) fn colored(bucket: Bucket) -> Style {
     }
 }
 
-fn nodes(model: &ClusterModel, run: &Run<'_>, terminal: Terminal) -> String {
+fn node_table(model: &ClusterModel, run: &Run<'_>, terminal: Terminal) -> String {
     const MOST: usize = 30;
-    let mut table = Table::new(&[
+    let mut table = CompactTable::new(&[
         ("NODE", Align::Left),
         ("BUCKET", Align::Left),
         ("SCORE", Align::Right),
@@ -213,7 +211,7 @@ fn nodes(model: &ClusterModel, run: &Run<'_>, terminal: Terminal) -> String {
 }
 
 fn moves(model: &ClusterModel, run: &Run<'_>, terminal: Terminal) -> String {
-    let mut table = Table::new(&[
+    let mut table = CompactTable::new(&[
         ("STEP", Align::Right),
         ("VM", Align::Left),
         ("FROM", Align::Left),

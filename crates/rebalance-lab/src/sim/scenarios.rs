@@ -6,15 +6,12 @@ use clap::Args;
 use serde_json::json;
 use sim::{
     ClusterModel,
-    report::{
-        csv,
-        table::{Align, Table},
-    },
+    report::csv,
     scenario::{generate::generate, shipped},
 };
+use terminal::{Align, CompactTable, Terminal};
 
 use super::{CommandError, Output, Result, json};
-use crate::terminal::Terminal;
 
 #[derive(Debug, Args)]
 pub(super) struct ScenariosArgs {
@@ -55,7 +52,7 @@ pub(super) fn run(args: &ScenariosArgs, terminal: Terminal, out: &mut dyn Write)
 }
 
 fn list(output: Output, terminal: Terminal) -> Result<String> {
-    let mut table = Table::new(&[
+    let mut table = CompactTable::new(&[
         ("SCENARIO", Align::Left),
         ("NODES", Align::Right),
         ("VMS", Align::Right),

@@ -17,7 +17,7 @@ pub(super) struct Places<'a> {
     pub(super) advisor: bool,
 }
 
-/// The commands of the original lab's guide, with ours where it asks for pods that are processes here.
+/// The commands of the reference's guide, with ours where it asks for pods that are processes here.
 pub(super) fn guide(places: &Places<'_>) -> String {
     let Places { name, kubeconfig, prometheus, exporter, descheduler, score, advisor } = places;
     let which = option(name);

@@ -17,7 +17,7 @@ use lab::{
     up::{Descheduling, Lab, Options, PartLogs, Ready},
 };
 use process::{Shutdown, logging};
-use sim::{Align, pad};
+use terminal::{Align, pad};
 
 pub(crate) use args::Args;
 use guide::{Places, guide};
@@ -55,8 +55,9 @@ async fn run_until_shutdown(args: &Args, options: Options, guests: &Placement, c
         }
     };
     let info = info(args, &lab).await?;
-    say(&summary(args, &lab, &info)?);
+    let summary = summary(args, &lab, &info)?;
     claim.publish(info)?;
+    say(&summary);
     shutdown.wait().await;
     say("Ending the lab ...");
     tokio::select! {

@@ -87,7 +87,7 @@ async fn descheduler_operator_and_soft_tainter_run_as_processes_and_leave_no_des
 
     let second = start(&cluster, "descheduler-operator", &options).await;
     let pid = descheduler(&second).await;
-    let ended = second.stop(Duration::from_secs(10)).await.unwrap();
+    let ended = second.stop(Duration::from_secs(60)).await.unwrap();
     assert!(ended.is_some_and(|status| status.success()), "{ended:?}: {}", second.log_tail());
     assert!(!is_alive(pid));
 
@@ -95,6 +95,6 @@ async fn descheduler_operator_and_soft_tainter_run_as_processes_and_leave_no_des
     let told = async || health(&tainter).await["problem"].as_str().map(str::to_owned);
     let problem = eventually("it tells that nobody answers", told).await;
     assert!(problem.contains("http://127.0.0.1:9"), "{problem}");
-    let ended = tainter.stop(Duration::from_secs(10)).await.unwrap();
+    let ended = tainter.stop(Duration::from_secs(60)).await.unwrap();
     assert!(ended.is_some_and(|status| status.success()), "{ended:?}: {}", tainter.log_tail());
 }

@@ -19,7 +19,7 @@ use lab::kwok;
 use serde_json::json;
 use testkit::eventually;
 
-const GRACE: Duration = Duration::from_secs(5);
+const GRACE: Duration = Duration::from_secs(60);
 
 /// A running part, and the address that it logs.
 pub(crate) struct Part {

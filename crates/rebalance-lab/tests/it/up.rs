@@ -5,13 +5,14 @@ use std::{
     io::{BufRead, BufReader, Read},
     path::Path,
     process::{Child, Command, Output, Stdio},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use serde_json::Value;
 use tempfile::TempDir;
+use testkit::poll_blocking;
 
-const TIMEOUT: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(180);
 
 const SCENARIO: &str = "
 name: rush
@@ -69,14 +70,11 @@ impl Place {
 
     /// Polls until the survey is as described.
     fn survey_with(&self, what: &str, is_so: impl Fn(&Value) -> bool) -> Value {
-        let start = Instant::now();
-        loop {
+        let found = poll_blocking(TIMEOUT, || {
             let survey = self.survey();
-            if is_so(&survey) {
-                return survey;
-            }
-            assert!(start.elapsed() < TIMEOUT, "did not happen: {what}: {survey:#}");
-        }
+            if is_so(&survey) { Ok(survey) } else { Err(survey) }
+        });
+        found.unwrap_or_else(|survey| panic!("did not happen: {what}: {survey:#}"))
     }
 
     /// Files of the lab, and processes that it started.
@@ -99,11 +97,11 @@ impl Place {
 
     /// Polls, because the last process ends a moment after the others.
     fn leaves_nothing(&self) {
-        let start = Instant::now();
-        while !self.left().is_empty() {
-            assert!(start.elapsed() < TIMEOUT, "left behind: {:#?}", self.left());
-            std::thread::yield_now();
-        }
+        let nothing = poll_blocking(TIMEOUT, || {
+            let left = self.left();
+            if left.is_empty() { Ok(()) } else { Err(left) }
+        });
+        nothing.unwrap_or_else(|left| panic!("left behind: {left:#?}"));
     }
 
     fn up(&self, args: &[&str]) -> Up {

@@ -13,7 +13,7 @@ use lab_parts::launcher;
 use serde_json::json;
 use testkit::eventually;
 
-const GRACE: Duration = Duration::from_secs(5);
+const GRACE: Duration = Duration::from_secs(60);
 const HERE: &str = "--reach=127.0.0.1";
 const POD: &str = "virt-launcher-a-00000";
 

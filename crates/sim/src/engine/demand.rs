@@ -19,6 +19,15 @@ impl Run<'_> {
         }
     }
 
+    /// Sets what the nodes use themselves at this step, where that changes over time.
+    pub(super) fn set_own_loads(&mut self) {
+        for node in &self.model.varying_nodes {
+            let stated = &self.model.stated[*node as usize];
+            let own = [0, 1].map(|kind| stated.own[kind] * self.shape_values[stated.shape[kind] as usize]);
+            self.state.set_own(*node, own);
+        }
+    }
+
     /// Sets the cores and the memory that a VM uses at this step.
     pub(super) fn set_load(&mut self, of: &VmLoad) {
         let tasks = if self.model.tasks.is_empty() { [0.0; 2] } else { self.tasks.load(of.vm) };

@@ -242,6 +242,7 @@ impl descheduler::ClusterView for DeschedulerView<'_, '_> {
     fn pods(&self, slot: usize, into: &mut Vec<Pod>) {
         let run = &self.0;
         let node = run.state.slots()[slot];
+        let aware = run.guard.is_migration_aware();
         // By class of VMs: whether a destination's taints are tolerated.
         let mut known: Vec<(u32, bool)> = Vec::new();
         for vm in run.state.vms(node) {
@@ -257,9 +258,10 @@ impl descheduler::ClusterView for DeschedulerView<'_, '_> {
                 known.push((group.class, answer));
                 answer
             });
+            let held = run.guard.stays(*vm, run.step) || (aware && run.migrations.is_running(*vm));
             into.push(Pod {
                 priority: group.priority,
-                evictable: !run.guard.is_cooling_down(*vm, run.step),
+                evictable: !held,
                 tolerates_a_destination,
                 in_flight: run.migrations.involves(*vm),
                 ..Pod::new(*vm as usize)
@@ -285,6 +287,10 @@ impl descheduler::ClusterView for DeschedulerView<'_, '_> {
         let (vm, node) = (eviction.pod as u32, run.state.slots()[eviction.node]);
         if !run.model.group(vm).migratable {
             run.totals.blocked.not_migratable += 1;
+            return EvictionResponse::Rejected;
+        }
+        if run.guard.is_deferred(vm, run.step) {
+            run.totals.blocked.cooling_down += 1;
             return EvictionResponse::Rejected;
         }
         if run.settings.migration.model == MigrationModel::PreCopy {

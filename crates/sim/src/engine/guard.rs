@@ -1,8 +1,8 @@
 //! Guards against VMs that move back and forth: cool-downs, and nodes that must be over-utilized for a while.
 
-use balance::{Bucket, Buckets, Scores};
+use balance::{Bucket, Buckets, Scores, TOLERANCE};
 
-use super::state::ClusterState;
+use super::{aware::Memory, state::ClusterState};
 use crate::{model::ClusterModel, scenario::Guards};
 
 /// The greatest factor of a cool-down that doubles.
@@ -19,6 +19,10 @@ pub(super) struct Guard {
     previous: Vec<u32>,
     /// By node: how many times in a row it was over-utilized.
     over_for: Vec<u32>,
+    /// Whether VMs ever cool down.
+    cools: bool,
+    /// The memory of KubevirtMigrationAware, if it is on.
+    aware: Option<Memory>,
 }
 
 impl Guard {
@@ -30,6 +34,8 @@ impl Guard {
             arrived: vec![0; model.vms.len()],
             previous: vec![super::NOWHERE; model.vms.len()],
             over_for: vec![0; model.nodes.len()],
+            cools: guards.cool_down.0 > 0 || guards.migration_aware.is_some(),
+            aware: guards.migration_aware.map(|rules| Memory::new(rules, model.vms.len())),
         }
     }
 
@@ -45,7 +51,37 @@ impl Guard {
         &self.moves
     }
 
+    /// Records that a migration has ended, well or not, which took this many seconds.
+    pub(super) fn ended(&mut self, vm: u32, step: u64, took: f64) {
+        if let Some(aware) = &mut self.aware {
+            aware.ended(vm, step * self.step_seconds, took as u64);
+        }
+    }
+
+    /// Records that a VM was lost with its node.
+    pub(super) fn lost(&mut self, vm: u32) {
+        if let Some(aware) = &mut self.aware {
+            aware.forget(vm);
+        }
+    }
+
+    /// Whether VMs that migrate are no candidates for evictions.
+    pub(super) fn is_migration_aware(&self) -> bool {
+        self.aware.is_some()
+    }
+
+    /// Whether a VM cools down, by the guards of the scenario or by the plugin.
     pub(super) fn is_cooling_down(&self, vm: u32, step: u64) -> bool {
+        self.cools && (self.stays(vm, step) || self.is_deferred(vm, step))
+    }
+
+    /// Whether KubevirtMigrationAware defers an eviction of the VM.
+    pub(super) fn is_deferred(&self, vm: u32, step: u64) -> bool {
+        self.aware.as_ref().is_some_and(|aware| aware.is_cooling_down(vm, step * self.step_seconds))
+    }
+
+    /// Whether a VM stays where it arrived by the cool-down of the scenario.
+    pub(super) fn stays(&self, vm: u32, step: u64) -> bool {
         let moves = self.moves[vm as usize];
         if self.guards.cool_down.0 == 0 || moves == 0 {
             return false;
@@ -68,10 +104,10 @@ impl Guard {
         scores: &Scores,
         sources: &mut Vec<usize>,
     ) -> u64 {
-        let upper = buckets.upper() + self.guards.hysteresis;
+        let upper = buckets.upper() + self.guards.hysteresis - TOLERANCE;
         for (slot, node) in state.slots().iter().enumerate() {
             let over = &mut self.over_for[*node as usize];
-            let is_over = buckets.of()[slot] == Bucket::Over && (*over > 0 || scores.values()[slot] >= upper);
+            let is_over = buckets.of()[slot] == Bucket::Over && (*over > 0 || scores.values()[slot] > upper);
             *over = if is_over { over.saturating_add(1) } else { 0 };
         }
         let before = sources.len();

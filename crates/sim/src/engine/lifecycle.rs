@@ -33,6 +33,7 @@ impl Run<'_> {
         for (running, end) in ended {
             self.state.remove_arrival(running.vm, running.to);
             self.totals.bytes += running.copying.sent();
+            self.guard.ended(running.vm, self.step, running.copying.age());
             match end {
                 End::Done => self.relocate(running.vm, running.to, running.cause),
                 End::Failed => self.totals.failed_migrations += 1,

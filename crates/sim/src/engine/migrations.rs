@@ -49,7 +49,11 @@ pub(super) struct Migrations {
 
 impl Migrations {
     pub(super) fn involves(&self, vm: u32) -> bool {
-        self.running.iter().any(|running| running.vm == vm) || self.waiting.iter().any(|waiting| waiting.vm == vm)
+        self.is_running(vm) || self.waiting.iter().any(|waiting| waiting.vm == vm)
+    }
+
+    pub(super) fn is_running(&self, vm: u32) -> bool {
+        self.running.iter().any(|running| running.vm == vm)
     }
 
     pub(super) fn is_idle(&self) -> bool {

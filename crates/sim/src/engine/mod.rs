@@ -1,13 +1,13 @@
-//! The loop: load, signals, scores, buckets, evictions, migrations, placement, and again.
-//!
-//! A step has a fixed order: node events and load; migrations advance by the length of a step, and VMs without a node
-//! are started; nodes are scored, classified and measured; evictions are decided. The measures of a step are those that
-//! its decisions are based on.
+//! The loop: load, signals, scores, buckets, evictions, migrations, placement, and again. A step has a fixed order: node events and
+//! load; migrations advance by the length of a step, and VMs without a node are started; nodes are scored, classified and measured;
+//! evictions are decided. The measures of a step are those that its decisions are based on.
 
 mod averages;
+mod aware;
 mod demand;
 mod evict;
 mod guard;
+mod inspect;
 mod lifecycle;
 mod migrations;
 mod place;
@@ -25,9 +25,10 @@ use crate::{
 };
 use averages::Averages;
 use guard::Guard;
+pub(crate) use inspect::Destination;
 use migrations::Migrations;
 use place::Placer;
-use state::{ClusterState, NOWHERE};
+use state::{ClusterState, NOWHERE, Request};
 
 /// The counters of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -89,7 +90,7 @@ impl<'m> Run<'m> {
             settings,
             seed,
             step: 0,
-            state: ClusterState::new(model, settings.pressure, settings.cpu_overcommit),
+            state: ClusterState::new(model, &settings),
             tasks: Tasks::default(),
             migrations: Migrations::default(),
             guard: Guard::new(settings.guards, model),
@@ -111,6 +112,7 @@ impl<'m> Run<'m> {
         run.pending = (0..model.vms.len() as u32).filter(|vm| run.state.node_of(*vm) == NOWHERE).collect();
         run.order_pending();
         run.set_shape_values();
+        run.set_own_loads();
         for vm in 0..model.vms.len() as u32 {
             run.set_load(&model.load_of(vm));
         }
@@ -165,9 +167,19 @@ impl<'m> Run<'m> {
         self.migrations.running.iter().map(|running| (running.vm, running.from, running.to))
     }
 
+    /// What a VM requests of a node.
+    pub(crate) fn request(&self, vm: u32) -> Request {
+        self.state.request(vm)
+    }
+
     /// Bytes of memory that VMs request on a node, those that will arrive included.
     pub fn memory_requested(&self, node: u32) -> u64 {
         self.state.requested(node).memory
+    }
+
+    /// Cores and bytes in use on a node.
+    pub(crate) fn used(&self, node: u32) -> [f64; 2] {
+        self.state.used(node)
     }
 
     /// Bytes of memory in use on a node.
@@ -218,6 +230,9 @@ impl<'m> Run<'m> {
             self.repeat_moves(true);
         } else if is_due {
             self.evict();
+        }
+        if self.step == 0 {
+            self.state.end_first_step();
         }
         self.state.refresh();
         self.step += 1;
@@ -294,8 +309,9 @@ impl<'m> Run<'m> {
             self.state.refresh();
             self.classify();
         }
-        if !self.model.varying.is_empty() {
+        if !self.model.varying.is_empty() || !self.model.varying_nodes.is_empty() {
             self.set_shape_values();
+            self.set_own_loads();
             for varying in &self.model.varying {
                 self.set_load(varying);
             }
@@ -325,6 +341,7 @@ impl<'m> Run<'m> {
                     self.state.remove_arrival(running.vm, running.to);
                     self.totals.failed_migrations += 1;
                     self.totals.bytes += running.copying.sent();
+                    self.guard.ended(running.vm, self.step, running.copying.age());
                 }
                 for vm in self.state.vms(node).to_vec() {
                     self.relocate(vm, NOWHERE, Cause::Failure);
@@ -349,10 +366,15 @@ impl<'m> Run<'m> {
             Cause::Eviction => self.totals.evictions += 1,
             Cause::Drain => self.totals.drained += 1,
             Cause::Restart => self.totals.restarted += 1,
-            Cause::Failure => {}
+            Cause::Failure => self.guard.lost(vm),
         }
-        if matches!(cause, Cause::Eviction | Cause::Drain) && self.guard.moved(vm, from, to, self.step) {
-            self.totals.ping_pong += 1;
+        if matches!(cause, Cause::Eviction | Cause::Drain) {
+            if self.guard.moved(vm, from, to, self.step) {
+                self.totals.ping_pong += 1;
+            }
+            if self.settings.migration.model == MigrationModel::Instant {
+                self.guard.ended(vm, self.step, 0.0);
+            }
         }
     }
 

@@ -31,14 +31,23 @@ struct Feasible {
 
 /// Whether labels, taints, the number of VMs and anti-affinity allow the node.
 fn allowed(model: &ClusterModel, state: &ClusterState<'_>, migrations: &Migrations, group: &Group, node: u32) -> bool {
-    let anti_affinity = |anti_affinity: u32| {
-        state.vms(node).iter().any(|other| model.group(*other).anti_affinity == Some(anti_affinity))
-            || migrations.has_arriving(model, node, anti_affinity)
-    };
+    let anti_affinity = |anti_affinity: u32| is_taken(model, state, migrations, anti_affinity, node);
     state.is_open(node)
         && model.classes[group.class as usize].allows(node)
         && state.vm_count(node) < model.nodes[node as usize].max_vms
         && !group.anti_affinity.is_some_and(anti_affinity)
+}
+
+/// Whether a VM with this anti-affinity number is on the node, or will arrive.
+pub(super) fn is_taken(
+    model: &ClusterModel,
+    state: &ClusterState<'_>,
+    migrations: &Migrations,
+    anti_affinity: u32,
+    node: u32,
+) -> bool {
+    state.vms(node).iter().any(|other| model.group(*other).anti_affinity == Some(anti_affinity))
+        || migrations.has_arriving(model, node, anti_affinity)
 }
 
 /// Whether the memory in use leaves room for the memory that the VM uses, as the reference checks it.

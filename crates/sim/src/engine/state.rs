@@ -1,11 +1,14 @@
 //! The state of the cluster in a run: where VMs run, what they use, and the signals that follow.
-//!
 //! Derived values depend on the present placement and loads alone, not on earlier moves: lists of VMs are sorted, the
 //! use of a changed node is summed again over its list, and requests are counted in whole numbers.
 
 use balance::{Means, PressureModel, Signals};
 
-use crate::model::{ClusterModel, Group};
+use crate::{
+    model::{ClusterModel, Group, Node},
+    scenario::Loads,
+    settings::RunSettings,
+};
 
 pub(crate) const NOWHERE: u32 = u32::MAX;
 
@@ -16,14 +19,24 @@ pub(crate) struct Request {
     pub(crate) cpu: u64,
 }
 
+/// What other pods request of a node.
+fn reserved(node: &Node) -> Request {
+    let [cpu, memory] = node.reserved;
+    Request { memory, cpu }
+}
+
 #[derive(Debug)]
 pub(crate) struct ClusterState<'m> {
     model: &'m ClusterModel,
     pressure: PressureModel,
+    loads: Loads,
+    is_first_step: bool,
     cpu_overcommit: f64,
     /// By node: its VMs in order, the sum of requests, and the VMs that will arrive.
     vms: Vec<Vec<u32>>,
     requested: Vec<Request>,
+    /// By node: the cores and bytes that it uses itself. It is empty if no node does.
+    own: Vec<[f64; 2]>,
     arriving: Vec<u32>,
     cordoned: Vec<bool>,
     slot_of: Vec<u32>,
@@ -44,14 +57,18 @@ pub(crate) struct ClusterState<'m> {
 }
 
 impl<'m> ClusterState<'m> {
-    pub(crate) fn new(model: &'m ClusterModel, pressure: PressureModel, cpu_overcommit: f64) -> Self {
+    pub(crate) fn new(model: &'m ClusterModel, settings: &RunSettings) -> Self {
+        let RunSettings { pressure, loads, cpu_overcommit, .. } = *settings;
         let nodes = model.nodes.len();
         let mut state = Self {
             model,
             pressure,
+            loads,
+            is_first_step: true,
             cpu_overcommit,
             vms: vec![Vec::new(); nodes],
-            requested: vec![Request::default(); nodes],
+            requested: model.nodes.iter().map(reserved).collect(),
+            own: model.stated.iter().map(|stated| stated.own).collect(),
             arriving: vec![0; nodes],
             cordoned: model.nodes.iter().map(|node| node.cordoned).collect(),
             slot_of: vec![NOWHERE; nodes],
@@ -82,7 +99,8 @@ impl<'m> ClusterState<'m> {
 
     pub(crate) fn request(&self, vm: u32) -> Request {
         let group: &Group = self.model.group(vm);
-        Request { memory: group.memory as u64, cpu: (group.cores * 1000.0 / self.cpu_overcommit) as u64 }
+        let cpu = group.requests[0].unwrap_or((group.cores * 1000.0 / self.cpu_overcommit) as u64);
+        Request { memory: group.requested_memory() as u64, cpu }
     }
 
     /// The nodes that are up.
@@ -144,10 +162,15 @@ impl<'m> ClusterState<'m> {
 
     /// Bytes in use on a node, with the same bits as in its signal.
     pub(crate) fn memory_used(&self, node: u32) -> f64 {
+        self.used(node)[1]
+    }
+
+    /// Cores and bytes in use on a node.
+    pub(crate) fn used(&self, node: u32) -> [f64; 2] {
         match self.slot_of[node as usize] {
-            NOWHERE => self.sum(node).0[1],
-            slot if self.is_dirty[slot as usize] => self.sum(node).0[1],
-            slot => self.used[slot as usize][1],
+            NOWHERE => self.sum(node).0,
+            slot if self.is_dirty[slot as usize] => self.sum(node).0,
+            slot => self.used[slot as usize],
         }
     }
 
@@ -156,6 +179,13 @@ impl<'m> ClusterState<'m> {
         if *old != usage {
             *old = usage;
             self.mark_dirty(self.node_of[vm as usize]);
+        }
+    }
+
+    /// Sets the cores and bytes that a node uses itself.
+    pub(crate) fn set_own(&mut self, node: u32, own: [f64; 2]) {
+        if std::mem::replace(&mut self.own[node as usize], own) != own {
+            self.mark_dirty(node);
         }
     }
 
@@ -258,7 +288,8 @@ impl<'m> ClusterState<'m> {
             let ([cpu, memory], heaviest) = self.sum(node);
             self.heaviest[slot] = heaviest / spec.cores;
             self.used[slot] = [cpu, memory];
-            self.signals.set(slot, self.pressure.signals(cpu / spec.cores, memory / spec.memory));
+            let derived = self.pressure.signals(cpu / spec.cores, memory / spec.memory);
+            self.signals.set(slot, self.measured(node).unwrap_or(derived));
         }
         // An update costs a block of 256 nodes. If more than one node in 64 changed, a reset is cheaper.
         if self.dirty.len() * 64 > self.slots.len() {
@@ -269,6 +300,21 @@ impl<'m> ClusterState<'m> {
             }
         }
         self.dirty.clear();
+    }
+
+    /// The signals that the scenario states for a node, as long as they count.
+    fn measured(&self, node: u32) -> Option<[f64; 4]> {
+        let stated = self.model.stated.get(node as usize)?;
+        let counts = self.is_first_step || (stated.starts_empty && self.vms[node as usize].is_empty());
+        stated.signals.filter(|_| counts && self.loads == Loads::Stated)
+    }
+
+    /// From now on the signals of nodes with VMs follow from their VMs.
+    pub(crate) fn end_first_step(&mut self) {
+        self.is_first_step = false;
+        for node in 0..self.model.stated.len() as u32 {
+            self.mark_dirty(node);
+        }
     }
 
     /// Cores and bytes in use on a node, and the cores of its heaviest VM. The shape of the sum depends on the list
@@ -291,6 +337,7 @@ impl<'m> ClusterState<'m> {
         }
         let total = |at: usize| (lanes[0][at] + lanes[1][at]) + (lanes[2][at] + lanes[3][at]);
         let most = heaviest.iter().fold(0.0, |most, value| if *value > most { *value } else { most });
-        ([total(0), total(1)], most)
+        let own = self.own.get(node as usize).copied().unwrap_or([0.0; 2]);
+        ([total(0) + own[0], total(1) + own[1]], most)
     }
 }

@@ -3,7 +3,7 @@
 use crate::{
     model::VmLoad,
     rng::{Purpose, Rng},
-    scenario::Daily,
+    scenario::{Daily, Samples},
 };
 
 const DAY: u64 = 86_400;
@@ -14,6 +14,9 @@ pub(crate) enum Shape {
     Daily(Daily),
     /// Straight lines between points of time and value.
     Points(Vec<(u64, f64)>),
+    /// The same points in every period of this length.
+    Periodic(u64, Vec<(u64, f64)>),
+    Samples(Samples),
 }
 
 impl Shape {
@@ -30,16 +33,32 @@ impl Shape {
             Self::Points(points) => {
                 let after = points.partition_point(|(at, _)| *at <= time);
                 match (after.checked_sub(1).map(|before| points[before]), points.get(after)) {
-                    (Some((start, from)), Some((end, to))) => {
-                        from + (to - from) * ((time - start) as f64 / (end - start) as f64)
-                    }
+                    (Some(before), Some(after)) => between(before, *after, time),
                     (Some((_, last)), None) => last,
                     (None, Some((_, first))) => *first,
                     (None, None) => 0.0,
                 }
             }
+            Self::Periodic(every, points) => {
+                let (Some(first), Some(last)) = (points.first(), points.last()) else { return 0.0 };
+                let time = time % every;
+                let after = points.partition_point(|(at, _)| *at <= time);
+                let (start, end) = match (after.checked_sub(1).map(|before| points[before]), points.get(after)) {
+                    (Some(before), Some(after)) => (before, *after),
+                    (Some(before), None) => (before, (first.0 + every, first.1)),
+                    // The period before ended with its last point; all times are one period later.
+                    (None, _) => return between(*last, (first.0 + every, first.1), time + every),
+                };
+                between(start, end, time)
+            }
+            Self::Samples(samples) => samples.at(time),
         }
     }
+}
+
+/// On the straight line between two points of time and value.
+fn between((start, from): (u64, f64), (end, to): (u64, f64), time: u64) -> f64 {
+    from + (to - from) * ((time - start) as f64 / (end - start) as f64)
 }
 
 impl VmLoad {
@@ -85,6 +104,18 @@ mod tests {
         assert!((at(3, 8) - 0.3).abs() < 1e-12);
         assert!((at(5, 14) - 0.3).abs() < 1e-12, "a Saturday");
         assert!((at(7, 14) - 0.5).abs() < 1e-12, "the next Monday");
+    }
+
+    #[test]
+    fn a_periodic_load_repeats_and_joins_its_last_point_to_the_first_of_the_next_period() {
+        let shape = Shape::Periodic(100, vec![(20, 0.2), (60, 0.6)]);
+        for (time, value) in
+            [(20, 0.2), (40, 0.4), (60, 0.6), (90, 0.4), (0, 0.5 - 0.1 / 3.0 * 2.5), (120, 0.2), (240, 0.4)]
+        {
+            let value = if time == 0 { 0.6 - 0.4 * (40.0 / 60.0) } else { value };
+            assert!((shape.at(time, 0) - value).abs() < 1e-12, "{time}: {}", shape.at(time, 0));
+            assert_eq!(shape.at(time, 0).to_bits(), shape.at(time + 700, 0).to_bits(), "{time}");
+        }
     }
 
     #[test]

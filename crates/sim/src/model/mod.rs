@@ -11,6 +11,7 @@ use crate::{
     units::Rate,
 };
 
+pub use build::MOST_STEPS;
 pub(crate) use build::{MOST_NODES, MOST_VMS};
 pub(crate) use classes::Class;
 
@@ -25,12 +26,16 @@ pub struct ClusterModel {
     pub(crate) start: u64,
     /// All nodes of the whole simulation. Nodes that join later come last.
     pub(crate) nodes: Vec<Node>,
+    /// By node; empty if the scenario states nothing about any.
+    pub(crate) stated: Vec<Stated>,
     pub(crate) groups: Vec<Group>,
     pub(crate) vms: Vec<VmRecord>,
     /// The shapes of loads over time. Shape 0 is the constant 1.
     pub(crate) shapes: Vec<Shape>,
     /// The loads that change over time without tasks.
     pub(crate) varying: Vec<VmLoad>,
+    /// The nodes whose own load changes over time.
+    pub(crate) varying_nodes: Vec<u32>,
     pub(crate) tasks: Vec<Task>,
     /// Each event with its step, in order of time.
     pub(crate) events: Vec<(u64, NodeEvent)>,
@@ -43,9 +48,22 @@ pub(crate) struct Node {
     pub(crate) cores: f64,
     pub(crate) memory: f64,
     pub(crate) max_vms: u32,
+    /// What other pods request: thousandths of a core, and bytes.
+    pub(crate) reserved: [u64; 2],
     pub(crate) cordoned: bool,
     /// Whether the node is up at the beginning.
     pub(crate) present: bool,
+}
+
+/// What the scenario states about the load of a node.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Stated {
+    /// The cores and the bytes that the node uses besides its VMs are these times the values of the shapes.
+    pub(crate) own: [f64; 2],
+    pub(crate) shape: [u32; 2],
+    pub(crate) signals: Option<[f64; 4]>,
+    /// Whether no VM runs on the node at the beginning.
+    pub(crate) starts_empty: bool,
 }
 
 /// The properties that all VMs of a group share.
@@ -62,9 +80,18 @@ pub(crate) struct Group {
     pub(crate) dirty_rate: f64,
     pub(crate) priority: i32,
     pub(crate) migratable: bool,
+    /// What a VM requests if the scenario says so: thousandths of a core, and bytes.
+    pub(crate) requests: [Option<u64>; 2],
     pub(crate) class: u32,
     /// VMs with the same number here never share a node.
     pub(crate) anti_affinity: Option<u32>,
+}
+
+impl Group {
+    /// The bytes that a VM requests of a node.
+    pub(crate) fn requested_memory(&self) -> f64 {
+        self.requests[1].map_or(self.memory, |bytes| bytes as f64)
+    }
 }
 
 /// A VM in the table of all VMs. Its load is factor × shape, for CPU and for memory, plus the noise of its group.
@@ -194,7 +221,7 @@ impl ClusterModel {
 
     /// Whether no load changes over time.
     pub fn is_steady(&self) -> bool {
-        self.varying.is_empty() && self.tasks.is_empty()
+        self.varying.is_empty() && self.varying_nodes.is_empty() && self.tasks.is_empty()
     }
 
     #[inline]

@@ -36,6 +36,7 @@ pub fn comparison(comparison: &Comparison) -> io::Result<String> {
         "endMemorySpread",
         "endPressureSpread",
         "steps",
+        "noneOverSteps",
         "migrations",
         "bytes",
         "pingPong",
@@ -45,6 +46,8 @@ pub fn comparison(comparison: &Comparison) -> io::Result<String> {
     let mut header = strings(["rank", "tied", "algorithm"]);
     header.extend(columns.into_iter().flat_map(|column| [column.to_owned(), format!("{column}Margin")]));
     header.extend(strings(["balancedAtEnd", "balancedEver", "noneOver"]));
+    header.extend(strings(["mode", "limitTotal", "limitPerNode", "efficient"]));
+    header.extend(strings(["possibleSpread", "spreadBound", "possibleMigrations"]));
     let records = comparison.entries.iter().map(|entry| {
         let estimates = [
             entry.score,
@@ -53,6 +56,7 @@ pub fn comparison(comparison: &Comparison) -> io::Result<String> {
             entry.end_memory_spread,
             entry.end_pressure_spread,
             entry.steps,
+            entry.none_over_steps,
             entry.migrations,
             entry.bytes,
             entry.ping_pong,
@@ -62,6 +66,10 @@ pub fn comparison(comparison: &Comparison) -> io::Result<String> {
         let mut record = vec![entry.rank.to_string(), entry.tied.to_string(), entry.algorithm.clone()];
         record.extend(estimates.iter().flat_map(|estimate| strings([estimate.mean, estimate.margin])));
         record.extend(strings([entry.balanced_at_end, entry.balanced_ever, entry.none_over]));
+        record.extend([entry.mode.to_owned(), entry.limits.total.to_string(), entry.limits.per_node.to_string()]);
+        record.push(entry.efficient.to_string());
+        let optimum = entry.optimum;
+        record.extend(strings([optimum.spread.mean, optimum.bound.mean, optimum.migrations.mean]));
         record
     });
     text(header, records)

@@ -6,8 +6,17 @@ use super::{
     bytes, color, escape,
     frames::{Frame, frames},
     svg::{self, Line},
+    tradeoff::{self, Dot},
 };
-use crate::{compare::Comparison, history::History, model::ClusterModel, result::Outcome, settings::RunSettings};
+use crate::{
+    compare::{Comparison, LEVEL},
+    history::History,
+    model::ClusterModel,
+    optimum::{Curve, Distance, Optima},
+    result::RunResult,
+    settings::RunSettings,
+    stats::Estimate,
+};
 use balance::Bucket;
 
 const PAGE: &str = include_str!("page.html");
@@ -16,11 +25,14 @@ const SCRIPT: &str = include_str!("page.js");
 #[derive(Debug)]
 pub struct Report<'a> {
     model: &'a ClusterModel,
-    outcome: &'a Outcome,
+    outcome: &'a RunResult,
     settings: String,
     history: &'a History,
     frames: Vec<Frame>,
     comparison: Option<&'a Comparison>,
+    /// The optimum with the seed of the run, and how far the run is from it.
+    curve: Curve,
+    distance: Distance,
 }
 
 impl<'a> Report<'a> {
@@ -28,12 +40,14 @@ impl<'a> Report<'a> {
     pub fn of(
         model: &'a ClusterModel,
         settings: &RunSettings,
-        outcome: &'a Outcome,
+        outcome: &'a RunResult,
         history: &'a History,
         comparison: Option<&'a Comparison>,
     ) -> Self {
         let frames = frames(model, settings, outcome.seed, history);
-        Self { model, outcome, settings: settings.describe(), history, frames, comparison }
+        let optima = Optima::new(model, settings, outcome.seed..outcome.seed.saturating_add(1), 1);
+        let (curve, distance) = (optima.curve(), optima.distance([outcome].into_iter()));
+        Self { model, outcome, settings: settings.describe(), history, frames, comparison, curve, distance }
     }
 
     pub fn render(&self) -> String {
@@ -49,6 +63,7 @@ impl<'a> Report<'a> {
         PAGE.replace("{{title}}", &escape(&title))
             .replace("{{settings}}", &escape(&self.settings))
             .replace("{{summary}}", &self.summary())
+            .replace("{{tradeoff}}", &self.tradeoff())
             .replace("{{convergence}}", &self.convergence())
             .replace("{{ranking}}", &self.ranking())
             .replace("{{last}}", &self.frames.len().saturating_sub(1).to_string())
@@ -69,11 +84,36 @@ impl<'a> Report<'a> {
             ("highest CPU use", format!("{:.3} → {:.3}", outcome.start.cpu.max, outcome.end.cpu.max)),
             ("balanced at", balanced),
             ("migrations", outcome.migrations.total.to_string()),
+            ("least spread with as many migrations", self.least_spread()),
+            ("least migrations for this spread", format!("{:.0}", self.distance.migrations.mean)),
             ("bytes moved", bytes(outcome.migrations.bytes)),
             ("ping-pong", outcome.migrations.ping_pong.to_string()),
             ("VM-seconds under pressure", format!("{:.0}", outcome.vm_seconds_under_pressure)),
         ];
         rows.iter().map(|(name, value)| format!("<tr><th>{name}</th><td>{}</td></tr>", escape(value))).collect()
+    }
+
+    fn least_spread(&self) -> String {
+        let Distance { spread, bound, .. } = self.distance;
+        format!("{:.4} known, {:.4} at best", spread.mean, bound.mean)
+    }
+
+    fn tradeoff(&self) -> String {
+        let (chart, optimum) = match self.comparison {
+            Some(comparison) => (tradeoff::of_comparison(comparison), &comparison.optimum),
+            None => {
+                let one = |value: f64| Estimate::of(&[value], LEVEL);
+                let dot = Dot {
+                    name: self.outcome.algorithm.clone(),
+                    migrations: one(self.outcome.migrations.total as f64),
+                    spread: one(self.outcome.end.cpu.sigma),
+                    efficient: true,
+                };
+                (tradeoff::chart(&self.curve, &[dot]), &self.curve)
+            }
+        };
+        let doubt = optimum.doubt.map(|doubt| format!(" The optimum is an estimate here: {doubt}."));
+        format!("<p>{}{}</p>{chart}", optimum.describe(), doubt.unwrap_or_default())
     }
 
     fn convergence(&self) -> String {

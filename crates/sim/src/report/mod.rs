@@ -1,10 +1,11 @@
-//! Results for people and programs: tables, CSV, plots as SVG, and a report as one HTML file.
+//! Results for people and programs: CSV, plots as SVG, and a report as one HTML file.
 
 pub mod csv;
 pub mod frames;
 pub mod html;
+pub mod nodes;
 pub mod svg;
-pub mod table;
+pub mod tradeoff;
 
 use balance::Bucket;
 

@@ -15,28 +15,28 @@ const STYLE: &str = "<style>text{font:12px system-ui,sans-serif;fill:#222}.axis{
 .grid{stroke:#ddd;stroke-width:1}</style>";
 
 /// A plotting area with its axes.
-struct Plot {
-    text: String,
-    left: f64,
-    top: f64,
-    width: f64,
-    height: f64,
-    x: (f64, f64),
-    y: (f64, f64),
+pub(super) struct Plot {
+    pub(super) text: String,
+    pub(super) left: f64,
+    pub(super) top: f64,
+    pub(super) width: f64,
+    pub(super) height: f64,
+    pub(super) x: (f64, f64),
+    pub(super) y: (f64, f64),
 }
 
 impl Plot {
-    fn x(&self, value: f64) -> f64 {
+    pub(super) fn x(&self, value: f64) -> f64 {
         let (low, high) = self.x;
         self.left + (value - low) / if high > low { high - low } else { 1.0 } * self.width
     }
 
-    fn y(&self, value: f64) -> f64 {
+    pub(super) fn y(&self, value: f64) -> f64 {
         let (low, high) = self.y;
         self.top + self.height - (value - low) / if high > low { high - low } else { 1.0 } * self.height
     }
 
-    fn axes(&mut self, x_label: &str, y_label: &str) {
+    pub(super) fn axes(&mut self, x_label: &str, y_label: &str) {
         let (left, top, right, bottom) = (self.left, self.top, self.left + self.width, self.top + self.height);
         for tick in ticks(self.y.0, self.y.1) {
             let y = self.y(tick);
@@ -93,7 +93,7 @@ fn label(value: f64) -> String {
     }
 }
 
-fn document(width: f64, height: f64, title: &str, body: &str) -> String {
+pub(super) fn document(width: f64, height: f64, title: &str, body: &str) -> String {
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {height:.0}\" width=\"{width:.0}\" height=\"{height:.0}\" role=\"img\" aria-label=\"{0}\"><title>{0}</title>{STYLE}<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>{body}</svg>\n",
         escape(title)

@@ -8,6 +8,7 @@ use serde::{
     de::{self, value::MapAccessDeserializer},
 };
 
+use super::Samples;
 use crate::{
     rng::Rng,
     units::{ClockTime, Span},
@@ -23,6 +24,9 @@ pub enum Load {
     Daily(Daily),
     /// Straight lines between these points of time and load.
     Points(Vec<(Span, f64)>),
+    Periodic(Periodic),
+    /// As it was measured.
+    Samples(Samples),
 }
 
 /// From one load to another, in a straight line.
@@ -47,6 +51,16 @@ pub struct Daily {
     /// How much of the difference between low and high is left on Saturdays and Sundays.
     #[serde(default = "whole")]
     pub weekend: f64,
+}
+
+/// The same points again and again, joined by straight lines: the last one of a period to the first one of the next.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Periodic {
+    /// The length of a period.
+    pub every: Span,
+    /// Points of time in the period and load.
+    pub points: Vec<(Span, f64)>,
 }
 
 fn whole() -> f64 {
@@ -82,6 +96,26 @@ pub struct Exponential {
     pub max: f64,
 }
 
+impl Load {
+    /// The highest value that it has at any time.
+    pub(crate) fn highest(&self) -> f64 {
+        let most = |values: &mut dyn Iterator<Item = f64>| {
+            // Of values that are no numbers the first one, so that a check finds it.
+            values.fold(f64::NEG_INFINITY, |most, value| if value <= most || most.is_nan() { most } else { value })
+        };
+        match self {
+            Self::Constant(value) => *value,
+            Self::Between([low, high]) => most(&mut [*low, *high].into_iter()),
+            Self::Ramp(ramp) => most(&mut [ramp.from, ramp.to].into_iter()),
+            Self::Daily(daily) => most(&mut [daily.low, daily.high].into_iter()),
+            Self::Points(points) | Self::Periodic(Periodic { points, .. }) => {
+                most(&mut points.iter().map(|(_, value)| *value))
+            }
+            Self::Samples(samples) => most(&mut samples.values.shares()),
+        }
+    }
+}
+
 impl Amount {
     pub(crate) fn draw(&self, rng: &mut Rng) -> f64 {
         match self {
@@ -114,6 +148,8 @@ enum LoadForm {
     Daily(Daily),
     /// Points of time and load, joined by straight lines.
     Points(Vec<(Span, f64)>),
+    Periodic(Periodic),
+    Samples(Samples),
 }
 
 #[derive(Deserialize, Serialize, JsonSchema)]
@@ -132,6 +168,8 @@ impl From<LoadForm> for Load {
             LoadForm::Ramp(ramp) => Self::Ramp(ramp),
             LoadForm::Daily(daily) => Self::Daily(daily),
             LoadForm::Points(points) => Self::Points(points),
+            LoadForm::Periodic(periodic) => Self::Periodic(periodic),
+            LoadForm::Samples(samples) => Self::Samples(samples),
         }
     }
 }
@@ -187,7 +225,7 @@ macro_rules! number_or {
     };
 }
 
-number_or!(Load, LoadForm, Constant, "a number, or one of between, ramp, daily and points");
+number_or!(Load, LoadForm, Constant, "a number, or one of between, ramp, daily, points, periodic and samples");
 number_or!(Amount, AmountForm, Fixed, "a number, or one of between, normal and exponential");
 
 impl Serialize for Load {
@@ -198,6 +236,8 @@ impl Serialize for Load {
             Self::Ramp(ramp) => LoadForm::Ramp(ramp),
             Self::Daily(daily) => LoadForm::Daily(daily),
             Self::Points(points) => LoadForm::Points(points),
+            Self::Periodic(periodic) => LoadForm::Periodic(periodic),
+            Self::Samples(samples) => LoadForm::Samples(samples),
         }
         .serialize(serializer)
     }

@@ -7,16 +7,23 @@ pub mod generate;
 pub(crate) mod parse;
 mod rebalancing;
 mod reference;
+mod samples;
 pub mod shipped;
+mod stated;
+mod tables;
+mod tasks;
 
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use amount::{Amount, Daily, Exponential, Load, Normal, Ramp};
-pub use parse::{ScenarioError, parse};
-pub use rebalancing::{Guards, Limits, Migration, MigrationModel, Placement, Rebalancing, Semantics};
+pub use amount::{Amount, Daily, Exponential, Load, Normal, Periodic, Ramp};
+pub use parse::{ScenarioError, parse, text_of};
+pub use rebalancing::{Guards, Limits, Migration, MigrationAware, MigrationModel, Placement, Rebalancing, Semantics};
+pub use samples::{Packed, Samples};
+pub use stated::{Loads, Measured, OwnLoad, Requests};
+pub use tasks::{Day, Target, TaskGroup, Window};
 
 use crate::units::{Bytes, ClockTime, Rate, Span};
 
@@ -85,6 +92,15 @@ pub struct NodeGroup {
     /// Whether it is closed to new VMs from the beginning.
     #[serde(default, skip_serializing_if = "is_false")]
     pub cordoned: bool,
+    /// What the node itself uses, besides its VMs.
+    #[serde(default, skip_serializing_if = "OwnLoad::is_none")]
+    pub own_load: OwnLoad,
+    /// What other pods than VMs request. VMs cannot have it.
+    #[serde(default, skip_serializing_if = "Requests::is_none")]
+    pub reserved: Requests,
+    /// Signals that count in the first step, and on a node without VMs until one comes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measured: Option<Measured>,
 }
 
 /// Keeps VMs that do not tolerate it off a node.
@@ -138,9 +154,15 @@ pub struct VmGroup {
     /// The real descheduler evicts low priorities first; VMs of a failed node are restarted in order of it.
     #[serde(default, skip_serializing_if = "is_zero_i32")]
     pub priority: i32,
+    /// What it requests of a node, where that is neither its memory nor its cores divided by `cpuOvercommit`.
+    #[serde(default, skip_serializing_if = "Requests::is_none")]
+    pub requests: Requests,
     /// Whether it can be migrated while it runs.
     #[serde(default = "yes", skip_serializing_if = "is_true")]
     pub migratable: bool,
+    /// Why it cannot be migrated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_migratable_because: Option<String>,
     #[serde(default, skip_serializing_if = "Affinity::is_none")]
     pub affinity: Affinity,
     /// The keys of the taints that it tolerates.
@@ -167,72 +189,6 @@ impl Affinity {
     fn is_none(&self) -> bool {
         *self == Self::default()
     }
-}
-
-/// Tasks: every so often some VMs get more to do for a while.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct TaskGroup {
-    pub name: String,
-    /// How often tasks come.
-    pub every: Span,
-    /// How many come each time.
-    #[serde(default = "one")]
-    pub count: Amount,
-    /// Whom they load.
-    #[serde(default)]
-    pub target: Target,
-    /// How much of a VM's cores a task uses.
-    #[serde(default = "zero")]
-    pub cpu: Amount,
-    /// How much of a VM's memory a task uses.
-    #[serde(default = "zero")]
-    pub memory: Amount,
-    /// How many seconds a task takes.
-    pub seconds: Amount,
-    /// When tasks come; always, without it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub window: Option<Window>,
-}
-
-/// Which VMs get a task.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub enum Target {
-    /// Any VM.
-    #[default]
-    Any,
-    /// VMs of this group.
-    Vms(String),
-    /// VMs on this many of the nodes with the most CPU use.
-    HottestNodes(u32),
-    /// VMs on this many nodes, drawn anew each time.
-    RandomNodes(u32),
-}
-
-/// Days and times of day. A window that ends before it begins lasts over midnight and belongs to the day it began on.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Window {
-    /// All days, when empty.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub days: Vec<Day>,
-    #[serde(default)]
-    pub from: ClockTime,
-    /// The end of the day, when it equals `from`.
-    #[serde(default)]
-    pub to: ClockTime,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum Day {
-    Mon,
-    Tue,
-    Wed,
-    Thu,
-    Fri,
-    Sat,
-    Sun,
 }
 
 /// Something that happens to a node; exactly one of the actions.
@@ -290,12 +246,6 @@ fn default_memory_use() -> Load {
 }
 fn default_dirty_rate() -> Rate {
     Rate(800_000_000)
-}
-fn one() -> Amount {
-    Amount::Fixed(1.0)
-}
-fn zero() -> Amount {
-    Amount::Fixed(0.0)
 }
 fn yes() -> bool {
     true
@@ -360,6 +310,9 @@ impl NodeGroup {
             labels: BTreeMap::new(),
             taints: Vec::new(),
             cordoned: false,
+            own_load: OwnLoad::default(),
+            reserved: Requests::default(),
+            measured: None,
         }
     }
 }
@@ -378,7 +331,9 @@ impl VmGroup {
             noise: 0.0,
             dirty_rate: default_dirty_rate(),
             priority: 0,
+            requests: Requests::default(),
             migratable: true,
+            not_migratable_because: None,
             affinity: Affinity::default(),
             tolerations: Vec::new(),
             on: Vec::new(),

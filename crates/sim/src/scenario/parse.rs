@@ -1,16 +1,19 @@
 //! Parses scenarios in our format and in the reference's, from YAML or JSON. Errors name the line and the field.
 
-use std::fmt;
+use std::{fmt, io::Read};
 
+use flate2::read::MultiGzDecoder;
 use serde::{Deserialize, de};
 use serde_json::Value;
 use serde_path_to_error::Segment;
 
-use super::{Scenario, reference};
+use super::{Scenario, reference, tables};
 use crate::{model::ClusterModel, settings::RunSettings};
 
-/// The longest text of a scenario, in bytes.
+/// The longest text of a scenario, in bytes. Those of imported clusters are in JSON.
 const LONGEST: usize = 64 << 20;
+const LONGEST_JSON: usize = 512 << 20;
+const GZIP: [u8; 2] = [0x1f, 0x8b];
 
 /// What is wrong with a scenario, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,13 +46,17 @@ impl ScenarioError {
     }
 }
 
-/// The scenarios of a file: one in our format, or all of a file of the reference. A model can be built from each.
+/// The scenarios of a file: one in our format, all of a file of the reference, or one of a table. A model can be built
+/// from each.
 pub fn parse(text: &str) -> Result<Vec<Scenario>, ScenarioError> {
-    if text.len() > LONGEST {
-        return Err(ScenarioError::new("", format!("the text is longer than {} MiB", LONGEST >> 20)));
+    let longest = if text.starts_with('{') { LONGEST_JSON } else { LONGEST };
+    if text.len() > longest {
+        return Err(too_long(longest));
     }
     let json = serde_json::from_str::<de::IgnoredAny>(text).is_ok();
-    let scenarios = if reference::is(text, json) {
+    let scenarios = if let Some(table) = tables::read(text, json) {
+        table.map(|scenario| vec![scenario])
+    } else if reference::is(text, json) {
         reference::scenarios(&read(text, json)?)
     } else {
         read::<Scenario>(text, json).map(|scenario| vec![scenario])
@@ -60,6 +67,23 @@ pub fn parse(text: &str) -> Result<Vec<Scenario>, ScenarioError> {
         checked.map_err(|error| located(error, text))?;
     }
     Ok(scenarios)
+}
+
+fn too_long(longest: usize) -> ScenarioError {
+    ScenarioError::new("", format!("the text is longer than {} MiB", longest >> 20))
+}
+
+/// The text of a file, which may be compressed by gzip.
+pub fn text_of(file: Vec<u8>) -> Result<String, ScenarioError> {
+    let invalid = |problem: String| ScenarioError::new("", problem);
+    if !file.starts_with(&GZIP) {
+        return String::from_utf8(file)
+            .map_err(|_| invalid("it is neither a text in UTF-8 nor compressed by gzip".into()));
+    }
+    let mut text = String::new();
+    let limited = MultiGzDecoder::new(&file[..]).take(LONGEST_JSON as u64 + 1).read_to_string(&mut text);
+    limited.map_err(|problem| invalid(format!("it cannot be decompressed: {problem}")))?;
+    if text.len() > LONGEST_JSON { Err(too_long(LONGEST_JSON)) } else { Ok(text) }
 }
 
 pub(super) fn read<'de, T: Deserialize<'de>>(text: &'de str, json: bool) -> Result<T, ScenarioError> {
@@ -130,7 +154,7 @@ fn located(mut error: ScenarioError, text: &str) -> ScenarioError {
 /// Line and column of a field in YAML or JSON text.
 fn position(text: &str, field: &str) -> Option<(usize, usize)> {
     let mut tree: serde_saphyr::Spanned<Tree> = serde_saphyr::from_str(text).ok()?;
-    for part in field.replace('[', ".").replace(']', "").split('.') {
+    for part in field.replace('[', ".").replace(']', "").split('.').filter(|part| !part.is_empty()) {
         tree = match tree.value {
             Tree::Map(entries) => entries.into_iter().find(|(key, _)| key == part)?.1,
             Tree::List(entries) => entries.into_iter().nth(part.parse().ok()?)?,

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::Loads;
 use crate::units::{Rate, Span};
 
 /// How load is classified, what is evicted, and how VMs get elsewhere.
@@ -15,6 +16,8 @@ pub struct Rebalancing {
     pub mode: String,
     /// The pressure model: reference or continuous.
     pub pressure: String,
+    /// Where the first signals come from, if nodes state measured ones.
+    pub loads: Loads,
     /// Whose rules say what is over- and under-utilized and what is evicted.
     pub semantics: Semantics,
     /// How often it is looked at; every step, without it.
@@ -42,6 +45,7 @@ impl Default for Rebalancing {
             algorithm: "k3".to_owned(),
             mode: "asym-low".to_owned(),
             pressure: "reference".to_owned(),
+            loads: Loads::default(),
             semantics: Semantics::Reference,
             interval: None,
             window: None,
@@ -151,4 +155,26 @@ pub struct Guards {
     /// A node that was not over-utilized becomes so only when its score is this much above the threshold.
     #[schemars(range(min = 0, max = 1))]
     pub hysteresis: f64,
+    /// What the descheduler's plugin KubevirtMigrationAware does; `{}` stands for its defaults. Nothing, without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub migration_aware: Option<MigrationAware>,
+}
+
+/// KubevirtMigrationAware: no eviction while a VM migrates, nor for a cool-down afterwards. It is `coolDown`, or as long as the
+/// last migration took if that is more, doubled for each further migration within the window.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct MigrationAware {
+    /// The least cool-down; the plugin's migrationCooldown.
+    pub cool_down: Span,
+    /// The greatest cool-down; the plugin's maxMigrationCooldown.
+    pub max_cool_down: Span,
+    /// How long a migration is remembered; the plugin's migrationHistoryWindow.
+    pub history_window: Span,
+}
+
+impl Default for MigrationAware {
+    fn default() -> Self {
+        Self { cool_down: Span(15 * 60), max_cool_down: Span(6 * 3600), history_window: Span(48 * 3600) }
+    }
 }

@@ -5,9 +5,14 @@
 mod descheduler;
 mod determinism;
 mod documents;
+mod forecast;
 mod fuzz;
 mod golden;
+mod import;
 mod loop_properties;
+mod migration_aware;
 mod migrations;
+mod optimum;
 mod scenarios;
+mod stated;
 mod support;

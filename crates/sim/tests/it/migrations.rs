@@ -1,6 +1,6 @@
 //! Migrations that take time, drains, failures and guards.
 
-use sim::{Cause, Outcome, Run, Scenario, scenario::parse, simulate};
+use sim::{Cause, Run, RunResult, Scenario, scenario::parse, simulate};
 
 use crate::support::build;
 
@@ -8,7 +8,7 @@ fn scenario(text: &str) -> Scenario {
     parse(text).unwrap_or_else(|error| panic!("{error}")).remove(0)
 }
 
-fn outcome(text: &str) -> Outcome {
+fn outcome(text: &str) -> RunResult {
     let (model, settings) = build(&scenario(text));
     simulate(&model, &settings, 0).0
 }

@@ -4,8 +4,8 @@ use proptest::prelude::*;
 use sim::{
     ClusterModel, Run, RunSettings, Scenario,
     scenario::{
-        Affinity, Guards, Limits, Load, Migration, MigrationModel, NodeEventSpec, NodeGroup, Placement, Ramp,
-        Semantics, Taint, Target, TaskGroup, VmGroup,
+        Affinity, Guards, Limits, Load, Measured, Migration, MigrationModel, NodeEventSpec, NodeGroup, OwnLoad,
+        Placement, Ramp, Semantics, Taint, Target, TaskGroup, VmGroup,
     },
     units::{Bytes, Rate, Span},
 };
@@ -24,6 +24,13 @@ fn nodes() -> impl Strategy<Value = Vec<NodeGroup>> {
             labels: labeled.then(|| ("zone".to_owned(), "a".to_owned())).into_iter().collect(),
             taints: if state == 1 { vec![Taint { key: "odd".to_owned(), effect: Default::default() }] } else { vec![] },
             cordoned: state == 2,
+            own_load: if state == 3 { OwnLoad::constant(0.3, 0.1) } else { OwnLoad::default() },
+            measured: (state > 5).then_some(Measured {
+                cpu: 0.9,
+                cpu_pressure: 0.4,
+                memory: 0.3,
+                memory_pressure: 0.1,
+            }),
             ..NodeGroup::reference("")
         },
     );
@@ -140,7 +147,13 @@ pub(crate) fn scenario() -> impl Strategy<Value = Scenario> {
                 ..Migration::default()
             };
             if guarded {
-                rules.guards = Guards { cool_down: Span(cool * 120), back_off, sustained, hysteresis: margin };
+                rules.guards = Guards {
+                    cool_down: Span(cool * 120),
+                    back_off,
+                    sustained,
+                    hysteresis: margin,
+                    migration_aware: None,
+                };
             }
             scenario
         },

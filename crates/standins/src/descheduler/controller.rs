@@ -1,4 +1,4 @@
-//! The loop of the stand-in: take inputs, decide whether a descheduler should run, start or stop it, report.
+//! The loop of the stand-in: take changes, decide whether a descheduler should run, start or stop it, report.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use kube::{
     Api, Client,
     api::{Patch, PatchParams, PostParams},
 };
-use kube_io::{Backoff, BackoffPolicy, Class, Clock, RequestError};
+use kube_io::{Backoff, BackoffPolicy, Class, Clock, RequestError, answer_within};
 use serde_json::{Value, json};
 use tokio::{
     sync::{mpsc, watch},
@@ -21,15 +21,15 @@ use super::{
     DeschedulerSettings, Policy, PolicyError, PolicySource, StandInState,
     decision::{Decision, decide},
     names,
-    observed::{self, Input, Object, Observed},
+    observed::{self, Object, Observed, WatchedChange},
     operand::Operand,
     process::{Descheduler, Endpoint},
     status::status,
 };
-use crate::request::within_deadline;
+use crate::DEADLINE;
 
 const BACKLOG: usize = 256;
-/// How long the loop sleeps when nothing is due. Every input ends the sleep.
+/// How long the loop sleeps when nothing is due. Every change ends the sleep.
 const IDLE: Duration = Duration::from_secs(24 * 60 * 60);
 /// How often a descheduler is checked that is starting, and one that is ready.
 const STARTING: Duration = Duration::from_millis(100);
@@ -54,7 +54,7 @@ pub(super) struct Controller {
     state: watch::Sender<StandInState>,
     stop: watch::Receiver<bool>,
     psi: watch::Receiver<bool>,
-    inputs: mpsc::Receiver<Input>,
+    changes: mpsc::Receiver<WatchedChange>,
     _watches: JoinSet<()>,
     observed: Observed,
     operand: Operand,
@@ -80,7 +80,7 @@ impl Controller {
         stop: watch::Receiver<bool>,
         psi: watch::Receiver<bool>,
     ) -> Controller {
-        let (sender, inputs) = mpsc::channel(BACKLOG);
+        let (sender, changes) = mpsc::channel(BACKLOG);
         let is_watching = settings.policy_source == PolicySource::KubeDescheduler;
         Controller {
             _watches: if is_watching { observed::watch(&client, &sender) } else { JoinSet::new() },
@@ -91,7 +91,7 @@ impl Controller {
             state,
             stop,
             psi,
-            inputs,
+            changes,
             observed: Observed::default(),
             current: None,
             restarts: Backoff::new(RESTARTS, Clock::default()),
@@ -107,23 +107,23 @@ impl Controller {
         loop {
             let pause = self.round().await;
             tokio::select! {
-                input = self.inputs.recv(), if is_watching => match input {
-                    Some(input) => self.apply(input),
+                change = self.changes.recv(), if is_watching => match change {
+                    Some(change) => self.apply(change),
                     None => break,
                 },
                 _ = self.stop.changed() => break,
                 Ok(()) = self.psi.changed() => self.settings.has_psi = *self.psi.borrow_and_update(),
                 () = sleep(pause) => {}
             }
-            while let Ok(input) = self.inputs.try_recv() {
-                self.apply(input);
+            while let Ok(change) = self.changes.try_recv() {
+                self.apply(change);
             }
         }
         self.stop_descheduler().await;
     }
 
-    fn apply(&mut self, input: Input) {
-        self.observed.apply(input);
+    fn apply(&mut self, change: WatchedChange) {
+        self.observed.apply(change);
         let is_acting = self.observed.is_synced();
         self.state.send_if_modified(|state| std::mem::replace(&mut state.is_acting, is_acting) != is_acting);
     }
@@ -249,7 +249,7 @@ impl Controller {
         };
         let params = PostParams { field_manager: Some(names::FIELD_MANAGER.to_owned()), ..PostParams::default() };
         let doing = format!("creating Secret {namespace}/{name} for the descheduler");
-        match within_deadline(doing, secrets.create(&params, &secret)).await {
+        match answer_within(DEADLINE, doing, secrets.create(&params, &secret)).await {
             Ok(_) => Ok(()),
             Err(error) if error.class == Class::Conflict => Ok(()),
             Err(error) => Err(error),
@@ -317,7 +317,7 @@ impl Controller {
         let patch = Patch::Merge(json!({"status": status}));
         let objects = observed::kube_descheduler_api(&self.client);
         let request = objects.patch_status(names::OBJECT, &params, &patch);
-        match within_deadline("writing the status".to_owned(), request).await {
+        match answer_within(DEADLINE, "writing the status".to_owned(), request).await {
             Ok(written) => {
                 let written = Object::of(&written);
                 self.reported = Some(Reported { sent: status, stored: written.status.clone() });

@@ -14,7 +14,7 @@ use tokio::{net::TcpListener, sync::watch};
 use tracing::error;
 
 use super::StandInState;
-use crate::HttpClient;
+use crate::{HttpClient, health_page};
 
 #[derive(Debug, Clone)]
 struct Shared {
@@ -47,11 +47,6 @@ async fn forward(State(shared): State<Shared>, uri: Uri) -> Response {
 /// The health of the stand-in, whether a descheduler runs or not.
 async fn health(State(shared): State<Shared>) -> Response {
     let StandInState { is_acting, pid, is_ready, starts, problem, policy_error, .. } = shared.state.borrow().clone();
-    let (code, status) = match is_acting {
-        true => (StatusCode::OK, "healthy"),
-        false => (StatusCode::SERVICE_UNAVAILABLE, "starting"),
-    };
     let descheduler = json!({"pid": pid, "ready": is_ready, "starts": starts, "problem": problem});
-    let body = json!({"status": status, "refused": policy_error, "descheduler": descheduler});
-    (code, [(CONTENT_TYPE, "application/json")], format!("{body}\n")).into_response()
+    health_page(is_acting, json!({"refused": policy_error, "descheduler": descheduler}))
 }

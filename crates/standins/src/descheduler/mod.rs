@@ -1,8 +1,6 @@
-//! A stand-in for the descheduler operator. It runs the real descheduler.
-//!
-//! A KubeDescheduler becomes a policy and flags ([`Policy`]) by the rules of the operator, and the real program runs with
-//! them for as long as the object exists. [`Policy::of`] is a pure function. The rest watches, keeps one process running,
-//! and reports its state in the cluster.
+//! A stand-in for the descheduler operator. It runs the real descheduler. A KubeDescheduler becomes a policy and flags ([`Policy`]) by
+//! the rules of the operator, and the real program runs with them for as long as the object exists. [`Policy::of`] is a pure function.
+//! The rest watches, keeps one process running, and reports its state in the cluster.
 
 mod controller;
 mod decision;

@@ -4,21 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use advisor::kind::KUBE_DESCHEDULER;
 use k8s_openapi::api::core::v1::{Namespace, Node};
-use kube::{
-    Api, Client, ResourceExt,
-    api::{ApiResource, DynamicObject},
-    core::PartialObjectMeta,
-    runtime::watcher::Config,
-};
+use kube::{Api, Client, ResourceExt, api::DynamicObject, core::PartialObjectMeta, runtime::watcher::Config};
 use kube_io::{Backoff, BackoffPolicy, Change, Clock, ResilientWatch, forward};
 use serde_json::Value;
 use tokio::{sync::mpsc, task::JoinSet};
 
 use super::{PolicyContext, names};
+use crate::objects::resource_of;
 
 /// A change that one of the watches reports.
 #[derive(Debug)]
-pub(super) enum Input {
+pub(super) enum WatchedChange {
     Object(Change<DynamicObject>),
     Namespace(Change<PartialObjectMeta<Namespace>>),
     Node(Change<PartialObjectMeta<Node>>),
@@ -65,27 +61,27 @@ impl Observed {
         self.synced == [true; 3]
     }
 
-    pub(super) fn apply(&mut self, input: Input) {
-        match input {
-            Input::Object(Change::Applied(object)) => self.object = Some(Object::of(&object)),
-            Input::Object(Change::Deleted(_)) => self.object = None,
-            Input::Object(Change::Synced) => self.synced[0] = true,
-            Input::Namespace(Change::Applied(namespace)) => {
+    pub(super) fn apply(&mut self, change: WatchedChange) {
+        match change {
+            WatchedChange::Object(Change::Applied(object)) => self.object = Some(Object::of(&object)),
+            WatchedChange::Object(Change::Deleted(_)) => self.object = None,
+            WatchedChange::Object(Change::Synced) => self.synced[0] = true,
+            WatchedChange::Namespace(Change::Applied(namespace)) => {
                 let (label, value) = names::MONITORED.split_once('=').unwrap_or_default();
                 let is_monitored = namespace.labels().get(label).is_some_and(|found| found == value);
                 self.namespaces.insert(namespace.name_any(), is_monitored);
             }
-            Input::Namespace(Change::Deleted(key)) => {
+            WatchedChange::Namespace(Change::Deleted(key)) => {
                 self.namespaces.remove(&key.name);
             }
-            Input::Namespace(Change::Synced) => self.synced[1] = true,
-            Input::Node(Change::Applied(node)) => {
+            WatchedChange::Namespace(Change::Synced) => self.synced[1] = true,
+            WatchedChange::Node(Change::Applied(node)) => {
                 self.schedulable.insert(node.name_any());
             }
-            Input::Node(Change::Deleted(key)) => {
+            WatchedChange::Node(Change::Deleted(key)) => {
                 self.schedulable.remove(&key.name);
             }
-            Input::Node(Change::Synced) => self.synced[2] = true,
+            WatchedChange::Node(Change::Synced) => self.synced[2] = true,
         }
         if self.is_synced() && self.protected.is_empty() {
             self.protected = PolicyContext::protected_among(self.namespaces.keys().map(String::as_str));
@@ -94,31 +90,22 @@ impl Observed {
 }
 
 /// Watches everything that the stand-in observes. The watches end when the result is dropped.
-pub(super) fn watch(client: &Client, sender: &mpsc::Sender<Input>) -> JoinSet<()> {
+pub(super) fn watch(client: &Client, sender: &mpsc::Sender<WatchedChange>) -> JoinSet<()> {
     let backoff = || Backoff::new(BackoffPolicy::LOCAL, Clock::default());
     let mut watches = JoinSet::new();
     let objects = ResilientWatch::new(kube_descheduler_api(client), only_cluster_object(), backoff());
-    watches.spawn(forward(objects, Input::Object, sender.clone()));
+    watches.spawn(forward(objects, WatchedChange::Object, sender.clone()));
     let namespaces = ResilientWatch::new(Api::all(client.clone()), Config::default(), backoff());
-    watches.spawn(forward(namespaces, Input::Namespace, sender.clone()));
+    watches.spawn(forward(namespaces, WatchedChange::Namespace, sender.clone()));
     let schedulable = Config::default().labels(names::SCHEDULABLE);
     let nodes = ResilientWatch::new(Api::all(client.clone()), schedulable, backoff());
-    watches.spawn(forward(nodes, Input::Node, sender.clone()));
+    watches.spawn(forward(nodes, WatchedChange::Node, sender.clone()));
     watches
 }
 
 /// The KubeDeschedulers in the namespace of the operator.
 pub fn kube_descheduler_api(client: &Client) -> Api<DynamicObject> {
-    let kind = &KUBE_DESCHEDULER;
-    let version = kind.versions.first().copied().unwrap_or("v1");
-    let resource = ApiResource {
-        group: kind.group.into(),
-        version: version.into(),
-        api_version: kind.api_version(version),
-        kind: kind.kind.into(),
-        plural: kind.plural.into(),
-    };
-    Api::namespaced_with(client.clone(), names::NAMESPACE, &resource)
+    Api::namespaced_with(client.clone(), names::NAMESPACE, &resource_of(&KUBE_DESCHEDULER))
 }
 
 /// Selects the one KubeDescheduler that the operator reads.

@@ -9,11 +9,11 @@ use kube::{
     Api, Client,
     api::{Patch, PatchParams},
 };
-use kube_io::RequestError;
+use kube_io::{RequestError, answer_within};
 use serde_json::{Value, json};
 
 use super::{Policy, names, observed::Object};
-use crate::{STAND_IN_LABEL, request::within_deadline};
+use crate::{DEADLINE, STAND_IN_LABEL};
 
 /// Writes the objects when they change.
 pub(super) struct Operand {
@@ -101,7 +101,7 @@ async fn unless_absent<T>(
     doing: &str,
     request: impl Future<Output = kube::Result<T>>,
 ) -> Result<Option<T>, RequestError> {
-    match within_deadline(doing.to_owned(), request).await {
+    match answer_within(DEADLINE, doing.to_owned(), request).await {
         Ok(written) => Ok(Some(written)),
         Err(error) if error.class.is_absent() => Ok(None),
         Err(error) => Err(error),

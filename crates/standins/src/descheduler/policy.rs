@@ -1,5 +1,4 @@
 //! The policy and the flags with which a release of the real operator would run the descheduler for a KubeDescheduler.
-//!
 //! Two things differ, because the descheduler is the upstream one and runs outside of the cluster: the plugin
 //! `KubevirtMigrationAware`, which it does not have, is left out, and the token for Prometheus comes from a Secret.
 
@@ -10,7 +9,7 @@ use std::time::Duration;
 
 use advisor::{
     kube_descheduler::{Exclusion, Release},
-    render,
+    object_text,
 };
 use serde_json::{Value, json};
 
@@ -101,7 +100,7 @@ impl Policy {
             }]);
         }
         Ok(Policy {
-            text: render::yaml(Some(&document)),
+            text: object_text::yaml(Some(&document)),
             interval: context.scaled(interval).max(SHORTEST_INTERVAL),
             mode: spec.mode,
             in_background: is_kubevirt || spec.profile_customizations.dev_enable_evictions_in_background,

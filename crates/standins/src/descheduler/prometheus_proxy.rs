@@ -1,5 +1,4 @@
 //! A proxy between the descheduler and Prometheus with a timeout.
-//!
 //! The descheduler waits for an answer without limit, and then acts on it as if it were new. After a halt of Prometheus it
 //! would act on the load before the halt.
 

@@ -1,47 +1,45 @@
-//! The loop of the stand-in: take inputs, decide, send the requests, wait. At rest it makes no requests.
+//! The loop of the stand-in: take observations, decide, send the requests, wait. At rest it makes no requests.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    time::Duration,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
-use kube::{Api, Client, runtime::watcher::Config};
-use kube_io::{Backoff, BackoffPolicy, Class, Clock, ResilientWatch, forward};
+use kube::{Api, Client, ResourceExt, runtime::watcher::Config};
+use kube_io::{Backoff, BackoffPolicy, Class, Clock, ObjectKey, ResilientWatch, forward};
 use tokio::{
     sync::{mpsc, watch},
     task::JoinSet,
-    time::sleep,
 };
 use tracing::{info, warn};
 
 use super::{
-    Drain, Machine, MachineConfigSettings, Request, TooManyPools,
-    cache::{Cache, Input},
+    Drain, Machine, MachineConfigSettings, Membership, Request, TooManyPools,
+    cache::{Cache, Observation},
     cluster_actions::{ClusterActions, cluster_actions},
     drain::Drains,
     kinds::machine_config_resource,
+    machine_config_node::MachineConfigNodes,
     names::FIELD_MANAGER,
     render_cache::RenderCache,
     request::Object,
     retries::Retries,
     writer::{Writer, Written},
 };
+use crate::Time;
 
 const BACKLOG: usize = 1024;
-/// How long the loop sleeps when nothing is due. Every input ends the sleep.
-const IDLE: Duration = Duration::from_secs(24 * 60 * 60);
 
 pub(super) struct Controller {
+    time: Time,
     cache: Cache,
     renders: RenderCache,
     retries: Retries,
     writer: Writer,
     drains: Drains,
+    progress: MachineConfigNodes,
     settings: watch::Receiver<MachineConfigSettings>,
     stop: watch::Receiver<bool>,
-    inputs: mpsc::Receiver<Input>,
+    observations: mpsc::Receiver<Observation>,
     /// The nodes without a pool that were logged.
     logged: Vec<TooManyPools>,
     /// They end when dropped.
@@ -51,28 +49,31 @@ pub(super) struct Controller {
 impl Controller {
     pub(super) fn new(
         client: Client,
+        time: &Time,
         settings: watch::Receiver<MachineConfigSettings>,
         stop: watch::Receiver<bool>,
     ) -> Self {
-        let (sender, inputs) = mpsc::channel(BACKLOG);
+        let (sender, observations) = mpsc::channel(BACKLOG);
         let mut watches = JoinSet::new();
         let backoff = || Backoff::new(BackoffPolicy::LOCAL, Clock::default());
         let configs = Api::all_with(client.clone(), &machine_config_resource());
         let configs = ResilientWatch::new(configs, Config::default(), backoff());
-        watches.spawn(forward(configs, Input::Config, sender.clone()));
+        watches.spawn(forward(configs, Observation::Config, sender.clone()));
         let pools = ResilientWatch::new(Api::all(client.clone()), Config::default(), backoff());
-        watches.spawn(forward(pools, Input::Pool, sender.clone()));
+        watches.spawn(forward(pools, Observation::Pool, sender.clone()));
         let nodes = ResilientWatch::new(Api::all(client.clone()), Config::default(), backoff()).modify(remove_images);
-        watches.spawn(forward(nodes, Input::Node, sender));
+        watches.spawn(forward(nodes, Observation::Node, sender));
         Controller {
+            time: time.clone(),
             cache: Cache::default(),
             renders: RenderCache::default(),
             retries: Retries::default(),
-            writer: Writer::new(&client),
-            drains: Drains::new(client),
+            writer: Writer::new(&client, time),
+            progress: MachineConfigNodes::new(client.clone(), time),
+            drains: Drains::new(client, time),
             settings,
             stop,
-            inputs,
+            observations,
             logged: Vec::new(),
             _watches: watches,
         }
@@ -81,39 +82,42 @@ impl Controller {
     /// Runs until `stop` is set.
     pub(super) async fn run(mut self) {
         info!(target: FIELD_MANAGER, "stand-in: playing the machine config operator");
-        let mut pause = IDLE;
+        let mut wake = None;
         loop {
             tokio::select! {
                 _ = self.stop.changed() => break,
                 changed = self.settings.changed() => if changed.is_err() { break },
-                input = self.inputs.recv() => match input {
-                    Some(input) => self.apply(input),
+                observation = self.observations.recv() => match observation {
+                    Some(observation) => self.apply(observation),
                     None => break,
                 },
-                Drain { node, config } = self.drains.done() => {
+                (Drain { node, config }, _busy) = self.drains.done() => {
                     self.attempt(&Request::MarkDrained { node, config }).await;
                 }
-                () = sleep(pause) => {}
+                () = self.time.sleep_until(wake) => {}
             }
-            while let Ok(input) = self.inputs.try_recv() {
-                self.apply(input);
+            while let Ok(observation) = self.observations.try_recv() {
+                self.apply(observation);
             }
-            pause = if self.cache.is_synced() { self.round().await } else { IDLE };
+            if self.cache.is_synced() {
+                wake = self.round().await;
+                self.cache.tell(&self.time);
+            }
         }
         info!(target: FIELD_MANAGER, "stand-in: stopped");
     }
 
-    fn apply(&mut self, input: Input) {
-        if matches!(input, Input::Config(_)) && self.cache.is_synced() {
-            self.renders.invalidate(Timestamp::now());
+    fn apply(&mut self, observation: Observation) {
+        if matches!(observation, Observation::Config(_)) && self.cache.is_synced() {
+            self.renders.invalidate(self.time.now());
         }
-        self.cache.apply(input);
+        self.cache.apply(observation);
     }
 
-    /// Sends the requests that are due. Returns how long to wait for the next one.
-    async fn round(&mut self) -> Duration {
+    /// Sends the requests that are due. Returns when to decide again.
+    async fn round(&mut self) -> Option<Timestamp> {
         let settings = self.settings.borrow_and_update().clone();
-        let now = Timestamp::now();
+        let now = self.time.now();
         let wake = self.renders.refresh(&self.cache, now, settings.render_delay);
         let ClusterActions { actions, unassigned } = cluster_actions(&self.cache, &self.renders, now, &settings);
         self.log_unassigned(unassigned);
@@ -123,16 +127,19 @@ impl Controller {
         for request in &actions.requests {
             has_written |= self.attempt(request).await;
             if *self.stop.borrow() {
-                return Duration::ZERO;
+                return Some(now);
             }
         }
-        self.drains.replace(&drains);
+        self.drains.replace(&drains, settings.drain);
+        if settings.machine_config_nodes {
+            self.tell_progress(now).await;
+        }
         if has_written {
-            return Duration::ZERO;
+            return Some(now);
         }
         // As of the beginning of the round: an object whose wait has ended meanwhile was not tried in it.
         let retry = self.retries.next(now);
-        wake.into_iter().chain(actions.wake_at).chain(retry).min().map_or(IDLE, |wake| until(Timestamp::now(), wake))
+        wake.into_iter().chain(actions.wake_at).chain(retry).min()
     }
 
     /// The drains that run already or may start, and whether KWOK acts as the kubelet of their node.
@@ -151,7 +158,7 @@ impl Controller {
 
     /// Sends a request, unless its object has to wait. Returns whether the object changed.
     async fn attempt(&mut self, request: &Request) -> bool {
-        let now = Timestamp::now();
+        let now = self.time.now();
         let object = request.object();
         self.retries.retain(|object| self.cache.has(object));
         if !self.retries.may_try(&object, now) {
@@ -160,12 +167,14 @@ impl Controller {
         match self.writer.send(request, &self.cache, now).await {
             Ok(written) => {
                 info!(target: FIELD_MANAGER, "stand-in: {request}");
-                self.retries.succeeded(object, request, Timestamp::now());
+                self.retries.succeeded(object, request, self.time.now());
                 match written {
                     Written::Config(config) => self.cache.configs.put(*config),
                     Written::Pool(pool) => self.cache.pools.put(*pool),
                     Written::Node(node) => self.cache.nodes.put(*node),
-                    Written::Deleted(config) => self.cache.configs.remove(&config),
+                    Written::Deleted(name) => {
+                        self.cache.configs.remove(&ObjectKey { namespace: String::new(), name });
+                    }
                     Written::Nothing => return false,
                 }
                 true
@@ -176,8 +185,19 @@ impl Controller {
                     Class::Conflict => info!(target: FIELD_MANAGER, "stand-in: {error}"),
                     _ => warn!(target: FIELD_MANAGER, class = ?error.class, "stand-in: {error}"),
                 }
-                self.retries.failed(object, Timestamp::now());
+                self.retries.failed(object, self.time.now());
                 false
+            }
+        }
+    }
+
+    /// Writes the MachineConfigNodes of nodes that are a step further. What fails is repeated in the next round.
+    async fn tell_progress(&mut self, now: Timestamp) {
+        let membership = Membership::of(self.cache.pools.iter());
+        for node in self.cache.nodes.iter() {
+            let Ok(Some(pool)) = membership.pool(node) else { continue };
+            if let Err(error) = self.progress.tell(Machine::of(node), &pool.name_any(), now).await {
+                warn!(target: FIELD_MANAGER, class = ?error.class, "stand-in: {error}");
             }
         }
     }
@@ -196,8 +216,4 @@ fn remove_images(node: &mut Node) {
     if let Some(status) = &mut node.status {
         status.images = None;
     }
-}
-
-fn until(now: Timestamp, then: Timestamp) -> Duration {
-    Duration::try_from(then.duration_since(now)).unwrap_or(Duration::ZERO)
 }

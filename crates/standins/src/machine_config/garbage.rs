@@ -1,5 +1,4 @@
 //! Rendered configs that can be deleted.
-//!
 //! The real operator keeps all of them. The stand-in keeps those in use and the newest ten of each pool, because a lab may
 //! run for weeks.
 

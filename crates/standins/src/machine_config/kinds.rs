@@ -11,20 +11,14 @@ use kube::{
 };
 use serde::{Deserialize, Serialize};
 
+use crate::objects::resource_of;
+
 /// A MachineConfig. Untyped, because any part of it may be missing, even its spec.
 pub type MachineConfig = DynamicObject;
 
 /// The API resource of MachineConfigs.
 pub fn machine_config_resource() -> ApiResource {
-    let kind = &kind::MACHINE_CONFIG;
-    let version = kind.versions.first().copied().unwrap_or("v1");
-    ApiResource {
-        group: kind.group.into(),
-        version: version.into(),
-        api_version: kind.api_version(version),
-        kind: kind.kind.into(),
-        plural: kind.plural.into(),
-    }
+    resource_of(&kind::MACHINE_CONFIG)
 }
 
 #[derive(CustomResource, Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

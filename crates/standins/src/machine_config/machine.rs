@@ -3,7 +3,7 @@
 use std::fmt;
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::api::core::v1::{Node, Taint};
 use kube::ResourceExt;
 
 use super::names;
@@ -133,11 +133,20 @@ impl<'a> Machine<'a> {
         !self.is_in_service() || !(self.is_done() || self.is_failing())
     }
 
-    /// The sort key of rollouts: zone by zone, the oldest node first.
-    pub fn rollout_order(self) -> (String, Option<Timestamp>, String) {
-        let zone = self.0.labels().get(names::ZONE).cloned().unwrap_or_default();
+    /// Whether it has the taint of nodes that are to be updated.
+    pub fn is_update_in_progress(self) -> bool {
+        self.taints().iter().any(|taint| taint.key == names::UPDATE_IN_PROGRESS)
+    }
+
+    pub(super) fn taints(self) -> &'a [Taint] {
+        self.0.spec.as_ref().and_then(|spec| spec.taints.as_deref()).unwrap_or_default()
+    }
+
+    /// The sort key of rollouts: zone by zone, nodes without a zone last, in a zone the oldest node first.
+    pub fn rollout_order(self) -> (bool, String, Option<Timestamp>, String) {
+        let zone = self.0.labels().get(names::ZONE).cloned();
         let created = self.0.creation_timestamp().map(|time| time.0);
-        (zone, created, self.name())
+        (zone.is_none(), zone.unwrap_or_default(), created, self.name())
     }
 
     fn annotation(self, name: &str) -> Option<&'a str> {

@@ -1,11 +1,6 @@
-//! A stand-in for the machine config operator (MCO).
-//!
-//! It renders the MachineConfigs that a pool selects, takes the pool's nodes through cordon, drain, a simulated reboot and
-//! uncordon, and reports counts and conditions as the real operator does. It reboots nothing and needs only Node objects.
-//!
-//! Pure functions make the decisions: [`render()`], [`pool_actions()`] and their parts. The rest watches three kinds, keeps
-//! them in a cache, and sends one request after the other. All state is in the cluster, so a restarted stand-in
-//! continues where the last one stopped. Only one may run at a time.
+//! A stand-in for the machine config operator: it renders MachineConfigs, takes nodes through cordon, drain, a simulated reboot and
+//! uncordon, and reports as the real operator does. Pure functions decide: [`render()`], [`pool_actions()`] and their parts. All state
+//! is in the cluster, so a restarted one continues where the last one stopped. Only one may run at a time.
 
 mod actions;
 mod cache;
@@ -13,9 +8,11 @@ mod cluster_actions;
 mod controller;
 mod drain;
 mod garbage;
+mod heartbeat;
 mod ignition;
 mod kinds;
 mod machine;
+mod machine_config_node;
 mod membership;
 pub mod names;
 mod node_actions;
@@ -33,6 +30,7 @@ mod validation;
 mod writer;
 
 pub use actions::{Actions, Drain};
+pub use heartbeat::keep_alive;
 pub use kinds::{
     Condition, Configuration, MachineConfig, MachineConfigPool, MachineConfigPoolSpec, PoolStatus, Source,
     machine_config_resource,
@@ -42,7 +40,7 @@ pub use membership::{Membership, TooManyPools, max_unavailable};
 pub use pool_actions::{PoolView, pool_actions};
 pub use render::{Rendered, render};
 pub use request::Request;
-pub use settings::MachineConfigSettings;
+pub use settings::{DrainSettings, MachineConfigSettings};
 pub use stand_in::{StandIn, UnexpectedEnd};
 pub use validation::RenderError;
 

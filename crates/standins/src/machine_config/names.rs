@@ -24,6 +24,9 @@ pub const DESIRED_DRAIN: &str = "machineconfiguration.openshift.io/desiredDrain"
 /// Node annotation with the last of these requests that was completed.
 pub const LAST_APPLIED_DRAIN: &str = "machineconfiguration.openshift.io/lastAppliedDrain";
 
+/// Taint of nodes that are to be updated. New pods prefer other nodes.
+pub const UPDATE_IN_PROGRESS: &str = "UpdateInProgress";
+
 /// Annotation of a rendered config with the version of the controller that rendered it.
 pub const GENERATED_BY: &str = "machineconfiguration.openshift.io/generated-by-controller-version";
 

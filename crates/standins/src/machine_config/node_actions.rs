@@ -41,12 +41,11 @@ fn prepare(machine: Machine<'_>, desired: &str, now: Timestamp, settings: &Machi
         let drain = Drain { node: node.clone(), config: desired.to_owned() };
         let mut actions = Actions { drains: [drain].into(), ..Actions::default() };
         if machine.state() == DaemonState::Working {
-            let deadline = later(machine.since().unwrap_or(now), settings.drain_timeout);
+            let deadline = later(machine.since().unwrap_or(now), settings.drain.timeout);
             if now < deadline {
                 actions.wake_at = Some(deadline);
             } else {
-                let limit = settings.drain_timeout.as_secs();
-                actions.requests.extend(degrade(format!("failed to drain node: {node} is not empty after {limit} s")));
+                actions.requests.extend(degrade(drain_failed(&node)));
             }
         }
         return actions;
@@ -54,6 +53,10 @@ fn prepare(machine: Machine<'_>, desired: &str, now: Timestamp, settings: &Machi
     if settings.fail.contains(&node) {
         let reason = format!("failed to apply {desired}: the stand-in was told to fail on this node");
         return degrade(reason).map(Actions::from).unwrap_or_default();
+    }
+    let applied = machine.since().map_or(now, |since| later(since, settings.apply));
+    if now < applied {
+        return Actions { wake_at: Some(applied), ..Actions::default() };
     }
     // Not ready before the state is Rebooting: watchers see the reboot even if it takes no time.
     if machine.ready() == Some(true) && !machine.is_managed_by_kwok() {
@@ -83,6 +86,11 @@ fn come_back(machine: Machine<'_>, config: &str) -> Request {
     }
 }
 
+/// What the real daemon says, however long its hour is here.
+fn drain_failed(node: &str) -> String {
+    format!("failed to drain node: {node} after 1 hour. Please see machine-config-controller logs for more information")
+}
+
 fn later(time: Timestamp, by: Duration) -> Timestamp {
     time.checked_add(by).unwrap_or(Timestamp::MAX)
 }
@@ -90,12 +98,15 @@ fn later(time: Timestamp, by: Duration) -> Timestamp {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine_config::test_objects::{NodeBuilder, at};
+    use crate::machine_config::{
+        DrainSettings,
+        test_objects::{NodeBuilder, at},
+    };
 
     fn settings() -> MachineConfigSettings {
         MachineConfigSettings {
             reboot: Duration::from_secs(10),
-            drain_timeout: Duration::from_secs(60),
+            drain: DrainSettings { timeout: Duration::from_secs(60), ..DrainSettings::default() },
             ..MachineConfigSettings::default()
         }
     }
@@ -166,7 +177,9 @@ mod tests {
 
     #[test]
     fn a_drain_that_takes_too_long_degrades_the_node_and_continues() {
-        let reason = "failed to drain node: a is not empty after 60 s".to_owned();
+        let reason =
+            "failed to drain node: a after 1 hour. Please see machine-config-controller logs for more information"
+                .to_owned();
         let node = || NodeBuilder::new("a").annotated("x", "y", "Working").since(100).cordoned();
         assert_eq!(next_at(159, node(), &settings()), wake_at(160, draining()));
         let degrade = Request::MarkDegraded { node: "a".into(), reason: reason.clone() };
@@ -174,6 +187,14 @@ mod tests {
         assert_eq!(next_at(500, node().state("Degraded").reason(&reason), &settings()), draining());
         let empty = node().state("Degraded").reason(&reason).drained("y");
         assert_eq!(next_at(500, empty, &settings()), Request::SetNotReady { node: "a".into() }.into());
+    }
+
+    #[test]
+    fn a_drained_node_needs_some_time_before_it_reboots() {
+        let settings = MachineConfigSettings { apply: Duration::from_secs(20), ..settings() };
+        let node = || NodeBuilder::new("a").annotated("x", "y", "Working").since(100).cordoned().drained("y");
+        assert_eq!(next_at(119, node(), &settings), wake_at(120, Actions::default()));
+        assert_eq!(next_at(120, node(), &settings), Request::SetNotReady { node: "a".into() }.into());
     }
 
     #[test]

@@ -36,6 +36,7 @@ pub fn pool_actions(view: &PoolView<'_>, nodes: &[&Node], now: Timestamp, settin
                 requests.push(Request::UpdatePoolStatus { pool: pool.name_any(), status });
             }
         }
+        requests.extend(set_update_taints(pool, &machines));
         requests.extend(set_desired_configs(pool, &machines));
     }
     let mut actions = Actions { requests, ..Actions::default() };
@@ -66,6 +67,18 @@ fn adopt(pool: &MachineConfigPool, machines: &[Machine<'_>]) -> Vec<Request> {
     }
     let new = machines.iter().filter(|machine| machine.current().is_none());
     new.map(|machine| Request::Adopt { node: machine.name(), config: config.clone() }).collect()
+}
+
+/// The node controller: new pods should prefer nodes that have their update behind them.
+fn set_update_taints(pool: &MachineConfigPool, machines: &[Machine<'_>]) -> Vec<Request> {
+    let config = &pool.spec.configuration.name;
+    if pool.spec.paused || config.is_empty() {
+        return Vec::new();
+    }
+    let known = machines.iter().filter(|machine| machine.current().is_some());
+    let states = known.map(|machine| (machine, machine.current() != Some(config)));
+    let changed = states.filter(|(machine, is_set)| machine.is_update_in_progress() != *is_set);
+    changed.map(|(machine, is_set)| Request::SetUpdateTaint { node: machine.name(), is_set }).collect()
 }
 
 /// The node controller: updates as many nodes at a time as may be unavailable, in the order of the rollout.

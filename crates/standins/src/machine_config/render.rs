@@ -32,10 +32,8 @@ impl Rendered {
     }
 }
 
-/// Renders the configs that `pool` selects among `configs`.
-///
-/// The name depends only on the content. If `configs` has a rendered config of the pool with this content, by whomever, its
-/// name is taken: a new name for the same content would update every node.
+/// Renders the configs that `pool` selects among `configs`. The name depends only on the content, and an existing one of the pool with
+/// this content is taken, whoever made it: a new name would update every node.
 pub fn render<'a, I>(pool: &MachineConfigPool, configs: I) -> Result<Rendered, RenderError>
 where
     I: IntoIterator<Item = &'a MachineConfig> + Clone,

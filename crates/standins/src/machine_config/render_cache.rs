@@ -48,6 +48,7 @@ impl RenderCache {
 
 #[cfg(test)]
 mod tests {
+    use kube_io::ObjectKey;
     use serde_json::json;
 
     use super::*;
@@ -84,7 +85,7 @@ mod tests {
         cache.pools.put(changed.clone());
         assert_eq!(renders.refresh(&cache, at(16), DELAY), None);
         assert!(renders.of(&changed).is_some_and(Result::is_err));
-        cache.pools.remove("worker");
+        cache.pools.remove(&ObjectKey { namespace: String::new(), name: "worker".into() });
         renders.refresh(&cache, at(17), DELAY);
         assert!(renders.of(&changed).is_none());
     }

@@ -26,6 +26,11 @@ pub enum Request {
         node: String,
         config: String,
     },
+    /// Taints a node that is to be updated, so that new pods prefer others, or takes the taint off.
+    SetUpdateTaint {
+        node: String,
+        is_set: bool,
+    },
     /// Annotates a node with the config that it should run.
     SetDesiredConfig {
         node: String,
@@ -73,6 +78,7 @@ impl Request {
             | Request::SetPoolTarget { pool, .. }
             | Request::UpdatePoolStatus { pool, .. } => Object::Pool(pool.clone()),
             Request::Adopt { node, .. }
+            | Request::SetUpdateTaint { node, .. }
             | Request::SetDesiredConfig { node, .. }
             | Request::Cordon { node, .. }
             | Request::MarkDrained { node, .. }
@@ -102,6 +108,8 @@ impl fmt::Display for Request {
                 status.updated_machine_count, status.machine_count
             ),
             Request::Adopt { node, config } => write!(f, "adopting Node {node} with {config}"),
+            Request::SetUpdateTaint { node, is_set: true } => write!(f, "tainting Node {node}, which is to be updated"),
+            Request::SetUpdateTaint { node, is_set: false } => write!(f, "taking the taint off Node {node}"),
             Request::SetDesiredConfig { node, config } => write!(f, "telling Node {node} to run {config}"),
             Request::Cordon { node, .. } => write!(f, "cordoning Node {node}"),
             Request::MarkDrained { node, .. } => write!(f, "noting that Node {node} is drained"),

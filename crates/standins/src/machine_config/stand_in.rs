@@ -7,6 +7,7 @@ use tokio::{
 };
 
 use super::{MachineConfigSettings, controller::Controller};
+use crate::Time;
 
 /// The stand-in panicked.
 #[derive(Debug, thiserror::Error)]
@@ -27,9 +28,14 @@ impl StandIn {
     /// The client must not retry by itself (`Config::default_retry = false`): it would repeat evictions that a disruption
     /// budget refuses.
     pub fn start(client: Client, settings: MachineConfigSettings) -> StandIn {
+        StandIn::start_in(client, settings, &Time::default())
+    }
+
+    /// With another time than that of the machine.
+    pub fn start_in(client: Client, settings: MachineConfigSettings, time: &Time) -> StandIn {
         let (settings, settings_receiver) = watch::channel(settings);
         let (stop, stop_receiver) = watch::channel(false);
-        let task = tokio::spawn(Controller::new(client, settings_receiver, stop_receiver).run());
+        let task = tokio::spawn(time.working(Controller::new(client, time, settings_receiver, stop_receiver).run()));
         StandIn { settings, stop, task }
     }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use jiff::Timestamp;
 use k8s_openapi::{
-    api::core::v1::{Node, NodeCondition, NodeSpec, NodeStatus},
+    api::core::v1::{Node, NodeCondition, NodeStatus, Taint},
     apimachinery::pkg::apis::meta::v1::Time,
 };
 use kube::api::ObjectMeta;
@@ -105,18 +105,24 @@ impl NodeBuilder {
         self
     }
 
+    pub(super) fn tainted(mut self, is_set: bool) -> Self {
+        let taint = Taint { key: names::UPDATE_IN_PROGRESS.into(), ..Taint::default() };
+        self.node.spec.get_or_insert_default().taints = is_set.then(|| vec![taint]);
+        self
+    }
+
     pub(super) fn created(mut self, second: i64) -> Self {
         self.node.metadata.creation_timestamp = Some(Time(at(second)));
         self
     }
 
     pub(super) fn cordoned(mut self) -> Self {
-        self.node.spec = Some(NodeSpec { unschedulable: Some(true), ..NodeSpec::default() });
+        self.node.spec.get_or_insert_default().unschedulable = Some(true);
         self
     }
 
     pub(super) fn uncordoned(mut self) -> Self {
-        self.node.spec = None;
+        self.node.spec.get_or_insert_default().unschedulable = None;
         self
     }
 

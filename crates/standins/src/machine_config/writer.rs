@@ -1,7 +1,7 @@
 //! Sends requests. Each carries the version of the object that was decided on: a newer one is a conflict.
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::api::core::v1::{Node, Taint};
 use kube::{
     Api, Client, Resource, ResourceExt,
     api::{DeleteParams, Patch, PatchParams, PostParams},
@@ -10,10 +10,10 @@ use kube_io::{Class, RequestError};
 use serde_json::{Value, json};
 
 use super::{
-    DaemonState, MachineConfig, MachineConfigPool, Rendered, Request, cache::Cache, kinds::machine_config_resource,
-    machine::drain_for, names,
+    DaemonState, Machine, MachineConfig, MachineConfigPool, Rendered, Request, cache::Cache,
+    kinds::machine_config_resource, machine::drain_for, names,
 };
-use crate::{STAND_IN_LABEL, request::within_deadline};
+use crate::{STAND_IN_LABEL, Time};
 
 /// The object as it is after a write.
 #[derive(Debug)]
@@ -29,14 +29,16 @@ pub(super) enum Written {
 
 #[derive(Clone)]
 pub(super) struct Writer {
+    time: Time,
     configs: Api<MachineConfig>,
     pools: Api<MachineConfigPool>,
     nodes: Api<Node>,
 }
 
 impl Writer {
-    pub(super) fn new(client: &Client) -> Self {
+    pub(super) fn new(client: &Client, time: &Time) -> Self {
         Writer {
+            time: time.clone(),
             configs: Api::all_with(client.clone(), &machine_config_resource()),
             pools: Api::all(client.clone()),
             nodes: Api::all(client.clone()),
@@ -49,7 +51,7 @@ impl Writer {
         match request {
             Request::CreateRendered { pool, rendered } => self.store(cache.pools.get(pool), rendered, doing()).await,
             Request::DeleteRendered { config } => {
-                match within_deadline(doing(), self.configs.delete(config, &DeleteParams::default())).await {
+                match self.time.write(doing(), self.configs.delete(config, &DeleteParams::default())).await {
                     Ok(_) => Ok(Written::Deleted(config.clone())),
                     Err(error) if error.class.is_absent() => Ok(Written::Deleted(config.clone())),
                     Err(error) => Err(error),
@@ -58,14 +60,14 @@ impl Writer {
             Request::SetPoolTarget { pool, configuration } => {
                 let Some(known) = cache.pools.get(pool) else { return Ok(Written::Nothing) };
                 let patch = versioned(known, json!({"spec": {"configuration": configuration}}));
-                let written = within_deadline(doing(), self.pools.patch(pool, &params, &Patch::Merge(patch))).await?;
+                let written = self.time.write(doing(), self.pools.patch(pool, &params, &Patch::Merge(patch))).await?;
                 Ok(Written::Pool(Box::new(written)))
             }
             Request::UpdatePoolStatus { pool, status } => {
                 let Some(known) = cache.pools.get(pool) else { return Ok(Written::Nothing) };
                 let patch = versioned(known, json!({"status": status}));
                 let written =
-                    within_deadline(doing(), self.pools.patch_status(pool, &params, &Patch::Merge(patch))).await?;
+                    self.time.write(doing(), self.pools.patch_status(pool, &params, &Patch::Merge(patch))).await?;
                 Ok(Written::Pool(Box::new(written)))
             }
             Request::SetNotReady { node } | Request::SetReady { node } => {
@@ -73,7 +75,13 @@ impl Writer {
                 let status = ready_condition(matches!(request, Request::SetReady { .. }), now);
                 // A merge patch would remove the other conditions.
                 let patch = Patch::Strategic(versioned(known, status));
-                let written = within_deadline(doing(), self.nodes.patch_status(node, &params, &patch)).await?;
+                let written = self.time.write(doing(), self.nodes.patch_status(node, &params, &patch)).await?;
+                Ok(Written::Node(Box::new(written)))
+            }
+            Request::SetUpdateTaint { node, is_set } => {
+                let Some(known) = cache.nodes.get(node) else { return Ok(Written::Nothing) };
+                let patch = versioned(known, json!({"spec": {"taints": taints(known, *is_set)}}));
+                let written = self.time.write(doing(), self.nodes.patch(node, &params, &Patch::Merge(patch))).await?;
                 Ok(Written::Node(Box::new(written)))
             }
             _ => {
@@ -82,7 +90,7 @@ impl Writer {
                 };
                 let Some(known) = cache.nodes.get(node) else { return Ok(Written::Nothing) };
                 let patch = versioned(known, change);
-                let written = within_deadline(doing(), self.nodes.patch(node, &params, &Patch::Merge(patch))).await?;
+                let written = self.time.write(doing(), self.nodes.patch(node, &params, &Patch::Merge(patch))).await?;
                 Ok(Written::Node(Box::new(written)))
             }
         }
@@ -101,7 +109,7 @@ impl Writer {
         config.annotations_mut().insert(names::GENERATED_BY.into(), names::FIELD_MANAGER.into());
         config.data = json!({"spec": rendered.spec});
         let params = PostParams { field_manager: Some(names::FIELD_MANAGER.into()), ..PostParams::default() };
-        match within_deadline(doing, self.configs.create(&params, &config)).await {
+        match self.time.write(doing, self.configs.create(&params, &config)).await {
             Ok(config) => Ok(Written::Config(Box::new(config))),
             // The watch will report it.
             Err(error) if error.class == Class::Conflict => Ok(Written::Nothing),
@@ -114,6 +122,13 @@ impl Writer {
 fn versioned<K: ResourceExt>(known: &K, mut patch: Value) -> Value {
     patch["metadata"]["resourceVersion"] = json!(known.resource_version());
     patch
+}
+
+/// The taints of a node, with or without the one of nodes that are to be updated.
+fn taints(node: &Node, is_set: bool) -> Vec<Taint> {
+    let others = Machine::of(node).taints().iter().filter(|taint| taint.key != names::UPDATE_IN_PROGRESS).cloned();
+    let own = Taint { key: names::UPDATE_IN_PROGRESS.into(), effect: "PreferNoSchedule".into(), ..Taint::default() };
+    others.chain(is_set.then_some(own)).collect()
 }
 
 fn node_of(request: &Request) -> Option<&str> {
@@ -143,7 +158,9 @@ fn node_change(request: &Request, now: Timestamp) -> Option<Value> {
             names::STATE: DaemonState::Working.as_str(), names::REASON: "",
             names::DESIRED_DRAIN: drain_for(config), names::SINCE: since,
         }),
-        Request::MarkDrained { config, .. } => json!({names::LAST_APPLIED_DRAIN: drain_for(config)}),
+        Request::MarkDrained { config, .. } => {
+            json!({names::LAST_APPLIED_DRAIN: drain_for(config), names::SINCE: since})
+        }
         Request::MarkDegraded { reason, .. } => {
             json!({names::STATE: DaemonState::Degraded.as_str(), names::REASON: reason})
         }
@@ -183,7 +200,21 @@ fn ready_condition(is_ready: bool, now: Timestamp) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine_config::test_objects::at;
+    use crate::machine_config::test_objects::{at, node};
+
+    #[test]
+    fn a_node_that_is_to_be_updated_keeps_its_other_taints() {
+        let mut node = node("a", &["worker"]);
+        assert!(taints(&node, false).is_empty());
+        let own = Taint { key: "gpu".into(), effect: "NoSchedule".into(), ..Taint::default() };
+        node.spec.get_or_insert_default().taints = Some(vec![own.clone()]);
+        let tainted = taints(&node, true);
+        assert_eq!(tainted[0], own);
+        assert_eq!(json!(tainted[1]), json!({"key": "UpdateInProgress", "effect": "PreferNoSchedule"}));
+        node.spec.get_or_insert_default().taints = Some(tainted.clone());
+        assert!(Machine::of(&node).is_update_in_progress());
+        assert_eq!((taints(&node, true), taints(&node, false)), (tainted, vec![own]));
+    }
 
     #[test]
     fn a_node_carries_the_annotations_of_the_real_operator_at_every_step() {

@@ -73,10 +73,11 @@ fn approved(approval: Value) -> Value {
 /// A new config of a node means a reboot of it.
 #[tokio::test(flavor = "multi_thread")]
 async fn two_plans_that_start_together_reboot_each_node_once() {
-    let (platform, stand_in) = platform(Duration::from_millis(500)).await;
+    // The second plan has to write its config before the first is rendered. A real operator waits for five seconds.
+    let (platform, stand_in) = platform(Duration::from_secs(3)).await;
     let (configs, task) = record(&platform);
     let operator = RunningOperator::start(&platform).await;
-    let start = Timestamp::now().checked_add(3.seconds()).unwrap();
+    let start = Timestamp::now().checked_add(15.seconds()).unwrap();
     for profile in [LOAD_AWARE, DENSITY] {
         platform.configure(profile, approved(json!({"notBefore": start}))).await;
     }

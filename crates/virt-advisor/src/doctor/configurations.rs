@@ -2,7 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use operator::RequestError;
+use advisor::{
+    approving::RENEW,
+    machine::{
+        APPROVAL_REQUIRED, DRIFT_DETECTED, EXPIRED, MISMATCH, NO_PROGRESS, NOT_ACCEPTED, PLAN_DIFFERS, PLAN_STALE,
+        REJECTED, REMEDIATION_STALLED_REASON, RESTORED, RISKS_NOT_ACCEPTED, STALLED, WINDOW_INVALID,
+    },
+};
+use api::virt_platform_config::Phase;
+use kube_io::RequestError;
 use serde_json::Value;
 
 use super::finding::Finding;
@@ -12,17 +20,22 @@ const CHECK: &str = "configurations";
 /// So much of a condition's message is shown; all of it is in the status.
 const MESSAGE_LENGTH: usize = 240;
 
+/// The reasons that are named after their phases.
+const REVIEW: &str = Phase::ReviewRequired.as_str();
+const ERRORS: &str = Phase::CompletedWithErrors.as_str();
+
 /// A person has to decide something, and nothing is broken.
-const DECISIONS: [&str; 9] = [
-    "ApprovalExpired",
-    "ApprovalMismatch",
-    "ApprovalRequired",
-    "NotAccepted",
-    "PlanStale",
-    "Rejected",
-    "Restored",
-    "ReviewRequired",
-    "WindowInvalid",
+const DECISIONS: [&str; 10] = [
+    APPROVAL_REQUIRED,
+    EXPIRED,
+    MISMATCH,
+    NOT_ACCEPTED,
+    PLAN_STALE,
+    REJECTED,
+    RESTORED,
+    REVIEW,
+    RISKS_NOT_ACCEPTED,
+    WINDOW_INVALID,
 ];
 
 pub(super) fn configurations(configs: &Result<Vec<Value>, RequestError>) -> Vec<Finding> {
@@ -51,14 +64,14 @@ fn phases(configs: &[Value]) -> String {
 
 fn stalled(config: &Value) -> Option<Finding> {
     let conditions = config["status"]["conditions"].as_array()?;
-    let condition = conditions.iter().find(|known| known["type"] == "Stalled" && known["status"] == "True")?;
+    let condition = conditions.iter().find(|known| known["type"] == STALLED && known["status"] == "True")?;
     let [reason, message] = ["reason", "message"].map(|field| condition[field].as_str().unwrap_or_default());
     let name = config["metadata"]["name"].as_str().unwrap_or_default();
     let phase = config["status"]["phase"].as_str().unwrap_or_default();
     let message = format!("{name} is {phase} ({reason}): {}", cut(message));
     let remedy = remedy(reason, name);
     // A plan that was given up does not go on by a decision about it.
-    Some(match DECISIONS.contains(&reason) && phase != "Failed" {
+    Some(match DECISIONS.contains(&reason) && phase != Phase::Failed.as_str() {
         true => Finding::warning(CHECK, message, remedy),
         false => Finding::problem(CHECK, message, remedy),
     })
@@ -68,22 +81,26 @@ fn stalled(config: &Value) -> Option<Finding> {
 fn remedy(reason: &str, name: &str) -> String {
     let show = format!("kubectl get vpcfg {name} -o yaml");
     match reason {
-        "ApprovalExpired" | "ApprovalMismatch" | "ApprovalRequired" | "ReviewRequired" => {
+        APPROVAL_REQUIRED | EXPIRED | MISMATCH | REVIEW => {
             format!("read the plan ({show}), and approve it by its digest: docs/approvals.md")
         }
-        "PlanStale" => {
-            "have the plan made again: set action to Ignore and back to DryRun, or edit the spec; then read it".into()
+        PLAN_STALE => RENEW.into(),
+        RESTORED => "take spec.restore out of the spec to apply the profile again, or leave it as it is".into(),
+        NOT_ACCEPTED => format!("name the items in spec.approval.acceptedItems if their changes may be lost: {show}"),
+        RISKS_NOT_ACCEPTED => {
+            format!("read the risks ({show}, status.risks), then accept them: virt-advisor approve {name}")
         }
-        "Restored" => "take spec.restore out of the spec to apply the profile again, or leave it as it is".into(),
-        "NotAccepted" => format!("name the items in spec.approval.acceptedItems if their changes may be lost: {show}"),
-        "WindowInvalid" => format!("correct spec.approval.window: {show}"),
-        "Rejected" => "change the options, or take spec.approval.rejected back".into(),
-        "DriftDetected" | "RemediationStalled" => {
+        WINDOW_INVALID => format!("correct spec.approval.window: {show}"),
+        REJECTED => "change the options, or take spec.approval.rejected back".into(),
+        DRIFT_DETECTED | REMEDIATION_STALLED_REASON => {
             format!(
                 "see who changed what ({show}, status.items[].driftedBy), then agree with them: docs/troubleshooting.md"
             )
         }
-        "NoProgress" | "CompletedWithErrors" => {
+        PLAN_DIFFERS => {
+            "edit the spec for a new plan, and review that: what would be applied now is not what was approved".into()
+        }
+        NO_PROGRESS | ERRORS => {
             format!("see which item and which pool ({show}, status.items): docs/troubleshooting.md")
         }
         _ => format!("do what the message says, or read docs/troubleshooting.md; all of it: {show}"),
@@ -109,7 +126,7 @@ fn cut(message: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use operator::Class;
+    use kube_io::Class;
     use serde_json::json;
 
     use super::*;
@@ -126,7 +143,7 @@ mod tests {
     #[test]
     fn a_configuration_that_waits_for_a_person_is_told_with_what_to_do() {
         for (case, config, level) in [
-            ("in force", config("Completed", None, 2), Level::Ok),
+            ("in effect", config("Completed", None, 2), Level::Ok),
             ("waits for an approval", config("ReviewRequired", Some("ApprovalRequired"), 2), Level::Warning),
             ("would overwrite a change", config("ReviewRequired", Some("PlanStale"), 2), Level::Warning),
             ("was approved and would have overwritten it", config("Failed", Some("PlanStale"), 2), Level::Problem),
@@ -148,6 +165,12 @@ mod tests {
     fn a_plan_that_is_out_of_date_is_made_again_and_not_approved() {
         let remedy = remedy("PlanStale", "p");
         assert!(remedy.contains("Ignore and back to DryRun") && !remedy.contains("digest"), "{remedy}");
+    }
+
+    #[test]
+    fn drift_that_waits_for_another_plan_leads_to_that_plan() {
+        let findings = configurations(&Ok(vec![config("Drifted", Some("PlanDiffers"), 2)]));
+        assert!(findings[0].remedy.as_ref().unwrap().contains("for a new plan"), "{findings:?}");
     }
 
     #[test]

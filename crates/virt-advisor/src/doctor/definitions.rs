@@ -3,7 +3,7 @@
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, CustomResourceDefinitionVersion,
 };
-use operator::{Class, RequestError};
+use kube_io::{Class, RequestError};
 use serde_json::Value;
 
 use super::finding::{Finding, Level};

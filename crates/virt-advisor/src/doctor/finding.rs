@@ -1,12 +1,14 @@
 //! The result of one check, and how results are shown.
 
 use anstyle::{AnsiColor, Style};
-use operator::RequestError;
+use kube_io::RequestError;
+use schemars::JsonSchema;
 use serde::Serialize;
+use terminal::{Signs, table};
 
-use crate::reader::why;
+use crate::{prose, reader::why};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum Level {
     Ok,
@@ -49,14 +51,8 @@ impl Level {
     }
 }
 
-/// Which characters the terminal can show.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Signs {
-    Unicode,
-    Ascii,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct Finding {
     pub(crate) check: &'static str,
     pub(crate) level: Level,
@@ -87,6 +83,8 @@ impl Finding {
 }
 
 const INDENT: usize = 11;
+/// Programs by whose names a command begins.
+const COMMANDS: [&str; 2] = ["kubectl", "virt-advisor"];
 
 /// All findings for people, no line wider than `width`.
 pub(crate) fn render(findings: &[Finding], width: usize, signs: Signs) -> String {
@@ -99,11 +97,24 @@ pub(crate) fn render(findings: &[Finding], width: usize, signs: Signs) -> String
         let body = wrapped(&format!("{}: {}", finding.check, finding.message), width);
         text += &format!("{style}{head}{style:#}{blank}{}\n", body.join(&next_line()));
         if let Some(remedy) = &finding.remedy {
-            let lines = wrapped(&format!("{arrow} {remedy}"), width);
-            text += &format!("{}{}\n", " ".repeat(INDENT), lines.join(&next_line()));
+            text += &advice(arrow, remedy, width);
         }
     }
-    text + &format!("\n{}\n", verdict(findings))
+    text + &format!("\n{}\n", summary(findings))
+}
+
+/// What to do. A command that ends it stays one that can be copied.
+fn advice(arrow: &str, remedy: &str, width: usize) -> String {
+    let blank = " ".repeat(INDENT);
+    let lines = wrapped(&format!("{arrow} {remedy}"), width);
+    let command = COMMANDS.iter().filter_map(|program| Some(remedy.rfind(&format!(": {program} "))? + 2)).max();
+    match command {
+        Some(start) if lines.len() > 1 => {
+            let words = wrapped(&format!("{arrow} {}", &remedy[..start]), width);
+            format!("{blank}{}\n{}", words.join(&next_line()), prose::command(&remedy[start..], INDENT + 2, width))
+        }
+        _ => format!("{blank}{}\n", lines.join(&next_line())),
+    }
 }
 
 fn next_line() -> String {
@@ -111,7 +122,7 @@ fn next_line() -> String {
 }
 
 /// `1 problem, 2 warnings, 1 not checked`
-fn verdict(findings: &[Finding]) -> String {
+fn summary(findings: &[Finding]) -> String {
     let count = |level| findings.iter().filter(|finding| finding.level == level).count();
     let plural = |count: usize, word: &str| match count {
         0 => None,
@@ -125,31 +136,19 @@ fn verdict(findings: &[Finding]) -> String {
     if parts.is_empty() { "Everything is in order.".into() } else { format!("{}.", parts.join(", ")) }
 }
 
-/// The lines of a text. A word that is wider than a line is not broken: it may have to be copied.
+/// The lines of a text, whose own lines begin anew.
 fn wrapped(text: &str, width: usize) -> Vec<String> {
     let room = width.saturating_sub(INDENT).max(20);
-    let mut lines: Vec<String> = Vec::new();
-    for paragraph in text.lines().filter(|line| !line.trim().is_empty()) {
-        let mut line = String::new();
-        for word in paragraph.split_whitespace() {
-            if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > room {
-                lines.push(std::mem::take(&mut line));
-            }
-            if !line.is_empty() {
-                line.push(' ');
-            }
-            line += word;
-        }
-        lines.push(line);
-    }
-    lines
+    let paragraphs = text.lines().filter(|line| !line.trim().is_empty());
+    paragraphs.flat_map(|paragraph| table::wrapped(paragraph, room)).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use operator::Class;
+    use kube_io::Class;
 
     use super::*;
+    use crate::golden;
 
     fn findings() -> Vec<Finding> {
         let denied = RequestError::other("reading x".into(), "no".into(), Class::Forbidden);
@@ -170,23 +169,10 @@ mod tests {
     }
 
     #[test]
-    fn one_line_each_with_a_word_and_a_sign_within_80_columns() {
-        let plain = |signs| anstream::adapter::strip_str(&render(&findings(), 80, signs)).to_string();
-        let text = plain(Signs::Unicode);
-        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
-        insta::assert_snapshot!(text, @r"
-        ✔ ok       API server: v1.36.0 at https://127.0.0.1:6443
-        ? unknown  webhooks: may not be listed: forbidden (403)
-        ! warning  clock: the clock here is 40 s behind the one of the API server, and
-                   times in logs differ by that
-                   → set the clock
-        ✘ problem  operator: no pod runs
-                   → read why: kubectl -n openshift-cnv describe pods -l
-                   app.kubernetes.io/name=virt-advisor-operator
-
-        1 problem, 1 warning, 1 not checked.
-        ");
-        assert!(plain(Signs::Ascii).is_ascii(), "for terminals that show nothing else");
+    fn each_has_a_sign_and_a_word_and_fits_the_terminal() {
+        golden::assert("doctor", |width| render(&findings(), width, Signs::Unicode));
+        let plain = anstream::adapter::strip_str(&render(&findings(), 80, Signs::Ascii)).to_string();
+        assert!(plain.is_ascii(), "for terminals that show nothing else: {plain}");
     }
 
     #[test]
@@ -198,13 +184,13 @@ mod tests {
 
     #[test]
     fn without_findings_there_is_nothing_to_do() {
-        assert_eq!(verdict(&findings()[..1]), "Everything is in order.");
-        assert_eq!(verdict(&[findings(), findings()].concat()), "2 problems, 2 warnings, 2 not checked.");
+        assert_eq!(summary(&findings()[..1]), "Everything is in order.");
+        assert_eq!(summary(&[findings(), findings()].concat()), "2 problems, 2 warnings, 2 not checked.");
     }
 
     #[test]
-    fn a_long_word_is_not_broken() {
-        let word = "x".repeat(100);
-        assert_eq!(wrapped(&format!("a {word} b"), 80), ["a", word.as_str(), "b"]);
+    fn lines_of_a_message_stay_lines_and_empty_ones_go() {
+        let word = "x".repeat(40);
+        assert_eq!(wrapped(&format!("a {word} {word} b\n\nc"), 80), [&format!("a {word}"), &format!("{word} b"), "c"]);
     }
 }

@@ -1,10 +1,15 @@
 //! Asks the API server what the checks need to know, and hands it to them.
 
-use advisor::{InvalidOptions, Planner, Profile, access, profile, profiles, restore};
+use advisor::{
+    InvalidOptions, Planner, Profile, access,
+    profile::{self, Missing},
+    profiles, restore,
+};
 use api::{VirtPlatformConfigSpec, names::ADVISOR_GROUP, virt_platform_config::Item};
 use futures::future::join_all;
 use jiff::{SignedDuration, Timestamp};
-use operator::{Class, RequestError, fetch_facts, object_path};
+use kube_io::{Class, RequestError};
+use operator::{fetch_facts, object_path};
 use serde_json::Value;
 
 use super::{
@@ -87,7 +92,7 @@ async fn rights(reader: &Reader, namespace: &str) -> [Finding; 3] {
     let asked = rights_check::about_caller(namespace);
     let answers = rights::of_caller(reader, &asked).await;
     let caller = rights_check::caller(namespace, &(asked, answers));
-    let asked = rights::questions(&access::operator(), namespace);
+    let asked = rights_check::about_operator(namespace);
     let answers = rights::of_operator(reader, namespace, &asked).await;
     let of_operator = (asked, answers);
     [caller, rights_check::operator(&of_operator), rights_check::watches(&of_operator)]
@@ -123,8 +128,8 @@ async fn prerequisites(reader: &Reader, configs: &[Value]) -> Vec<prerequisites:
         let missing = match planner(known, config) {
             Ok(planner) => fetch_facts(reader.api_server(), planner.as_ref())
                 .await
-                .map(|facts| profile::missing(&planner.requirements(&facts), &facts)),
-            Err(error) => Ok(Some(error.to_string())),
+                .map(|facts| profile::all_missing(&planner.requirements(&facts), &facts)),
+            Err(error) => Ok(vec![Missing { what: error.to_string(), hint: None }]),
         };
         let in_use = action.is_some_and(|action| action != "Ignore");
         prerequisites::Seen { profile: known.about().name, in_use, missing }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use advisor::{autopilot, field_manager, fields};
 use api::virt_platform_config::{Item, ItemState};
-use operator::RequestError;
+use kube_io::RequestError;
 use serde_json::Value;
 
 use super::finding::Finding;
@@ -99,7 +99,7 @@ fn remedy(manager: &str, item: &Item) -> String {
 #[cfg(test)]
 mod tests {
     use api::{names::field_manager, virt_platform_config::TargetRef};
-    use operator::Class;
+    use kube_io::Class;
     use serde_json::json;
 
     use super::*;

@@ -1,6 +1,7 @@
 //! What each profile needs in the cluster, as seen by the person who asks.
 
-use operator::RequestError;
+use advisor::profile::Missing;
+use kube_io::RequestError;
 
 use super::finding::Finding;
 
@@ -11,8 +12,8 @@ pub(super) struct Seen {
     pub(super) profile: &'static str,
     /// Whether a configuration asks for a plan.
     pub(super) in_use: bool,
-    /// What is missing, in the words of the profile. An error says what could not be read.
-    pub(super) missing: Result<Option<String>, RequestError>,
+    /// What is missing. An error says what could not be read.
+    pub(super) missing: Result<Vec<Missing>, RequestError>,
 }
 
 pub(super) fn prerequisites(seen: &[Seen]) -> Vec<Finding> {
@@ -22,11 +23,12 @@ pub(super) fn prerequisites(seen: &[Seen]) -> Vec<Finding> {
 fn of_profile(seen: &Seen) -> Finding {
     let profile = seen.profile;
     match &seen.missing {
-        Ok(None) => Finding::ok(CHECK, format!("{profile} has all that it needs")),
-        Ok(Some(missing)) => {
-            let (what, hints) = split(missing);
+        Ok(missing) if missing.is_empty() => Finding::ok(CHECK, format!("{profile} has all that it needs")),
+        Ok(missing) => {
+            let what: Vec<&str> = missing.iter().map(|missing| missing.what.as_str()).collect();
+            let what = what.join(", ");
             match seen.in_use {
-                true => Finding::problem(CHECK, format!("{profile} lacks {what}"), hints),
+                true => Finding::problem(CHECK, format!("{profile} lacks {what}"), hints(missing)),
                 false => Finding::ok(CHECK, format!("{profile} is not in use; it would need {what}")),
             }
         }
@@ -34,28 +36,21 @@ fn of_profile(seen: &Seen) -> Finding {
     }
 }
 
-/// `Missing required dependencies:\n  - A (b): do x\n  - C: do y` as what is missing, and what to do.
-fn split(missing: &str) -> (String, String) {
-    let lines: Vec<&str> = missing.lines().filter_map(|line| line.trim().strip_prefix("- ")).collect();
-    if lines.is_empty() {
-        return (missing.to_owned(), "do what this says".into());
-    }
-    let parts = lines.iter().map(|line| line.split_once(": ").unwrap_or((line, "")));
-    let (what, hints): (Vec<&str>, Vec<&str>) = parts.unzip();
-    let hints: Vec<&str> = hints.into_iter().filter(|hint| !hint.is_empty()).collect();
-    let hints = if hints.is_empty() { "do what this says".into() } else { hints.join("; ") };
-    (what.join(", "), hints)
+fn hints(missing: &[Missing]) -> String {
+    let hints: Vec<&str> = missing.iter().filter_map(|missing| missing.hint).collect();
+    if hints.is_empty() { "do what this says".into() } else { hints.join("; ") }
 }
 
 #[cfg(test)]
 mod tests {
-    use operator::Class;
+    use kube_io::Class;
 
     use super::*;
     use crate::doctor::finding::Level;
 
-    fn found(in_use: bool, missing: Result<Option<&str>, Class>) -> Finding {
-        let missing = missing.map(|missing| missing.map(str::to_owned));
+    fn found(in_use: bool, missing: Result<&[(&str, Option<&'static str>)], Class>) -> Finding {
+        let parts = |(what, hint): &(&str, Option<&'static str>)| Missing { what: (*what).to_owned(), hint: *hint };
+        let missing = missing.map(|missing| missing.iter().map(parts).collect());
         let missing =
             missing.map_err(|class| RequestError::other("reading HyperConverged x".into(), "no".into(), class));
         of_profile(&Seen { profile: "p", in_use, missing })
@@ -63,13 +58,22 @@ mod tests {
 
     #[test]
     fn something_missing_is_a_problem_only_for_a_profile_that_is_in_use() {
-        let missing = "Missing required dependencies:\n  - KubeDescheduler (operator.openshift.io.v1): Install it\n  - ConfigMap a/b: Create it\n";
-        let finding = found(true, Ok(Some(missing)));
+        let missing =
+            [("KubeDescheduler (operator.openshift.io.v1)", Some("Install it")), ("ConfigMap a/b", Some("Create it"))];
+        let finding = found(true, Ok(&missing));
         assert_eq!(finding.level, Level::Problem);
         assert_eq!(finding.message, "p lacks KubeDescheduler (operator.openshift.io.v1), ConfigMap a/b");
         assert_eq!(finding.remedy.as_deref(), Some("Install it; Create it"));
-        assert_eq!(found(false, Ok(Some(missing))).level, Level::Ok);
-        assert_eq!(found(true, Ok(None)).level, Level::Ok);
+        assert_eq!(found(false, Ok(&missing)).level, Level::Ok);
+        assert_eq!(found(true, Ok(&[])).level, Level::Ok);
+    }
+
+    /// What a profile says in its own words may hold anything.
+    #[test]
+    fn a_colon_in_what_is_missing_stays_where_it_is() {
+        let finding = found(true, Ok(&[("a record: it was deleted", None)]));
+        assert_eq!(finding.message, "p lacks a record: it was deleted");
+        assert_eq!(finding.remedy.as_deref(), Some("do what this says"));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Rights of the person who asks, and of the operator.
 
-use advisor::access::people;
-use operator::RequestError;
+use advisor::access::{self, people};
+use kube_io::RequestError;
 
 use super::finding::Finding;
 use crate::rights::{PREFIX, Question, questions};
@@ -42,22 +42,31 @@ pub(super) fn caller(namespace: &str, (asked, answers): &Answers) -> Finding {
     }
 }
 
+/// The questions about the operator. Last are those about the rights by which it finds out who asks for its metrics.
+pub(super) fn about_operator(namespace: &str) -> Vec<Question> {
+    let roles: Vec<_> = access::operator().into_iter().chain([access::request_reviewer()]).collect();
+    questions(&roles, namespace)
+}
+
 /// Everything but watches.
 pub(super) fn operator(answers: &Answers) -> Finding {
-    let effect = "plans fail or are not drawn up";
+    let reviews: Vec<_> = questions(&[access::request_reviewer()], "").iter().map(ToString::to_string).collect();
+    let effect = |right: &str| match reviews.iter().any(|review| review == right) {
+        true => "nobody can read its metrics with a token",
+        false => "plans fail or are not made",
+    };
     denied("its rights", answers, |question| !question.is_for_a_watch(), effect)
 }
 
 pub(super) fn watches(answers: &Answers) -> Finding {
-    let effect = "changes are noticed minutes late, or never";
-    denied("its watches", answers, Question::is_for_a_watch, effect)
+    denied("its watches", answers, Question::is_for_a_watch, |_| "changes are noticed minutes late, or never")
 }
 
 fn denied(
     check: &'static str,
     (asked, answers): &Answers,
     concerns: impl Fn(&Question) -> bool,
-    effect: &str,
+    effect: impl Fn(&str) -> &'static str,
 ) -> Finding {
     let answers = match answers {
         Ok(answers) => answers,
@@ -69,7 +78,7 @@ fn denied(
         [] => Finding::ok(check, "the operator has all that it needs"),
         [first, ..] => {
             let more = if denied.len() == 1 { String::new() } else { format!(", and {} more", denied.len() - 1) };
-            let message = format!("the operator may not {first}{more}: {effect}");
+            let message = format!("the operator may not {first}{more}: {}", effect(first));
             Finding::problem(check, message, "give them back: make deploy, or kubectl apply -k config/default")
         }
     }
@@ -77,8 +86,7 @@ fn denied(
 
 #[cfg(test)]
 mod tests {
-    use advisor::access;
-    use operator::Class;
+    use kube_io::Class;
 
     use super::*;
     use crate::doctor::finding::Level;
@@ -110,7 +118,7 @@ mod tests {
 
     #[test]
     fn a_missing_watch_is_told_apart_from_other_missing_rights() {
-        let asked = questions(&access::operator(), "ns");
+        let asked = about_operator("ns");
         let without = |verb: &str| {
             let answers = asked.iter().map(|question| !question.to_string().starts_with(verb)).collect();
             (asked.clone(), Ok(answers))
@@ -123,6 +131,10 @@ mod tests {
             let answers = without(verb);
             assert_eq!((operator(&answers).level, watches(&answers).level), (rights, watches_level), "{verb}");
         }
+        let finding = operator(&without("create tokenreviews"));
+        let told =
+            "the operator may not create tokenreviews.authentication.k8s.io: nobody can read its metrics with a token";
+        assert_eq!((finding.level, finding.message.as_str()), (Level::Problem, told));
         let finding = operator(&without("patch"));
         assert!(finding.message.contains("may not patch virtplatformconfigs.advisor.kubevirt.io, and "), "{finding:?}");
         assert_eq!(watches(&(asked, refused())).level, Level::Unknown);

@@ -1,7 +1,7 @@
 //! Whether an operator runs, whether it leads, and of which version it is.
 
 use jiff::{SignedDuration, Timestamp};
-use operator::RequestError;
+use kube_io::RequestError;
 use serde_json::Value;
 
 use super::finding::{Finding, Level};
@@ -123,14 +123,14 @@ pub(super) fn version(operators: &[String]) -> Finding {
         operators => Finding::warning(
             CHECK,
             format!("plans are by operator {}, this program is {client}", operators.join(" and ")),
-            "use the program of the operator's version; plans of older versions are drawn up again by the operator",
+            "use the program of the operator's version; plans of older versions are made again by the operator",
         ),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use operator::Class;
+    use kube_io::Class;
     use serde_json::json;
 
     use super::*;

@@ -1,7 +1,7 @@
 //! Checks on the API server: whether it answers, its version, and its clock.
 
 use jiff::SignedDuration;
-use operator::{Class, RequestError};
+use kube_io::{Class, RequestError};
 use serde_json::Value;
 
 use super::finding::{Finding, Level};

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use advisor::{Access, Kind, profiles};
-use operator::RequestError;
+use kube_io::RequestError;
 use serde_json::Value;
 
 use super::finding::Finding;
@@ -33,7 +33,7 @@ pub(super) fn webhooks(configurations: &Result<Vec<Value>, RequestError>) -> Fin
     }
     Finding::problem(
         CHECK,
-        format!("these do not support dry runs, so plans that they see cannot be drawn up: {}", found.join("; ")),
+        format!("these do not support dry runs, so plans that they see cannot be made: {}", found.join("; ")),
         "ask their owner to set sideEffects to None or NoneOnDryRun",
     )
 }
@@ -66,7 +66,7 @@ fn matches(webhook: &Value, kind: &Kind) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use operator::Class;
+    use kube_io::Class;
     use serde_json::json;
 
     use super::*;

@@ -1,18 +1,21 @@
 //! Reads what belongs into a collection. What cannot be read is told in the index and stops nothing.
 
+use std::collections::BTreeMap;
+
 use advisor::{
     Kind, ObjectRef, access,
     kind::{MACHINE_CONFIG_POOL, PLAN_RECORD},
-    render,
+    object_text,
 };
 use api::names::{ADVISOR_GROUP, VERSION};
-use operator::RequestError;
+use kube_io::RequestError;
 use serde_json::{Value, json};
 
 use super::{
     archive::Files,
     index::{Entry, State},
     layout, mask, plan_text,
+    pod_metrics::PodMetrics,
     scope::{self, Wanted},
 };
 use crate::{reader::Reader, rights};
@@ -33,13 +36,17 @@ pub(crate) struct Collector<'a> {
     pub(super) namespace: &'a str,
     /// Parameters of every log, which say how far back it goes.
     pub(super) since: String,
+    pub(super) pod_metrics: Option<PodMetrics>,
+    /// The collected Events by namespace.
+    events: BTreeMap<String, Vec<Value>>,
     pub(crate) files: Files,
     pub(crate) entries: Vec<Entry>,
 }
 
 impl<'a> Collector<'a> {
-    pub(crate) fn new(reader: &'a Reader, namespace: &'a str, since: String) -> Self {
-        Collector { reader, namespace, since, files: Files::new(), entries: Vec::new() }
+    pub(crate) fn new(reader: &'a Reader, namespace: &'a str, since: String, pod_metrics: Option<PodMetrics>) -> Self {
+        let (events, files, entries) = (BTreeMap::new(), Files::new(), Vec::new());
+        Collector { reader, namespace, since, pod_metrics, events, files, entries }
     }
 
     /// Collects everything, and returns the configurations.
@@ -85,7 +92,7 @@ impl<'a> Collector<'a> {
     }
 
     pub(super) fn add_object(&mut self, what: String, path: String, object: Value) {
-        self.add(what, path, render::yaml(Some(&mask::masked(object))));
+        self.add(what, path, object_text::yaml(Some(&mask::masked(object))));
     }
 
     /// All objects of one of our own kinds, each with its plan as text.
@@ -138,7 +145,7 @@ impl<'a> Collector<'a> {
                     return Some(object);
                 }
                 Err(error) => {
-                    let is_final = error.class != operator::Class::KindMissing;
+                    let is_final = error.class != kube_io::Class::KindMissing;
                     failure = Some(error);
                     if is_final {
                         break;
@@ -152,7 +159,7 @@ impl<'a> Collector<'a> {
         None
     }
 
-    /// Events that any of the selectors finds, in one file.
+    /// Events that any of the selectors finds, in one file per namespace: more are added to those that are there already.
     pub(super) async fn events(&mut self, namespace: &str, what: &str, selectors: &[String]) {
         let mut found = Vec::new();
         for selector in selectors {
@@ -161,8 +168,12 @@ impl<'a> Collector<'a> {
                 Err(error) => return self.failed(what.to_owned(), &error),
             }
         }
-        let list = json!({"apiVersion": "v1", "kind": "EventList", "items": found});
-        self.add(what.to_owned(), layout::events(namespace), render::yaml(Some(&list)));
+        let all = self.events.entry(namespace.to_owned()).or_default();
+        let is_known = |event: &Value| all.iter().any(|known| known["metadata"]["uid"] == event["metadata"]["uid"]);
+        found.retain(|event| !is_known(event));
+        all.extend(found);
+        let list = json!({"apiVersion": "v1", "kind": "EventList", "items": all});
+        self.add(what.to_owned(), layout::events(namespace), object_text::yaml(Some(&list)));
     }
 
     async fn rights(&mut self) {

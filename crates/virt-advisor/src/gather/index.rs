@@ -1,10 +1,16 @@
 //! What was collected and what was not, with the reason: `index.json` for programs, `summary.txt` for people.
 
-use operator::{Class, RequestError};
+use kube_io::{Class, RequestError};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::reader::why;
+use crate::{
+    prose::{hanging, indented, outdented},
+    reader::why,
+};
+
+/// The summary is a file, and whoever reads it may have a small terminal.
+const WIDTH: usize = 80;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -94,7 +100,7 @@ impl Index {
         text += &format!("API server   {}\n", self.server.as_deref().unwrap_or("version unknown"));
         let operators =
             if self.operators.is_empty() { "version unknown".to_owned() } else { self.operators.join(", ") };
-        text += &format!("operator     {operators}, looked for in namespace {}\n", self.namespace);
+        text += &hanging("operator", &format!("{operators}, looked for in namespace {}", self.namespace), 13, WIDTH);
         text += "\nConfigurations\n";
         if configs.is_empty() {
             text += "  none\n";
@@ -111,8 +117,8 @@ impl Index {
         {
             text += &self.section(state, title);
         }
-        text += "\nValues of Secrets are masked, and the contents of files in rendered MachineConfigs are left out.\n";
-        text
+        let masked = "Values of Secrets are masked, and the contents of files in rendered MachineConfigs are left out.";
+        text + "\n" + &outdented(masked, WIDTH)
     }
 
     fn section(&self, state: State, title: &str) -> String {
@@ -124,10 +130,11 @@ impl Index {
             let reason = entry.reason.map_or_else(String::new, |reason| format!(": {reason}"));
             // Who may not read something knows enough; index.json has the words of the API server.
             let message = entry.message.as_ref().filter(|_| entry.reason != Some(why(&Class::Forbidden)));
-            let message = message.map_or_else(String::new, |message| format!("\n      {message}"));
+            let message = message.map_or_else(String::new, |message| indented(message, 6, WIDTH));
             match &entry.path {
+                // Whatever its length: it is to be copied.
                 Some(path) => format!("  {path}\n"),
-                None => format!("  {}{reason}{message}\n", entry.what),
+                None => hanging("  ", &format!("{}{reason}", entry.what), 2, WIDTH) + &message,
             }
         };
         format!("\n{title}\n{}", entries.iter().map(line).collect::<String>())
@@ -142,22 +149,61 @@ fn line(config: &Value) -> String {
     let told = ["Stalled", "Reconciling", "Ready"].into_iter().find_map(|kind| holds(kind).map(|found| (kind, found)));
     let told = told.map_or_else(String::new, |(kind, condition)| {
         let [reason, message] = ["reason", "message"].map(|field| condition[field].as_str().unwrap_or("-"));
-        format!("\n      {kind} ({reason}): {message}")
+        indented(&format!("{kind} ({reason}): {message}"), 6, WIDTH)
     });
     let name = config["metadata"]["name"].as_str().unwrap_or("-");
     let phase = status["phase"].as_str().unwrap_or("no status yet");
-    format!("  {name:<28} {phase}{told}\n")
+    format!("  {name:<28} {phase}\n{told}")
+}
+
+#[cfg(test)]
+fn error(class: Class) -> RequestError {
+    let message = "events is forbidden: User \"Zoë 東京\" cannot list resource \"events\" in API group \"\" in the namespace \"default\"";
+    RequestError::other("reading x".into(), message.into(), class)
+}
+
+/// What somebody has collected who may not read everything.
+#[cfg(test)]
+pub(super) fn collected() -> (Index, Vec<Value>) {
+    let definition = "cluster-scoped-resources/apiextensions.k8s.io/customresourcedefinitions/virtplatformconfigs.advisor.kubevirt.io.yaml";
+    let index = Index {
+        api_version: "v1",
+        kind: "GatherIndex",
+        collected_at: "2026-01-12T09:30:00Z".into(),
+        client: "v0.1.0",
+        server: Some("v1.36.0".into()),
+        operators: vec!["v0.1.0".into()],
+        namespace: "openshift-cnv".into(),
+        entries: vec![
+            Entry::collected("CustomResourceDefinition".into(), definition.into()),
+            Entry::failed("events about configurations".into(), &error(Class::Forbidden)),
+            Entry::failed("current log of virt-advisor-operator-0/manager".into(), &error(Class::Unknown)),
+            Entry::failed(
+                "KubeDescheduler openshift-kube-descheduler-operator/cluster-with-a-long-name".into(),
+                &error(Class::NotFound),
+            ),
+            Entry::failed(
+                "Deployment openshift-cnv/virt-advisor-operator-controller-manager-größer".into(),
+                &error(Class::Forbidden),
+            ),
+        ],
+    };
+    let message =
+        "enable-psi: MachineConfigPool 'worker' is degraded: Node wörker-3 is reporting: \"failed to drain node\"";
+    let stalled = serde_json::json!({"type": "Stalled", "status": "True", "reason": "NoProgress", "message": message});
+    let status =
+        serde_json::json!({"phase": "InProgress", "conditions": [{"type": "Ready", "status": "False"}, stalled]});
+    let named = |name: &str| serde_json::json!({"metadata": {"name": name}});
+    let mut configs = vec![named("load-aware-rebalancing"), named("virt-higher-density")];
+    configs[0]["status"] = status;
+    (index, configs)
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use unicode_width::UnicodeWidthStr;
 
     use super::*;
-
-    fn error(class: Class) -> RequestError {
-        RequestError::other("reading x".into(), "events is forbidden: User \"jane\" cannot list".into(), class)
-    }
 
     #[test]
     fn what_is_not_there_is_no_failure_and_what_is_refused_says_why() {
@@ -182,52 +228,10 @@ mod tests {
 
     #[test]
     fn the_summary_begins_with_who_needs_a_person_and_names_what_is_missing() {
-        let index = Index {
-            api_version: "v1",
-            kind: "GatherIndex",
-            collected_at: "2026-01-12T09:30:00Z".into(),
-            client: "0.1.0",
-            server: Some("v1.36.0".into()),
-            operators: vec!["0.1.0".into()],
-            namespace: "openshift-cnv".into(),
-            entries: vec![
-                Entry::collected("VirtPlatformConfig a".into(), "cluster-scoped-resources/a.yaml".into()),
-                Entry::failed("events about configurations".into(), &error(Class::Forbidden)),
-                Entry::failed("current log".into(), &error(Class::Unknown)),
-                Entry::failed("KubeDescheduler x/cluster".into(), &error(Class::NotFound)),
-            ],
-        };
-        let stalled = json!({"type": "Stalled", "status": "True", "reason": "NoProgress", "message": "pool worker waits for node-2"});
-        let configs = [
-            json!({"metadata": {"name": "a"}, "status": {"phase": "InProgress", "conditions": [{"type": "Ready", "status": "False"}, stalled]}}),
-            json!({"metadata": {"name": "b"}}),
-        ];
-        insta::assert_snapshot!(index.summary(&configs), @r#"
-        virt-advisor gather, 2026-01-12T09:30:00Z
-
-        client       0.1.0
-        API server   v1.36.0
-        operator     0.1.0, looked for in namespace openshift-cnv
-
-        Configurations
-          a                            InProgress
-              Stalled (NoProgress): pool worker waits for node-2
-          b                            no status yet
-
-        Collected 1, not there 1, could not be read 2.
-
-        Could not be read
-          events about configurations: forbidden (403)
-          current log: no answer
-              events is forbidden: User "jane" cannot list
-
-        Not there
-          KubeDescheduler x/cluster: not found (404)
-
-        Collected
-          cluster-scoped-resources/a.yaml
-
-        Values of Secrets are masked, and the contents of files in rendered MachineConfigs are left out.
-        "#);
+        let (index, configs) = collected();
+        let summary = index.summary(&configs);
+        let is_path = |line: &str| line.trim_start().starts_with("cluster-scoped-resources/");
+        assert!(summary.lines().all(|line| line.width() <= WIDTH || is_path(line)), "{summary}");
+        insta::assert_snapshot!("summary", summary);
     }
 }

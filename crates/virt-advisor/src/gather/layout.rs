@@ -39,7 +39,7 @@ fn folder(namespace: Option<&str>, group: &str) -> String {
 }
 
 /// A name as one part of a path: it must not lead anywhere else.
-fn segment(name: &str) -> String {
+pub(crate) fn segment(name: &str) -> String {
     let plain = name.replace(['/', '\\'], "_");
     if plain.starts_with('.') { format!("_{plain}") } else { plain }
 }

@@ -1,7 +1,8 @@
 //! A plan as text: what the status or a record says of it, with the payloads of Ignition files decoded.
 
-use advisor::render;
 use serde_json::Value;
+
+use crate::plan::diff_text::decoded;
 
 /// The plan in the status of a configuration.
 pub(crate) fn of_config(config: &Value) -> String {
@@ -108,34 +109,11 @@ fn drifted_by(drifted_by: &Value) -> Value {
     if drifted_by["deleted"] == true { "a deletion, nothing tells whose".into() } else { drifted_by["manager"].clone() }
 }
 
-/// A diff in which every `data:` URL is followed by its text.
-fn decoded(diff: &str) -> String {
-    let mut text = String::new();
-    for line in diff.lines() {
-        text += &format!("{line}\n");
-        let sign = line.chars().next().filter(|sign| "+- ".contains(*sign)).unwrap_or(' ');
-        let payload = line.split_whitespace().map(|word| word.trim_matches(['"', '\''])).find_map(render::data_url);
-        for decoded in payload.iter().flat_map(|payload| payload.lines()) {
-            text += &format!("{sign}            | {decoded}\n");
-        }
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
-
-    #[test]
-    fn payloads_are_shown_decoded_with_the_sign_of_their_line() {
-        let diff =
-            "@@ -1 +1 @@\n-    source: data:,old%0Atext\n+    source: data:;base64,bmV3Cg==\n     path: /etc/a\n";
-        let expected = "@@ -1 +1 @@\n-    source: data:,old%0Atext\n-            | old\n-            | text\n\
-                        +    source: data:;base64,bmV3Cg==\n+            | new\n     path: /etc/a\n";
-        assert_eq!(decoded(diff), expected);
-    }
 
     #[test]
     fn a_plan_is_told_with_its_conditions_and_the_pool_that_does_not_get_on() {

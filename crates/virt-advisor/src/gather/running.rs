@@ -1,8 +1,11 @@
 //! The running operator in a collection: its Deployment, pods and logs, its lease, its Events and its metrics.
 
+use advisor::monitoring::SERVICE;
+use kube_io::{Class, RequestError};
 use serde_json::Value;
 
-use super::{collect::Collector, index::Entry, layout};
+use super::{collect::Collector, index::Entry, layout, pod_metrics};
+use crate::program;
 
 /// The labels of everything that the operator is installed with.
 pub(crate) const LABELS: &str = "app.kubernetes.io/name=virt-advisor-operator";
@@ -26,8 +29,11 @@ impl Collector<'_> {
                     for object in objects {
                         let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
                         match resource {
-                            "pods" => self.logs(&name, &object).await,
-                            "services" => self.metrics(&name, &object).await,
+                            "pods" => {
+                                self.logs(&name, &object).await;
+                                self.metrics_of_pod(&name, &object).await;
+                            }
+                            "services" if self.pod_metrics.is_none() => self.metrics(&name, &object).await,
                             _ => {}
                         }
                         let path = match resource {
@@ -41,6 +47,7 @@ impl Collector<'_> {
                 Err(error) => self.failed(format!("{resource} of the operator"), &error),
             }
         }
+        self.forwarded_metrics().await;
         self.lease().await;
         let selectors: Vec<_> = names.iter().map(|name| format!("involvedObject.name={name}")).collect();
         if !selectors.is_empty() {
@@ -89,25 +96,53 @@ impl Collector<'_> {
             let path =
                 format!("/api/v1/namespaces/{}/services/{scheme}:{service}:{port}/proxy/metrics", self.namespace);
             match self.reader.text(&path).await {
-                Ok(metrics) => {
-                    self.add(
-                        "requests of the operator".into(),
-                        format!("{}/metrics/{service}-requests.txt", layout::OWN),
-                        requests(&metrics),
-                    );
-                    self.add(
-                        "metrics of the operator".into(),
-                        format!("{}/metrics/{service}.txt", layout::OWN),
-                        metrics,
-                    );
-                }
-                Err(error) => {
-                    let what = format!("metrics of the operator, from service {service}");
-                    self.entries.push(Entry::refused(what, &error));
-                }
+                Ok(metrics) => self.add_metrics("the operator", service, metrics),
+                Err(error) => self.entries.push(no_metrics(self.namespace, service, port, &error)),
             }
         }
     }
+
+    /// The metrics of one replica, which tell who leads and what each has asked for.
+    async fn metrics_of_pod(&mut self, pod: &str, object: &Value) {
+        let asked = self.pod_metrics.as_ref().filter(|asked| asked.forwarded.is_none());
+        let Some((asked, address)) = asked.zip(pod_metrics::address(object)) else { return };
+        match asked.read(&address).await {
+            Ok(metrics) => self.add_metrics(&format!("pod {pod}"), pod, metrics),
+            Err(error) => self.entries.push(Entry::refused(format!("metrics of pod {pod}"), &error)),
+        }
+    }
+
+    /// The metrics of the replica to which a port is forwarded.
+    async fn forwarded_metrics(&mut self) {
+        let asked = self.pod_metrics.as_ref();
+        let Some((asked, url)) = asked.and_then(|asked| Some((asked, asked.forwarded.as_ref()?))) else { return };
+        match asked.read(url).await {
+            Ok(metrics) => self.add_metrics("the operator", SERVICE, metrics),
+            Err(error) => self.entries.push(Entry::refused(format!("metrics of the operator, from {url}"), &error)),
+        }
+    }
+
+    fn add_metrics(&mut self, whose: &str, name: &str, metrics: String) {
+        let path = |end: &str| format!("{}/metrics/{}{end}.txt", layout::OWN, layout::segment(name));
+        self.add(format!("requests of {whose}"), path("-requests"), requests(&metrics));
+        self.add(format!("metrics of {whose}"), path(""), metrics);
+    }
+}
+
+/// Metrics that could not be read by way of the API server. If that is not the caller's fault, it says how to read them.
+fn no_metrics(namespace: &str, service: &str, port: i64, error: &RequestError) -> Entry {
+    let entry = Entry::refused(format!("metrics of the operator, from service {service}"), error);
+    if error.class != Class::Unauthenticated {
+        return entry;
+    }
+    let message = format!(
+        "the API server does not hand on who you are, and the operator asks for a token. In a pod (oc adm must-gather) they are \
+         read from the operator's pods. From here: kubectl port-forward -n {namespace} service/{service} {port}, and meanwhile {} \
+         gather --metrics-url https://127.0.0.1:{port} --metrics-ca FILE, with the CA of the operator's certificate. Whoever \
+         collects needs a token, and the ClusterRole virt-advisor-operator-metrics-reader",
+        program::name()
+    );
+    Entry { message: Some(message), ..entry }
 }
 
 /// The containers of a pod, and how often each was restarted.
@@ -169,6 +204,23 @@ mod tests {
         assert_eq!(ports(&[("https", 8443)]), [("https", 8443)]);
         assert_eq!(ports(&[("http-metrics", 8080)]), [("http", 8080)]);
         assert_eq!(metrics_ports(&json!({})), []);
+    }
+
+    #[test]
+    fn metrics_that_ask_for_a_token_are_told_with_how_to_read_them() {
+        let told = |class| {
+            let error = RequestError::other("reading x".into(), "Unauthorized".into(), class);
+            no_metrics("openshift-cnv", "metrics", 8443, &error).message.unwrap()
+        };
+        let message = told(Class::Unauthenticated);
+        for part in [
+            "does not hand on who you are",
+            "kubectl port-forward -n openshift-cnv service/metrics 8443",
+            "gather --metrics-url https://127.0.0.1:8443 --metrics-ca",
+        ] {
+            assert!(message.contains(part), "{message}");
+        }
+        assert_eq!(told(Class::Forbidden), "Unauthorized", "in the words of the API server");
     }
 
     #[test]

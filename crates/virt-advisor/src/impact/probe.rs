@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 
-use advisor::blast_radius::{BlastRadius, Fate, Observed, Outcome, Pod};
+use advisor::blast_radius::{BlastRadius, DrainEffect, GuestOutcome, Observed, Pod};
 use futures::{StreamExt, stream};
-use operator::{Class, RequestError};
+use kube_io::{Class, RequestError};
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
 
@@ -13,9 +14,9 @@ use crate::reader::Reader;
 /// So many evictions are asked for at a time.
 const AT_A_TIME: usize = 8;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) enum Verdict {
+pub(crate) enum ProbeResult {
     /// The eviction would be carried out: the guest is shut down.
     ShutDown,
     /// KubeVirt would move it, or have its own controller take it away.
@@ -26,14 +27,15 @@ pub(crate) enum Verdict {
     NotAsked,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "ProbeAnswer")]
 pub(crate) struct Answer {
     pub(crate) namespace: String,
     pub(crate) name: String,
-    pub(crate) fate: Fate,
-    pub(crate) verdict: Verdict,
-    /// Whether the answer fits what was computed. None without an answer.
+    pub(crate) effect: DrainEffect,
+    pub(crate) result: ProbeResult,
+    /// Whether the answer fits what was computed. Absent without an answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) agrees: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -43,8 +45,8 @@ pub(crate) struct Answer {
 pub(super) async fn probe(reader: &Reader, radius: &BlastRadius, observed: &Observed) -> Vec<Answer> {
     let running: HashMap<(&str, &str), &Pod> =
         observed.pods.items().iter().filter_map(|pod| Some(((pod.instance()?, pod.node.as_str()), pod))).collect();
-    let machines = radius.pools.iter().flat_map(|pool| &pool.nodes).flat_map(|node| &node.machines);
-    let asked = machines.map(|outcome| {
+    let guests = radius.pools.iter().flat_map(|pool| &pool.nodes).flat_map(|node| &node.guests);
+    let asked = guests.map(|outcome| {
         let pod = running.get(&(outcome.uid.as_str(), outcome.node.as_str())).copied();
         async move {
             match pod {
@@ -69,34 +71,34 @@ async fn evict(reader: &Reader, pod: &Pod) -> Result<(), RequestError> {
     reader.api_server().send_body(http::Method::POST, path, "application/json", &body, doing).await.map(drop)
 }
 
-fn answer(outcome: &Outcome, result: Result<(), RequestError>) -> Answer {
-    let (verdict, message) = match result {
-        Ok(()) => (Verdict::ShutDown, None),
+fn answer(outcome: &GuestOutcome, response: Result<(), RequestError>) -> Answer {
+    let (result, message) = match response {
+        Ok(()) => (ProbeResult::ShutDown, None),
         Err(error) if error.message.contains("Eviction triggered evacuation") => {
-            (Verdict::Evacuated, Some(error.message))
+            (ProbeResult::Evacuated, Some(error.message))
         }
         // A budget answers as a busy server does, and only its words tell the two apart.
         Err(error) if error.class == Class::WebhookDenied || error.message.contains("disruption budget") => {
-            (Verdict::Refused, Some(error.message))
+            (ProbeResult::Refused, Some(error.message))
         }
         Err(error) => return unasked(outcome, error.message),
     };
-    let agrees = match outcome.fate {
-        Fate::Unknown => None,
-        Fate::MovesLive => Some(verdict == Verdict::Evacuated),
-        Fate::Restarts | Fate::StaysDown => Some(verdict == Verdict::ShutDown),
-        Fate::BlocksDrain if outcome.hosted_cluster => Some(verdict == Verdict::Evacuated),
-        Fate::BlocksDrain => Some(verdict == Verdict::Refused),
+    let agrees = match outcome.effect {
+        DrainEffect::Unknown => None,
+        DrainEffect::MovesLive => Some(result == ProbeResult::Evacuated),
+        DrainEffect::Restarts | DrainEffect::StaysDown => Some(result == ProbeResult::ShutDown),
+        DrainEffect::BlocksDrain if outcome.hosted_cluster => Some(result == ProbeResult::Evacuated),
+        DrainEffect::BlocksDrain => Some(result == ProbeResult::Refused),
     };
-    Answer { verdict, agrees, message, ..unasked(outcome, String::new()) }
+    Answer { result, agrees, message, ..unasked(outcome, String::new()) }
 }
 
-fn unasked(outcome: &Outcome, message: String) -> Answer {
+fn unasked(outcome: &GuestOutcome, message: String) -> Answer {
     Answer {
         namespace: outcome.namespace.clone(),
         name: outcome.name.clone(),
-        fate: outcome.fate,
-        verdict: Verdict::NotAsked,
+        effect: outcome.effect,
+        result: ProbeResult::NotAsked,
         agrees: None,
         message: Some(message),
     }
@@ -106,14 +108,14 @@ fn unasked(outcome: &Outcome, message: String) -> Answer {
 mod tests {
     use super::*;
 
-    fn outcome(fate: Fate, hosted_cluster: bool) -> Outcome {
+    fn outcome(effect: DrainEffect, hosted_cluster: bool) -> GuestOutcome {
         let text = String::new;
-        Outcome {
+        GuestOutcome {
             namespace: "n".into(),
             name: "a".into(),
             uid: text(),
             node: text(),
-            fate,
+            effect,
             cause: text(),
             reason: None,
             message: None,
@@ -133,28 +135,28 @@ mod tests {
         let blocked = || {
             refused("VMI a is configured with an eviction strategy but is not live-migratable", Class::WebhookDenied)
         };
-        for (fate, hosted, result, verdict, agrees) in [
-            (Fate::MovesLive, false, evacuated(), Verdict::Evacuated, Some(true)),
-            (Fate::MovesLive, false, in_progress(), Verdict::Evacuated, Some(true)),
-            (Fate::MovesLive, false, Ok(()), Verdict::ShutDown, Some(false)),
-            (Fate::BlocksDrain, false, blocked(), Verdict::Refused, Some(true)),
-            (Fate::BlocksDrain, true, evacuated(), Verdict::Evacuated, Some(true)),
-            (Fate::BlocksDrain, false, Ok(()), Verdict::ShutDown, Some(false)),
-            (Fate::Restarts, false, Ok(()), Verdict::ShutDown, Some(true)),
-            (Fate::StaysDown, false, evacuated(), Verdict::Evacuated, Some(false)),
-            (Fate::Unknown, false, Ok(()), Verdict::ShutDown, None),
+        for (effect, hosted, response, result, agrees) in [
+            (DrainEffect::MovesLive, false, evacuated(), ProbeResult::Evacuated, Some(true)),
+            (DrainEffect::MovesLive, false, in_progress(), ProbeResult::Evacuated, Some(true)),
+            (DrainEffect::MovesLive, false, Ok(()), ProbeResult::ShutDown, Some(false)),
+            (DrainEffect::BlocksDrain, false, blocked(), ProbeResult::Refused, Some(true)),
+            (DrainEffect::BlocksDrain, true, evacuated(), ProbeResult::Evacuated, Some(true)),
+            (DrainEffect::BlocksDrain, false, Ok(()), ProbeResult::ShutDown, Some(false)),
+            (DrainEffect::Restarts, false, Ok(()), ProbeResult::ShutDown, Some(true)),
+            (DrainEffect::StaysDown, false, evacuated(), ProbeResult::Evacuated, Some(false)),
+            (DrainEffect::Unknown, false, Ok(()), ProbeResult::ShutDown, None),
             (
-                Fate::Restarts,
+                DrainEffect::Restarts,
                 false,
                 refused("would violate the pod's disruption budget", Class::Busy),
-                Verdict::Refused,
+                ProbeResult::Refused,
                 Some(false),
             ),
-            (Fate::MovesLive, false, refused("may not", Class::Forbidden), Verdict::NotAsked, None),
-            (Fate::MovesLive, false, refused("too many requests", Class::Busy), Verdict::NotAsked, None),
+            (DrainEffect::MovesLive, false, refused("may not", Class::Forbidden), ProbeResult::NotAsked, None),
+            (DrainEffect::MovesLive, false, refused("too many requests", Class::Busy), ProbeResult::NotAsked, None),
         ] {
-            let found = answer(&outcome(fate, hosted), result.clone());
-            assert_eq!((found.verdict, found.agrees), (verdict, agrees), "{fate:?} {result:?}");
+            let found = answer(&outcome(effect, hosted), response.clone());
+            assert_eq!((found.result, found.agrees), (result, agrees), "{effect:?} {response:?}");
         }
     }
 }

@@ -2,11 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use devcluster::{Cluster, Request};
+use devcluster::{AuditedRequest, Cluster};
 use serde_json::{Value, json};
+use testkit::poll;
 
 use crate::replica::{
-    CONFIG, LEASE, Replica, SHORT_LEASE, TARGET, TIMEOUT, get, grant, is_about_work, prepare, request, until,
+    CONFIG, LEASE, Replica, SHORT_LEASE, TARGET, TIMEOUT, end, get, grant, is_about_work, prepare, request, until,
 };
 
 /// One leads and writes, both answer probes; a leader that is stopped is followed, and when it wakes up it has nothing to
@@ -27,8 +28,12 @@ async fn one_of_two_leads_and_a_leader_that_was_stopped_writes_nothing_when_it_w
     assert_eq!(first["status"]["leaderEpoch"], 0);
     for replica in &replicas {
         for path in ["/healthz", "/readyz"] {
-            let answer = replica.answers(path);
-            assert!(answer.starts_with("HTTP/1.1 200"), "{}: {path}: {answer}", replica.user);
+            // The other one may still be starting when the first has done its work.
+            let is_well = async || match replica.answers(path) {
+                Ok(answer) if answer.starts_with("HTTP/1.1 200") => Ok(()),
+                other => Err(other),
+            };
+            poll(TIMEOUT, is_well).await.unwrap_or_else(|last| panic!("{}: {path}: {last:?}", replica.user));
         }
     }
     let seen = cluster.audit().since(position, &client).await.unwrap();
@@ -36,7 +41,11 @@ async fn one_of_two_leads_and_a_leader_that_was_stopped_writes_nothing_when_it_w
     let [leader, follower] = if writers.contains(&"replica-a") { [0, 1] } else { [1, 0] }.map(|at| &replicas[at]);
     assert!(writers.iter().all(|writer| *writer == leader.user || *writer == "admin"), "{writers:?}");
 
+    let acquired = get(&client, LEASE).await;
     renewals_are_single_requests(&cluster, leader, follower).await;
+    let renewed = get(&client, LEASE).await;
+    assert_ne!(renewed["spec"]["renewTime"], acquired["spec"]["renewTime"]);
+    assert_eq!(renewed["spec"]["acquireTime"], acquired["spec"]["acquireTime"], "a renewal is no acquisition");
 
     let position = cluster.audit().position(&client).await.unwrap();
     leader.signal("-STOP");
@@ -44,20 +53,16 @@ async fn one_of_two_leads_and_a_leader_that_was_stopped_writes_nothing_when_it_w
     let edit = json!({"data": {"example-key": "somebody else's"}});
     request(&client, "PATCH", TARGET, "application/merge-patch+json", edit).await.unwrap();
     until(&client, CONFIG, "taken over", |config| config["status"]["leaderEpoch"] == 1 && completed(config)).await;
+    assert_ne!(get(&client, LEASE).await["spec"]["acquireTime"], acquired["spec"]["acquireTime"], "another leader");
     until(&client, TARGET, "reverted", |target| target["data"]["example-key"] == "example-value").await;
 
     leader.signal("-CONT");
-    let start = Instant::now();
-    while leader.process.exit_status().is_none() {
-        assert!(start.elapsed() < TIMEOUT, "it goes on: {}", leader.process.log_tail());
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    assert!(!leader.process.exit_status().unwrap().success(), "so that it is started again");
+    assert!(!end(&leader.process).await.success(), "so that it is started again");
     let seen = cluster.audit().since(position, &client).await.unwrap();
     let late: Vec<_> = seen.iter().filter(is_about_work).filter(|request| request.user == leader.user).collect();
     assert!(late.iter().all(|request| !request.succeeded()), "{late:?}");
 
-    follower.process.stop(Duration::from_secs(5)).await.unwrap();
+    follower.process.stop(Duration::from_secs(60)).await.unwrap();
     let lease = get(&client, LEASE).await;
     assert_eq!(lease["spec"]["holderIdentity"], "", "given up, so that the next one need not wait");
     assert_eq!(lease["spec"]["leaseTransitions"], 1);
@@ -72,24 +77,20 @@ async fn renewals_are_single_requests(cluster: &Cluster, leader: &Replica, follo
     let client = cluster.access().client().await.unwrap();
     let position = cluster.audit().position(&client).await.unwrap();
     let start = Instant::now();
-    let verbs = |seen: &[Request], user: &str| -> Vec<String> {
+    let verbs = |seen: &[AuditedRequest], user: &str| -> Vec<String> {
         let of_user = seen.iter().filter(|request| request.resource == "leases" && request.user == user);
         of_user.map(|request| request.verb.clone()).collect()
     };
-    loop {
+    let enough = async || {
         let seen = cluster.audit().since(position, &client).await.unwrap();
-        let elapsed = start.elapsed();
-        let (renewals, reads) = (verbs(&seen, &leader.user), verbs(&seen, &follower.user));
-        if renewals.len() >= 8 && reads.len() >= 8 {
-            assert!(renewals.iter().all(|verb| verb == "update"), "{renewals:?}");
-            assert!(reads.iter().all(|verb| verb == "get"), "{reads:?}");
-            // Every 300 ms at the most.
-            let most = usize::try_from(elapsed.as_millis() / 300).unwrap() + 2;
-            assert!(renewals.len() <= most && reads.len() <= most, "{renewals:?} and {reads:?} in {elapsed:?}");
-            println!("{} renewals and {} reads in {elapsed:.1?}", renewals.len(), reads.len());
-            return;
-        }
-        assert!(elapsed < TIMEOUT, "{renewals:?} and {reads:?}");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+        let found = (verbs(&seen, &leader.user), verbs(&seen, &follower.user), start.elapsed());
+        if found.0.len() >= 8 && found.1.len() >= 8 { Ok(found) } else { Err(found) }
+    };
+    let (renewals, reads, elapsed) = poll(TIMEOUT, enough).await.unwrap_or_else(|found| panic!("{found:?}"));
+    assert!(renewals.iter().all(|verb| verb == "update"), "{renewals:?}");
+    assert!(reads.iter().all(|verb| verb == "get"), "{reads:?}");
+    // Every 300 ms at the most.
+    let most = usize::try_from(elapsed.as_millis() / 300).unwrap() + 2;
+    assert!(renewals.len() <= most && reads.len() <= most, "{renewals:?} and {reads:?} in {elapsed:?}");
+    println!("{} renewals and {} reads in {elapsed:.1?}", renewals.len(), reads.len());
 }

@@ -7,9 +7,11 @@ use std::{
     process::{Command, Output, Stdio},
 };
 
-use devcluster::{Access, Cluster, Identity};
+use devcluster::{Cluster, Identity};
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
+
+use crate::support::kubectl;
 
 /// One cluster for all tests here: nothing in them writes.
 async fn cluster() -> &'static Cluster {
@@ -30,12 +32,6 @@ async fn cluster() -> &'static Cluster {
         cluster
     };
     CLUSTER.get_or_init(start).await
-}
-
-async fn kubectl(access: &Access, args: &[&str]) {
-    let mut command = access.kubectl_command(&Identity::Admin).await.unwrap();
-    let output = command.args(args).current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")).output().unwrap();
-    assert!(output.status.success(), "kubectl {args:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
 async fn preview(args: &[&str], input: &str) -> Output {
@@ -98,7 +94,12 @@ async fn json_and_yaml_carry_the_same_plan_in_a_stable_shape() {
     let yaml: Value =
         serde_saphyr::from_str(&out(&preview(&["load-aware-rebalancing", "-o", "yaml"], "").await)).unwrap();
     assert_eq!(json, yaml);
-    let keys: Vec<_> = json.as_object().unwrap().keys().collect();
+    assert_eq!(
+        (&json["apiVersion"], &json["kind"]),
+        (&"cli.advisor.kubevirt.io/v1alpha1".into(), &"PlanReport".into())
+    );
+    let plan = &json["plans"][0];
+    let keys: Vec<_> = plan.as_object().unwrap().keys().collect();
     assert_eq!(
         keys,
         [
@@ -107,15 +108,16 @@ async fn json_and_yaml_carry_the_same_plan_in_a_stable_shape() {
             "inputs",
             "items",
             "notes",
+            "origin",
             "planDigest",
             "profile",
             "risks",
             "sourceSnapshotHash"
         ]
     );
-    assert_eq!(json["items"][0]["verb"], "created");
-    assert_eq!(json["items"][0]["impactDetail"]["pools"][0]["nodes"], 3);
-    assert_eq!(json["planDigest"].as_str().unwrap().len(), 64);
+    assert_eq!(plan["items"][0]["verb"], "created");
+    assert_eq!(plan["items"][0]["impactDetail"]["pools"][0]["nodes"], 3);
+    assert_eq!(plan["planDigest"].as_str().unwrap().len(), 64);
 }
 
 #[tokio::test]
@@ -180,7 +182,7 @@ async fn errors_say_what_to_do_and_end_with_1() {
     for (args, input, expected) in cases {
         let output = preview(args, input).await;
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(1), "{args:?}: {said}");
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {said}");
         assert!(said.starts_with(expected), "{args:?}: {said}");
         assert!(!said.contains('\u{1b}'), "no colors where nobody looks: {said:?}");
     }
@@ -200,7 +202,7 @@ fn without_a_kubeconfig_one_line_says_what_to_set() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_virt-advisor"));
     command.args(["preview", "example-profile"]).env_remove("KUBECONFIG").env("HOME", folder.path());
     let output = command.output().unwrap();
-    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(output.status.code(), Some(2));
     assert_eq!(
         String::from_utf8_lossy(&output.stderr),
         "error: there is no cluster to look at: set KUBECONFIG to a kubeconfig file\n"
@@ -225,7 +227,7 @@ fn preview_from(address: &str) -> Output {
 fn an_api_server_that_does_not_answer_is_named() {
     let output = preview_from("127.0.0.1:1");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(output.status.code(), Some(6));
     assert!(said.starts_with("error: reading ConfigMap openshift-cnv/example-config: "), "{said}");
     assert!(said.contains("Connection refused"), "{said}");
 }

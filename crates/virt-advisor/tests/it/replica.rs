@@ -1,36 +1,40 @@
 //! The operator as a process of its own, under a user of its own, and what tests of it ask the API server.
 
 use std::{
-    io::{Read, Write},
-    net::{SocketAddr, TcpListener, TcpStream},
+    io::{self, Read, Write},
+    net::TcpStream,
     path::Path,
-    time::{Duration, Instant},
+    process::ExitStatus,
+    time::Duration,
 };
 
-use devcluster::{Cluster, Identity, Request, RunningProgram};
+use devcluster::{AuditedRequest, Cluster, Identity, Port, RunningProgram};
 use kube::Client;
 use serde_json::{Value, json};
+use testkit::poll;
 
-pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
+use crate::support::LIMIT;
+
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(100);
 pub(crate) const CONFIG: &str = "/apis/advisor.kubevirt.io/v1alpha1/virtplatformconfigs/example-profile";
 pub(crate) const TARGET: &str = "/api/v1/namespaces/openshift-cnv/configmaps/example-config";
 pub(crate) const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/openshift-cnv/leases/virt-advisor-operator";
 
-/// So that nobody has to wait long for another leader.
+/// So that nobody has to wait long for another leader, and a leader on a busy machine does not lose its lease.
 pub(crate) const SHORT_LEASE: [&str; 3] =
-    ["--leader-elect-lease-duration=3s", "--leader-elect-renew-deadline=2s", "--leader-elect-retry-period=300ms"];
+    ["--leader-elect-lease-duration=10s", "--leader-elect-renew-deadline=8s", "--leader-elect-retry-period=300ms"];
 
 pub(crate) struct Replica {
     pub(crate) user: String,
-    probes: SocketAddr,
+    probes: Port,
     pub(crate) process: RunningProgram,
 }
 
 impl Replica {
     /// Starts an operator with a lease.
     pub(crate) async fn start(cluster: &Cluster, user: &str, more: &[&str]) -> Replica {
-        let probes = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        let address = format!("--health-probe-bind-address={probes}");
+        let probes = Port::reserve().unwrap();
+        let address = format!("--health-probe-bind-address={}", probes.address());
         let mut args = vec!["operator", "--leader-elect", "--leader-election-namespace=openshift-cnv", &address];
         args.extend(more);
         let who = Identity::user(user, &[]);
@@ -44,12 +48,13 @@ impl Replica {
         assert!(status.unwrap().success());
     }
 
-    pub(crate) fn answers(&self, path: &str) -> String {
-        let mut stream = TcpStream::connect(self.probes).unwrap();
-        write!(stream, "GET {path} HTTP/1.1\r\nHost: probe\r\nConnection: close\r\n\r\n").unwrap();
+    /// What a probe is answered; nothing while the operator does not listen yet.
+    pub(crate) fn answers(&self, path: &str) -> io::Result<String> {
+        let mut stream = TcpStream::connect(self.probes.address())?;
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: probe\r\nConnection: close\r\n\r\n")?;
         let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        answer
+        stream.read_to_string(&mut answer)?;
+        Ok(answer)
     }
 }
 
@@ -64,15 +69,17 @@ pub(crate) async fn get(client: &Client, uri: &str) -> Value {
 }
 
 pub(crate) async fn until(client: &Client, uri: &str, what: &str, holds: impl Fn(&Value) -> bool) -> Value {
-    let start = Instant::now();
-    loop {
+    let found = async || {
         let object = get(client, uri).await;
-        if holds(&object) {
-            return object;
-        }
-        assert!(start.elapsed() < TIMEOUT, "never {what}: {object:#}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+        if holds(&object) { Ok(object) } else { Err(object) }
+    };
+    poll(TIMEOUT, found).await.unwrap_or_else(|object| panic!("never {what}: {object:#}"))
+}
+
+/// Waits until a program has ended, and returns how.
+pub(crate) async fn end(program: &RunningProgram) -> ExitStatus {
+    let ended = poll(LIMIT, async || program.exit_status().ok_or(())).await;
+    ended.unwrap_or_else(|()| panic!("it goes on:\n{}", program.log_tail()))
 }
 
 /// Gives users the roles that the operator is installed with, and nothing else. They have to be told apart, so they are not
@@ -97,20 +104,16 @@ pub(crate) async fn grant(client: &Client, users: &[&str]) {
     let last = json!({"verb": "create", "group": "events.k8s.io", "resource": "events", "namespace": "default"});
     for user in users {
         let review = json!({"spec": {"user": user, "resourceAttributes": last}});
-        let start = Instant::now();
-        loop {
-            let uri = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
+        let uri = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
+        let granted = async || {
             let answer = request(client, "POST", uri, "application/json", review.clone()).await.unwrap();
-            if answer["status"]["allowed"] == true {
-                break;
-            }
-            assert!(start.elapsed() < TIMEOUT, "never granted: {answer:#}");
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+            if answer["status"]["allowed"] == true { Ok(()) } else { Err(answer) }
+        };
+        poll(TIMEOUT, granted).await.unwrap_or_else(|answer| panic!("never granted to {user}: {answer:#}"));
     }
 }
 
-pub(crate) fn is_about_work(request: &&Request) -> bool {
+pub(crate) fn is_about_work(request: &&AuditedRequest) -> bool {
     request.is_write() && request.resource != "leases" && request.resource != "events"
 }
 

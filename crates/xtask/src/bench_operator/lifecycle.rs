@@ -3,13 +3,13 @@
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use futures::StreamExt;
 use kube::{
     Api, Client,
     api::{DynamicObject, Patch, PatchParams},
     discovery::ApiResource,
-    runtime::watcher::{self, Event, watcher},
+    runtime::watcher,
 };
+use kube_io::{Change, ResilientWatch, WatchEvent};
 use serde_json::{Value, json};
 use testkit::rollout::{NODES, PSI, Rollout};
 use tokio::sync::mpsc;
@@ -58,9 +58,9 @@ impl Lifecycle {
             let config = watcher::Config::default().fields(&format!("metadata.name={name}"));
             let sender = sender.clone();
             tokio::spawn(async move {
-                let mut watch = std::pin::pin!(watcher(api, config));
-                while let Some(event) = watch.next().await {
-                    if let Ok(Event::Apply(object) | Event::InitApply(object)) = event {
+                let mut watch = ResilientWatch::local(api, config);
+                while !sender.is_closed() {
+                    if let WatchEvent::Change(Change::Applied(object)) = watch.next().await {
                         let _ = sender.send((kind, json!(object), Instant::now()));
                     }
                 }

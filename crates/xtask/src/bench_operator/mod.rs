@@ -1,27 +1,30 @@
-//! What the operator costs: how long people wait for it, how many requests a configuration takes from its first plan to
-//! drift, and how much memory the operator needs.
-//!
-//! The operator is the optimized binary, as its own process, on a real API server. The benchmark writes the statuses of
-//! pools, so that only the operator's own time is measured.
+//! What the operator costs: how long people wait for it, how many requests a configuration takes from its first plan to drift, and how
+//! much memory the operator needs. The operator is the optimized binary with the arguments that are shipped, as its own process, on a
+//! real API server. The benchmark writes the statuses of pools, so that only the operator's own time is measured.
 
 mod lifecycle;
+mod memory;
 mod scrape;
 
-use std::{collections::BTreeMap, process::Command, time::Duration};
+use std::{collections::BTreeMap, path::PathBuf, process::Command, time::Duration};
 
 use anyhow::{Context, ensure};
-use devcluster::{Cluster, Identity, Request, RunningProgram};
+use devcluster::{AuditedRequest, Identity};
 use futures::{StreamExt, TryStreamExt, stream};
 use kube::{Api, Client, api::DynamicObject};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use lifecycle::{Lifecycle, MCO, phase, resource};
+use memory::Memory;
 
-use crate::root;
+use crate::{bench_cluster, root};
 
 const RUNS: usize = 50;
 const PROFILE: &str = "load-aware-rebalancing";
 const OPERATOR: &str = "virt-advisor-operator-bench";
+/// After this, nothing of the start is left: connections, buffers and lists.
+const SETTLED: Duration = Duration::from_secs(30);
+const MINUTE: Duration = Duration::from_secs(60);
 
 /// How many MachineConfigs of others there are, and their size.
 const FOREIGN: usize = 2000;
@@ -35,34 +38,32 @@ const STEPS: [(&str, f64); 4] = [
     ("foreign edit -> Drifted", 58.0),
 ];
 
-pub(crate) async fn run() -> anyhow::Result<()> {
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Measure this operator, for example of another commit, instead of building one
+    #[arg(long, value_name = "FILE")]
+    program: Option<PathBuf>,
+}
+
+pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     scrape::run()?;
     println!("Building the operator, and starting a control plane with the third parties' kinds");
-    let built = Command::new(env!("CARGO"))
-        .args(["build", "--quiet", "--locked", "--release", "--bin", "virt-advisor"])
-        .current_dir(root())
-        .status()?;
-    ensure!(built.success(), "the operator could not be built");
-    let cluster = Cluster::builder().start().await?;
+    let program = args.program.map_or_else(build, Ok)?;
+    let cluster = bench_cluster::start().await?;
     let client = kube_io::connect::client(cluster.access().config(&Identity::Admin).await?, "xtask")?;
-    for args in [
-        &["apply", "--server-side", "-k", "config/crd"][..],
-        &["apply", "--server-side", "-k", "config/crd/third-party"],
-        &["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"],
-        &["apply", "--server-side", "-k", "config/samples/third-party"],
-        &["apply", "--server-side", "--subresource=status", "-f", "config/samples/third-party/status.yaml"],
-    ] {
-        let mut kubectl = cluster.access().kubectl_command(&Identity::Admin).await?;
-        let output = kubectl.args(args).current_dir(root()).output()?;
-        ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    }
-    let program = std::env::current_exe()?.with_file_name("virt-advisor");
     let who = Identity::user(OPERATOR, &["system:masters"]);
-    let start = async || cluster.access().run(&who, "virt-advisor", &program, &["operator"]).await;
+    let args = shipped_args()?;
+    println!("Arguments: {}", args.join(" "));
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let start = async || cluster.access().run(&who, "virt-advisor", &program, &args).await;
     let operator = start().await?;
     let mut lifecycle = Lifecycle::new(client.clone()).await?;
     lifecycle.until("offered", |kind, object| kind == "VirtPlatformConfig" && phase(object) == "Ignored").await?;
-    let idle = memory(&operator)?;
+    tokio::time::sleep(SETTLED).await;
+    let before = cluster.audit().position(&client).await?;
+    tokio::time::sleep(MINUTE).await;
+    show_rest(&cluster.audit().since(before, &client).await?);
+    let idle = Memory::of(&operator)?;
 
     let mut times = Vec::new();
     let mut requests = Vec::new();
@@ -78,12 +79,12 @@ pub(crate) async fn run() -> anyhow::Result<()> {
     for (kind, count) in requests.last().context("there were runs")? {
         println!("  {count:>3} {kind}");
     }
-    let busy = memory(&operator)?;
-    println!("\nResident memory: {idle:.1} MiB idle, {busy:.1} MiB after {RUNS} lives (reference: 54 MiB)");
+    let busy = Memory::of(&operator)?;
+    println!("\nResident memory: {idle} at rest, {busy} after {RUNS} lives (reference: 54 MiB)");
 
     println!("Adding {FOREIGN} MachineConfigs of {} KiB of other people's", FOREIGN_BYTES / 1024);
     foreign(&client).await?;
-    let crowded = memory(&operator)?;
+    let crowded = Memory::of(&operator)?;
     operator.stop(Duration::from_secs(5)).await?;
     let mut bare = Vec::new();
     for _ in 0..RUNS {
@@ -92,14 +93,24 @@ pub(crate) async fn run() -> anyhow::Result<()> {
     let operator = start().await?;
     lifecycle.ignore().await?;
     lifecycle.run().await?;
-    let restarted = memory(&operator)?;
+    let restarted = Memory::of(&operator)?;
     println!(
-        "Resident memory: {crowded:.1} MiB beside them, {restarted:.1} MiB after a restart and one more life (reference: 206 MiB beside 1,000)"
+        "Resident memory: {crowded} beside them, {restarted} after a restart and one more life (reference: 206 MiB beside 1,000)"
     );
     let size = std::fs::metadata(&program)?.len() as f64 / 1e6;
     println!("Binary: {size:.1} MB (reference: 74 MB)");
     show(&times, &bare);
     Ok(())
+}
+
+/// Builds the optimized `virt-advisor` as the image of the operator has it, beside this program.
+pub(crate) fn build() -> anyhow::Result<PathBuf> {
+    let built = Command::new(env!("CARGO"))
+        .args(["build", "--quiet", "--locked", "--release", "--package", "virt-advisor", "--no-default-features"])
+        .current_dir(root())
+        .status()?;
+    ensure!(built.success(), "virt-advisor could not be built");
+    Ok(std::env::current_exe()?.with_file_name("virt-advisor"))
 }
 
 /// How long people wait, beside the least that the same writes take on the same API server in the same run.
@@ -126,16 +137,42 @@ fn percentile(mut times: Vec<Duration>, share: f64) -> f64 {
     times[((times.len() - 1) as f64 * share).round() as usize].as_secs_f64() * 1000.0
 }
 
-fn memory(operator: &RunningProgram) -> anyhow::Result<f64> {
-    Ok(operator.resident_memory()? as f64 / 1024.0 / 1024.0)
+/// The arguments of the shipped Deployment, on ports of loopback that are free.
+fn shipped_args() -> anyhow::Result<Vec<String>> {
+    let path = root().join("config/manager/manager.yaml");
+    let manager: Value = serde_saphyr::from_str(&std::fs::read_to_string(&path)?)?;
+    let args = manager.pointer("/spec/template/spec/containers/0/args").and_then(Value::as_array);
+    let args = args.with_context(|| format!("{} has no arguments", path.display()))?.iter().filter_map(Value::as_str);
+    let mut args: Vec<String> = args.map(on_loopback).collect();
+    args.push("--leader-election-namespace=openshift-cnv".to_owned());
+    Ok(args)
 }
 
-/// The number of requests by verb and path, without watches, the lists with which they begin, and events.
-fn counted(requests: Vec<Request>) -> BTreeMap<String, usize> {
+fn on_loopback(arg: &str) -> String {
+    match arg.split_once("-bind-address=:") {
+        Some((flag, _)) => format!("{flag}-bind-address=127.0.0.1:0"),
+        None => arg.to_owned(),
+    }
+}
+
+/// What the operator asks for while nothing happens.
+fn show_rest(requests: &[AuditedRequest]) {
+    let of = |is: fn(&AuditedRequest) -> bool| {
+        requests.iter().filter(|request| request.user == OPERATOR && is(request)).count()
+    };
+    let (watches, leases) = (of(|request| request.verb == "watch"), of(|request| request.resource == "leases"));
+    let others = of(|request| request.verb != "watch" && request.resource != "leases");
+    println!("\nWatch requests per minute at rest: {watches}");
+    println!("Other requests per minute at rest: {leases} for the lease, {others} others");
+}
+
+/// The number of requests by verb and path, without watches, the lists with which they begin, the lease, and events.
+fn counted(requests: Vec<AuditedRequest>) -> BTreeMap<String, usize> {
     let mut counts = BTreeMap::new();
     for request in requests {
         let is_watch = request.verb == "watch" || request.verb == "list" && request.uri.contains("fieldSelector");
-        if request.user == OPERATOR && !is_watch && !request.uri.contains("/events") {
+        let is_lease = request.resource == "leases";
+        if request.user == OPERATOR && !is_watch && !is_lease && !request.uri.contains("/events") {
             let path = request.uri.split('?').next().unwrap_or_default().to_owned();
             let path = path.replace("rendered-worker-d9366560000b5d89c5825f832fda0bd6", "rendered-*");
             *counts.entry(format!("{} {path}", request.verb)).or_insert(0) += 1;
@@ -165,4 +202,18 @@ async fn foreign(client: &Client) -> anyhow::Result<()> {
         .buffer_unordered(8)
         .try_collect()
         .await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_operator_is_started_as_it_is_shipped() {
+        let args = shipped_args().unwrap();
+        for expected in ["operator", "--leader-elect", "--metrics-bind-address=127.0.0.1:0"] {
+            assert!(args.iter().any(|arg| arg == expected), "{expected} is not in {args:?}");
+        }
+        assert!(!args.iter().any(|arg| arg.contains("=:")), "{args:?}");
+    }
 }

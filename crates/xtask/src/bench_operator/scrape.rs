@@ -13,7 +13,8 @@ use api::{
     },
 };
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
-use operator::{Clock, Metrics};
+use kube_io::Clock;
+use operator::Metrics;
 
 const RUNS: usize = 1_000;
 /// What an operator may cost at most.

@@ -1,5 +1,4 @@
 //! The process that owns our own control plane in the background, and how it is started, found and ended.
-//!
 //! The control plane ends with this process, which outlives the command and the terminal that started it. A lock keeps
 //! a second one from starting, a file names the process, and the kubeconfig exists while the control plane is ready.
 
@@ -15,7 +14,7 @@ use std::{
 
 use anyhow::{Context, bail, ensure};
 use devcluster::{Cluster, Component, Identity, tools};
-use process::{ProcessIdentity, Shutdown};
+use process::{ProcessIdentity, Shutdown, is_alive};
 use rustix::process::setsid;
 
 use super::CONTEXT_NAMESPACE;
@@ -28,6 +27,7 @@ const CONTROLLERS: &[&str] =
 const START_LIMIT: Duration = Duration::from_secs(120);
 const STOP_LIMIT: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(50);
+const OWNER_POLL: Duration = Duration::from_millis(500);
 
 fn lock_file(folder: &Path) -> PathBuf {
     folder.join("host.lock")
@@ -47,7 +47,7 @@ fn kubeconfig(folder: &Path) -> PathBuf {
 }
 
 /// Starts the process unless it runs, and returns the kubeconfig when the control plane is ready.
-pub(super) fn start(folder: &Path) -> anyhow::Result<PathBuf> {
+pub(super) fn start(folder: &Path, end_with: Option<u32>) -> anyhow::Result<PathBuf> {
     // Missing programs are built here, where the progress is shown.
     let programs = [Component::Etcd, Component::ApiServer, Component::ControllerManager].map(Component::program);
     tools::ensure_all(&programs)?;
@@ -58,7 +58,7 @@ pub(super) fn start(folder: &Path) -> anyhow::Result<PathBuf> {
         println!("it runs already");
     } else {
         remove(&kubeconfig)?;
-        host = Some(spawn(folder)?);
+        host = Some(spawn(folder, end_with)?);
     }
     let start = Instant::now();
     while !kubeconfig.exists() {
@@ -76,10 +76,11 @@ pub(super) fn start(folder: &Path) -> anyhow::Result<PathBuf> {
 }
 
 /// The caller does not wait for the process: it outlives this one.
-fn spawn(folder: &Path) -> anyhow::Result<Child> {
+fn spawn(folder: &Path, end_with: Option<u32>) -> anyhow::Result<Child> {
     let log = File::create(log_file(folder)).with_context(|| log_file(folder).display().to_string())?;
     let mut command = Command::new(std::env::current_exe()?);
     command.arg("dev-host").arg("--folder").arg(folder).current_dir(folder);
+    command.args(end_with.iter().flat_map(|pid| ["--end-with".to_owned(), pid.to_string()]));
     Ok(command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).spawn()?)
 }
 
@@ -133,7 +134,7 @@ fn running(folder: &Path) -> anyhow::Result<Option<ProcessIdentity>> {
 }
 
 /// What the process in the background does.
-pub(super) async fn run(folder: &Path) -> anyhow::Result<()> {
+pub(super) async fn run(folder: &Path, end_with: Option<u32>) -> anyhow::Result<()> {
     // A session of its own: Ctrl-C and the end of the terminal do not reach it. Fails if it has one already.
     let _ = setsid();
     let _lock = lock(folder)?;
@@ -142,9 +143,18 @@ pub(super) async fn run(folder: &Path) -> anyhow::Result<()> {
     let result = tokio::select! {
         result = serve(folder) => result,
         () = shutdown.requested() => Ok(()),
+        () = end_of(end_with) => Ok(()),
     };
     remove(&kubeconfig(folder))?;
     result
+}
+
+/// Waits until a process has ended; without one, forever.
+async fn end_of(process: Option<u32>) {
+    let Some(pid) = process else { return std::future::pending().await };
+    while is_alive(pid) {
+        tokio::time::sleep(OWNER_POLL).await;
+    }
 }
 
 /// Runs the control plane until the future is dropped.

@@ -1,6 +1,9 @@
 //! A cluster of kind, with the program and the kubeconfig of the user.
 
-use std::process::{Command, Stdio};
+use std::{
+    path::Path,
+    process::{Command, Stdio},
+};
 
 use anyhow::{Context, ensure};
 
@@ -21,7 +24,12 @@ pub(super) fn create() -> anyhow::Result<()> {
     } else {
         run(&["create", "cluster", "--name", CLUSTER])?;
     }
-    Kubectl::current()?.run(&["config", "set-context", CONTEXT, &format!("--namespace={CONTEXT_NAMESPACE}")])
+    Kubectl::pinned()?.run(&["config", "set-context", CONTEXT, &format!("--namespace={CONTEXT_NAMESPACE}")])
+}
+
+/// Makes the image in an archive known to the nodes.
+pub(super) fn load(archive: &Path) -> anyhow::Result<()> {
+    run(&["load", "image-archive", &archive.display().to_string(), "--name", CLUSTER])
 }
 
 pub(super) fn delete() -> anyhow::Result<()> {

@@ -1,8 +1,10 @@
 //! A cluster to develop against: a cluster of kind if that is installed, else a control plane of our own in the
-//! background. It gets our definitions, stand-ins for the kinds of others, and a platform at rest.
+//! background. It gets our definitions, stand-ins for the kinds of others, a platform at rest, and a stand-in that rolls
+//! MachineConfigs out: in a pod, or in the process in the background.
 
 mod host;
 mod kind;
+mod machines;
 mod platform;
 
 use std::path::PathBuf;
@@ -21,6 +23,9 @@ pub(crate) struct Args {
     /// Our own control plane, even where there is kind
     #[arg(long)]
     own: bool,
+    /// The cluster of your kubeconfig instead, whose nodes have the image of the lab
+    #[arg(long, conflicts_with = "own")]
+    current: bool,
     #[command(flatten)]
     place: Place,
 }
@@ -30,6 +35,9 @@ pub(crate) struct Place {
     /// Where our own control plane keeps its kubeconfig and its log [default: `dev` in the cache of third-party programs]
     #[arg(long)]
     folder: Option<PathBuf>,
+    /// End our own control plane when the process with this id ends, for tests
+    #[arg(long, hide = true)]
+    end_with: Option<u32>,
 }
 
 impl Place {
@@ -39,19 +47,33 @@ impl Place {
 }
 
 pub(crate) fn setup(args: &Args) -> anyhow::Result<()> {
-    let kubectl = Kubectl::current()?;
+    if args.current {
+        println!("== The cluster of your kubeconfig");
+        let kubectl = Kubectl::of_person()?;
+        if fill(&kubectl)? == Pools::Ours {
+            machines::install(&kubectl)?;
+        }
+        println!("\nReady.");
+        return Ok(());
+    }
+    let kubectl = Kubectl::pinned()?;
     match !args.own && kind::is_installed() {
         true => {
             println!("== A cluster of kind, {}", kind::CLUSTER);
             kind::create()?;
-            fill(&kubectl.with_flag(format!("--context={}", kind::CONTEXT)))?;
+            let kubectl = kubectl.with_flag(format!("--context={}", kind::CONTEXT));
+            if fill(&kubectl)? == Pools::Ours {
+                println!("\n== The image of the lab");
+                machines::load_into_kind()?;
+                machines::install(&kubectl)?;
+            }
             println!("\nReady. The current context of your kubeconfig is {}.", kind::CONTEXT);
             println!("Run the operator with `make run`; `make kind-delete` removes the cluster.");
         }
         false => {
             println!("== A control plane of our own, in the background");
-            let kubeconfig = host::start(&args.place.folder()?)?;
-            fill(&kubectl.with_flag(format!("--kubeconfig={}", kubeconfig.display())))?;
+            let kubeconfig = host::start(&args.place.folder()?, args.place.end_with)?;
+            let _ = fill(&kubectl.with_flag(format!("--kubeconfig={}", kubeconfig.display())))?;
             println!("\nReady. In every terminal that shall use it:\n");
             println!("  export KUBECONFIG={}\n", kubeconfig.display());
             println!(
@@ -62,7 +84,17 @@ pub(crate) fn setup(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn fill(kubectl: &Kubectl) -> anyhow::Result<()> {
+/// Who looks after MachineConfigPools.
+#[must_use]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Pools {
+    /// Their definition is a stand-in.
+    Ours,
+    /// A real machine config operator.
+    OfOthers,
+}
+
+fn fill(kubectl: &Kubectl) -> anyhow::Result<Pools> {
     println!("\n== Our definitions");
     install::install_with(kubectl)?;
     kubectl.run(&["apply", "--server-side", "--force-conflicts", "-f", LAB_DEFINITION])?;
@@ -76,5 +108,5 @@ pub(crate) fn teardown(args: &Args) -> anyhow::Result<()> {
 
 /// The process in the background.
 pub(crate) async fn host(place: &Place) -> anyhow::Result<()> {
-    host::run(&place.folder()?).await
+    host::run(&place.folder()?, place.end_with).await
 }

@@ -7,6 +7,7 @@ use std::{collections::BTreeSet, fs};
 use anyhow::Context;
 use serde_json::Value;
 
+use super::Pools;
 use crate::{kubectl::Kubectl, root};
 
 const DEFINITIONS: &str = "config/crd/third-party";
@@ -17,11 +18,13 @@ const LABEL: &str = "advisor.kubevirt.io/stand-in";
 /// Group and kind.
 type Kind = (String, String);
 
-pub(super) fn install(kubectl: &Kubectl) -> anyhow::Result<()> {
+pub(super) fn install(kubectl: &Kubectl) -> anyhow::Result<Pools> {
     println!("\n== Stand-ins for the kinds of others (label {LABEL})");
     let real = install_definitions(kubectl)?;
     println!("\n== A platform at rest");
-    install_objects(kubectl, &real)
+    install_objects(kubectl, &real)?;
+    let is_real = real.iter().any(|(_, kind)| kind == "MachineConfigPool");
+    Ok(if is_real { Pools::OfOthers } else { Pools::Ours })
 }
 
 /// Returns the kinds that have real definitions.

@@ -156,7 +156,7 @@ pub(crate) const READINGS: &[Lesson] = &[
         "HyperConverged changed from outside: new plan, forced review, resolved by itself; what the user fixed drifts",
     ),
     lesson("D6", "waitTimeout fails", "waitTimeout fails the rollout"),
-    lesson("D7", "regular comparison", "What is in force is compared every five minutes too"),
+    lesson("D7", "regular comparison", "What is in effect is compared every five minutes too"),
     lesson("D8", "failure policy", "Abort ends in Failed, Continue in CompletedWithErrors"),
     lesson("D9", "exact Completed", "Completed is True only when everything succeeded"),
     lesson("D10", "no fighting by default", "By default nobody is fought"),

@@ -4,10 +4,11 @@ use std::{
     io::{BufRead, BufReader},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use process::is_alive;
+use testkit::poll_blocking;
 
 /// `xtask cluster`, running.
 struct Owner {
@@ -44,11 +45,11 @@ impl Owner {
 
     fn assert_nothing_is_left(mut self) {
         self.process.wait().unwrap();
-        let start = Instant::now();
-        while self.pids.iter().any(|&pid| is_alive(pid)) || self.folder.exists() {
-            assert!(start.elapsed() < Duration::from_secs(20), "left over: {:?} or {:?}", self.pids, self.folder);
-            std::thread::yield_now();
-        }
+        let gone = poll_blocking(Duration::from_secs(120), || {
+            let is_left = self.pids.iter().any(|&pid| is_alive(pid)) || self.folder.exists();
+            if is_left { Err(()) } else { Ok(()) }
+        });
+        gone.unwrap_or_else(|()| panic!("left over: {:?} or {:?}", self.pids, self.folder));
     }
 }
 

@@ -27,7 +27,8 @@ pub(crate) fn printed(output: &Output) -> String {
 /// One of our commands, on the cluster of a kubeconfig.
 pub(crate) fn xtask(kubeconfig: &Path, args: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_xtask"));
-    command.args(args).env("KUBECONFIG", kubeconfig).output().unwrap()
+    let kubectl = tools::ensure(Program::Kubectl).unwrap();
+    command.args(args).env("KUBECONFIG", kubeconfig).env("TEST_ASSET_KUBECTL", kubectl).output().unwrap()
 }
 
 /// kubectl on the cluster of a kubeconfig.

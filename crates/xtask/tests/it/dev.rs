@@ -3,24 +3,31 @@
 use std::{
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
-    process::{Command, Output},
-    time::{Duration, Instant},
+    process::{Command, Output, Stdio},
+    time::Duration,
 };
 
 use devcluster::{Cluster, Identity};
 use process::is_alive;
 use serde_json::Value;
+use testkit::poll_blocking;
 
 use crate::commands::{kubectl, printed};
 
 /// Our own control plane, with its files in a folder of the test's.
 struct Dev {
     outer: tempfile::TempDir,
+    /// The control plane ends with this process.
+    owner: u32,
 }
 
 impl Dev {
     fn new() -> Self {
-        Dev { outer: tempfile::tempdir().unwrap() }
+        Dev::owned_by(std::process::id())
+    }
+
+    fn owned_by(owner: u32) -> Self {
+        Dev { outer: tempfile::tempdir().unwrap(), owner }
     }
 
     fn folder(&self) -> PathBuf {
@@ -35,6 +42,8 @@ impl Dev {
         let mut command = Command::new(env!("CARGO_BIN_EXE_xtask"));
         // Whoever runs this may have a cluster of kind: that is not ours to touch.
         command.args(args).args(["--own", "--folder"]).arg(self.folder()).env_remove("KUBECONFIG");
+        // Also if this test is killed, the control plane ends.
+        command.args(["--end-with", &self.owner.to_string()]);
         printed(&command.output().unwrap())
     }
 
@@ -72,11 +81,11 @@ fn parent(pid: u32) -> Option<u32> {
 }
 
 fn wait_until_gone(pids: &[u32]) {
-    let start = Instant::now();
-    while pids.iter().any(|&pid| is_alive(pid)) {
-        assert!(start.elapsed() < Duration::from_secs(20), "left over: {pids:?}");
-        std::thread::yield_now();
-    }
+    let gone = poll_blocking(Duration::from_secs(120), || match pids.iter().find(|pid| is_alive(**pid)) {
+        Some(pid) => Err(*pid),
+        None => Ok(()),
+    });
+    gone.unwrap_or_else(|pid| panic!("left over: {pid} of {pids:?}"));
 }
 
 /// W48 (broken quick start), D25 (quick start as printed), D27 (namespaced KubeDescheduler), D31 (shipped stand-ins):
@@ -126,8 +135,10 @@ fn our_own_control_plane_outlives_the_command_and_ends_when_told() {
 }
 
 #[test]
-fn a_control_plane_that_was_killed_is_replaced() {
-    let dev = Dev::new();
+fn a_control_plane_that_was_killed_is_replaced_and_one_that_a_test_owns_ends_with_it() {
+    // It waits for input that never comes.
+    let mut owner = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+    let dev = Dev::owned_by(owner.id());
     dev.setup();
     let processes = dev.processes();
     let status = Command::new("kill").args(["-KILL", &processes[0].to_string()]).status().unwrap();
@@ -135,6 +146,10 @@ fn a_control_plane_that_was_killed_is_replaced() {
     wait_until_gone(&processes);
     dev.setup();
     printed(&dev.kubectl(&["get", "virtplatformconfigs"]));
+    let processes = dev.processes();
+    owner.kill().unwrap();
+    owner.wait().unwrap();
+    wait_until_gone(&processes);
 }
 
 #[test]
@@ -181,12 +196,16 @@ async fn where_there_is_kind_its_cluster_is_used() {
         let mut command = Command::new(env!("CARGO_BIN_EXE_xtask"));
         command.args(args).arg("--folder").arg(folder.path().join("dev")).env("PATH", path);
         command.env("KUBECONFIG", &kubeconfig).env("PREPARED", &prepared).env("CALLS", &calls);
+        command.env("SKIP_IMAGE_BUILD", "true");
         printed(&command.output().unwrap())
     };
     assert!(run(&["dev-setup"]).contains("The current context of your kubeconfig is kind-virt-advisor-dev."));
     assert!(run(&["dev-setup"]).contains("it is there already"));
     printed(&kubectl(&kubeconfig, &["apply", "-f", "config/samples/mock_baseline_resources.yaml"]));
     printed(&kubectl(&kubeconfig, &["get", "kubedescheduler", "cluster"]));
+    let machines = printed(&kubectl(&kubeconfig, &["get", "nodes", "-o", "name"]));
+    assert_eq!(machines.lines().count(), 6, "{machines}");
+    printed(&kubectl(&kubeconfig, &["get", "-n", "openshift-machine-config-operator", "deployment", "-o", "name"]));
     run(&["dev-teardown"]);
     run(&["dev-teardown"]);
     let calls = std::fs::read_to_string(&calls).unwrap();

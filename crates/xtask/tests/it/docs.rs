@@ -2,7 +2,10 @@
 
 mod architecture;
 mod glossary;
+mod guides;
 mod links;
+mod sources;
+mod words;
 
 use std::{
     fs,

@@ -9,9 +9,23 @@ use testkit::{
     running_operator::RunningOperator,
 };
 
-use crate::commands::{kubectl, printed, text, xtask};
+use crate::commands::{kubectl, printed, root, text, xtask};
 
 const DEFINITION: &str = "virtplatformconfigs.advisor.kubevirt.io";
+
+/// What an installation consists of, besides the definitions.
+const KINDS: [&str; 10] = [
+    "deployments",
+    "services",
+    "serviceaccounts",
+    "poddisruptionbudgets",
+    "networkpolicies",
+    "priorityclasses",
+    "clusterroles",
+    "clusterrolebindings",
+    "roles",
+    "rolebindings",
+];
 
 fn names(kubeconfig: &Path, kind: &str) -> Vec<String> {
     let listed = printed(&kubectl(kubeconfig, &["get", kind, "-A", "-o", "name"]));
@@ -53,9 +67,7 @@ async fn every_step_may_be_repeated_and_nothing_of_others_is_lost() {
     // Without the operator, what people made is still there, and so is the namespace.
     printed(&xtask(&at, &["undeploy"]));
     printed(&xtask(&at, &["undeploy"]));
-    for kind in
-        ["deployments", "services", "serviceaccounts", "clusterroles", "clusterrolebindings", "roles", "rolebindings"]
-    {
+    for kind in KINDS {
         assert_eq!(ours(kind), [""; 0], "{kind}");
     }
     assert!(names(&at, "namespaces").contains(&"openshift-cnv".to_owned()));
@@ -81,6 +93,38 @@ async fn every_step_may_be_repeated_and_nothing_of_others_is_lost() {
     printed(&forced);
     assert!(text(&forced.stderr).contains("load-aware-rebalancing"), "what is lost is told all the same");
     assert_eq!(names(&at, "crd"), [""; 0]);
+}
+
+/// W46 (deleted namespace): the commands in the head of the files, as docs/install.md tells them.
+#[tokio::test]
+async fn one_file_is_enough_and_its_removal_spares_namespace_definitions_and_configurations() {
+    let cluster = Cluster::builder().start().await.unwrap();
+    let at = cluster.access().kubeconfig(&Identity::Admin).await.unwrap();
+    let ours =
+        |kind: &str| names(&at, kind).into_iter().filter(|name| name.starts_with("virt-advisor-operator-")).count();
+    for file in ["install-with-namespace.yaml", "install.yaml"] {
+        let path = format!("dist/{file}");
+        let head = std::fs::read_to_string(root().join(&path)).unwrap();
+        let command = |verb: &str| -> Vec<String> {
+            let line = head.lines().find_map(|line| line.strip_prefix(&format!("#   {verb} "))).unwrap();
+            line.trim().replace(file, &path).split(' ').skip(1).map(str::to_owned).collect()
+        };
+        let run = |verb: &str| {
+            let words = command(verb);
+            printed(&kubectl(&at, &words.iter().map(String::as_str).collect::<Vec<_>>()))
+        };
+        run("install");
+        run("install");
+        assert!(KINDS.iter().all(|kind| ours(kind) > 0), "{file}");
+        printed(&kubectl(&at, &["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"]));
+        printed(&kubectl(&at, &["apply", "-k", "config/samples/"]));
+        run("remove");
+        for kind in KINDS {
+            assert_eq!(ours(kind), 0, "{kind} of {file}");
+        }
+        assert_eq!(names(&at, "virtplatformconfigs").len(), 3, "{file}");
+        assert!(names(&at, "namespaces").contains(&"openshift-cnv".to_owned()), "{file}");
+    }
 }
 
 /// An object as the operator creates it, once the samples are deleted, to offer a profile.

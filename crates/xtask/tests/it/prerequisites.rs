@@ -96,9 +96,40 @@ fn without_programs_to_build_go_is_not_asked_for() {
 }
 
 #[test]
+fn what_runs_containers_is_asked_for_only_where_it_is_needed() {
+    let machine = Machine::new().with("cargo", "cargo 1.99.0").with("cc", "").with("podman", "");
+    assert!(machine.check(&[]).status.success());
+    let output = machine.check(&["--containers"]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = text(&output.stderr);
+    assert!(said.contains("missing: buildah was not found; install it: apt install buildah"), "{said}");
+    assert!(said.contains("missing: runc was not found") && !said.contains("podman"), "{said}");
+}
+
+#[test]
 fn little_space_is_a_warning_and_stops_nothing() {
     let machine = Machine::new().with("cargo", "cargo 1.99.0").with("cc", "");
     let output = machine.check(&["--space", "9000000"]);
     assert!(output.status.success(), "{output:?}");
     assert!(text(&output.stderr).contains("a first build takes about 9000000 GB"), "{output:?}");
+}
+
+#[test]
+fn whoever_is_not_root_is_told_that_a_node_needs_it() {
+    let machine = Machine::new().with("cargo", "cargo 1.99.0").with("cc", "").with("id", "1000");
+    let said = text(&machine.check(&["--node"]).stderr);
+    assert!(said.contains("missing: the rights of root; run it as root: sudo -E"), "{said}");
+}
+
+#[test]
+fn what_a_node_and_the_scripts_on_it_need_is_told_in_one_line() {
+    let machine = Machine::new().with("cargo", "cargo 1.99.0").with("cc", "").with("id", "0").with("curl", "");
+    let said = text(&machine.check(&["--node"]).stderr);
+    let line = said.lines().find(|line| line.starts_with("missing: programs that a node needs")).unwrap_or_default();
+    for (program, package) in [("unshare", "util-linux"), ("find", "findutils"), ("bash", "bash"), ("jq", "jq")] {
+        // The folders of administrators are looked at, too.
+        let is_missing = !["/usr/sbin", "/sbin"].iter().any(|folder| Path::new(folder).join(program).exists());
+        assert_eq!(line.split(' ').any(|word| word == package), is_missing, "{package}: {said}");
+    }
+    assert!(!line.contains("curl"), "{said}");
 }

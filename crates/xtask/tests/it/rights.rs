@@ -7,7 +7,8 @@ use std::{path::Path, process::Output};
 use advisor::{Verb, profiles};
 use api::virt_platform_config::Options;
 use devcluster::{Access, Cluster, Identity};
-use operator::{ApiServer, make_plan};
+use kube_io::ApiServer;
+use operator::make_plan;
 use serde_json::{Value, json};
 use testkit::eventually;
 use tokio::sync::OnceCell;
@@ -75,7 +76,8 @@ async fn what_users_apply_is_accepted_and_restricted_pods_are_what_it_runs() {
     printed(&kubectl(&at, &warn));
     let folders = ["default", "namespace", "admission", "admission-audit", "approval-policy"];
     let folders = folders.map(|folder| ["-k".to_owned(), format!("config/{folder}")]);
-    for what in folders.into_iter().chain([["-f".to_owned(), "dist/install.yaml".to_owned()]]) {
+    let files = ["install", "install-with-namespace"].map(|name| ["-f".to_owned(), format!("dist/{name}.yaml")]);
+    for what in folders.into_iter().chain(files) {
         let flags = ["apply", "--server-side", "--force-conflicts", "--dry-run=server", "--validate=strict"];
         let output = kubectl(&at, &[&flags[..], &what.each_ref().map(String::as_str)].concat());
         printed(&output);

@@ -53,7 +53,7 @@ prop_compose! {
 
 fn any_cluster() -> impl Strategy<Value = Observed> {
     any_objects().prop_flat_map(|(nodes, instances, at_a_time, strategies)| {
-        let machines: Vec<Value> =
+        let virtual_machines: Vec<Value> =
             strategies.iter().enumerate().map(|(number, strategy)| machine(&format!("g{number}"), strategy)).collect();
         let pods: Vec<Value> = instances
             .iter()
@@ -70,13 +70,13 @@ fn any_cluster() -> impl Strategy<Value = Observed> {
         let base = Observed { nodes: read(&nodes, Node::of), pools: Reading::Read(pools), ..empty() };
         (
             maybe(parsed(&instances)),
-            maybe(machines.iter().filter_map(VirtualMachine::of).collect::<Vec<_>>()),
+            maybe(virtual_machines.iter().filter_map(VirtualMachine::of).collect::<Vec<_>>()),
             maybe(pods.iter().filter_map(Pod::of).collect::<Vec<_>>()),
             maybe(Platform::of(&json!({"spec": {"configuration": {"evictionStrategy": "LiveMigrate"}}}))),
         )
-            .prop_map(move |(instances, machines, pods, platform)| Observed {
+            .prop_map(move |(instances, virtual_machines, pods, platform)| Observed {
                 instances,
-                machines,
+                virtual_machines,
                 pods,
                 platform,
                 ..base.clone()
@@ -95,11 +95,11 @@ proptest! {
         let there = observed.instances.items().iter().filter(|known| nodes.contains(known.node.as_str()));
         let expected: BTreeSet<&str> = there.map(|known| known.name.as_str()).collect();
         let classified: Vec<&str> =
-            found.pools.iter().flat_map(|pool| &pool.nodes).flat_map(|node| &node.machines).map(|known| known.name.as_str()).collect();
+            found.pools.iter().flat_map(|pool| &pool.nodes).flat_map(|node| &node.guests).map(|known| known.name.as_str()).collect();
         prop_assert_eq!(classified.len(), expected.len(), "each once");
         prop_assert_eq!(classified.iter().copied().collect::<BTreeSet<_>>(), expected);
-        let sum: usize = Fate::ALL.iter().map(|fate| found.totals.count(*fate)).sum();
-        prop_assert_eq!(sum, found.totals.machines, "the classes add up");
+        let sum: usize = DrainEffect::ALL.iter().map(|effect| found.totals.count(*effect)).sum();
+        prop_assert_eq!(sum, found.totals.guests, "the classes add up");
         prop_assert_eq!(sum, classified.len());
     }
 
@@ -112,12 +112,12 @@ proptest! {
             }
             prop_assert!(node.total.min_seconds >= node.drain.min_seconds);
         }
-        let leaves: BTreeSet<&str> = found.pools.iter().flat_map(|pool| &pool.nodes).flat_map(|node| &node.machines)
-            .filter(|known| matches!(known.fate, Fate::MovesLive | Fate::Restarts)).map(|known| known.name.as_str()).collect();
-        let stranded: Vec<&str> = found.capacity.stranded.iter().map(|known| known.name.as_str()).collect();
-        prop_assert!(stranded.iter().all(|name| leaves.contains(name)), "{stranded:?} of {leaves:?}");
-        prop_assert_eq!(stranded.iter().collect::<BTreeSet<_>>().len(), stranded.len(), "each once");
-        prop_assert!(stranded.is_empty() || found.capacity.verdict == Verdict::Short);
+        let leaves: BTreeSet<&str> = found.pools.iter().flat_map(|pool| &pool.nodes).flat_map(|node| &node.guests)
+            .filter(|known| matches!(known.effect, DrainEffect::MovesLive | DrainEffect::Restarts)).map(|known| known.name.as_str()).collect();
+        let unschedulable: Vec<&str> = found.capacity.unschedulable.iter().map(|known| known.name.as_str()).collect();
+        prop_assert!(unschedulable.iter().all(|name| leaves.contains(name)), "{unschedulable:?} of {leaves:?}");
+        prop_assert_eq!(unschedulable.iter().collect::<BTreeSet<_>>().len(), unschedulable.len(), "each once");
+        prop_assert!(unschedulable.is_empty() || found.capacity.result == CapacityResult::Short);
     }
 
     #[test]
@@ -131,7 +131,7 @@ proptest! {
 
     #[test]
     fn more_room_never_leaves_more_without_room_when_one_node_is_away(observed in any_cluster()) {
-        let short = radius(&reboots(&["worker"]), &observed).capacity.verdict == Verdict::Short;
+        let short = radius(&reboots(&["worker"]), &observed).capacity.result == CapacityResult::Short;
         let mut nodes = observed.nodes.items().to_vec();
         for number in 0..50 {
             nodes.push(Node::of(&node(&format!("extra-{number}"), 4000)).unwrap());
@@ -139,7 +139,7 @@ proptest! {
         // The new nodes are in no pool that reboots.
         nodes.iter_mut().filter(|node| node.name.starts_with("extra")).for_each(|node| node.labels.clear());
         let roomy = Observed { nodes: Reading::Read(nodes), ..observed };
-        let verdict = radius(&reboots(&["worker"]), &roomy).capacity.verdict;
-        prop_assert!(verdict != Verdict::Short, "was {short}, and with 50 empty nodes it is {verdict:?}");
+        let result = radius(&reboots(&["worker"]), &roomy).capacity.result;
+        prop_assert!(result != CapacityResult::Short, "was {short}, and with 50 empty nodes it is {result:?}");
     }
 }

@@ -102,12 +102,41 @@ fn times_add_up_over_waves_and_a_drain_is_rounded_up_to_the_next_attempt() {
     let first = &one_by_one.pools[0].nodes[0];
     assert_eq!(range(first.drain), (300, Some(300)), "10 guests, 2 at a time, 60 s each");
     assert_eq!(range(first.total), (300 + 60 + 300, Some(300 + 120 + 300)));
-    assert_eq!(range(one_by_one.duration), (660 + 2 * 360, Some(720 + 2 * 420)));
+    // The guests go to two nodes that have their reboots before them, and leave them in six turns.
+    assert_eq!(range(one_by_one.duration), (660 + 2 * 360, Some(720 + 2 * 420 + 6 * 60)));
     let eleven = radius(&plan, &timed(11, 1));
     assert_eq!(range(eleven.pools[0].nodes[0].drain), (330, Some(360)));
     let together = radius(&plan, &timed(10, 3));
     assert_eq!(together.pools[0].nodes[0].wave, Some(1));
     assert!(together.duration.max_seconds < one_by_one.duration.max_seconds);
+}
+
+/// People who never want a guest to be killed write the largest number there is.
+#[test]
+fn times_without_bounds_are_long_and_no_error() {
+    let forever = |name: &str, strategy: &str| {
+        let mut guest = instance(name, "w1", strategy, true);
+        guest["spec"]["terminationGracePeriodSeconds"] = i64::MAX.into();
+        guest["spec"]["domain"]["memory"]["guest"] = "8Ei".into();
+        guest
+    };
+    let guests =
+        [("a", "None"), ("b", "None"), ("c", "None"), ("d", "LiveMigrate"), ("e", "LiveMigrate"), ("f", "LiveMigrate")];
+    let instances: Vec<Value> = guests.iter().map(|(name, strategy)| forever(name, strategy)).collect();
+    let machines: Vec<Value> = guests.iter().map(|(name, _)| machine(name, "Always")).collect();
+    let migrations = json!({"completionTimeoutPerGiB": i64::MAX, "bandwidthPerMigration": "1"});
+    let platform = Platform::of(&json!({"spec": {"configuration": {"migrations": migrations}}}));
+    let observed = Observed {
+        instances: read(&instances, Instance::of),
+        virtual_machines: read(&machines, VirtualMachine::of),
+        platform: Reading::Read(platform),
+        migrations: Reading::Read(Vec::new()),
+        nodes: read(&["w1", "w2", "w3", "w4"].map(|name| node(name, 64)), Node::of),
+        ..timed(0, 1)
+    };
+    let found = radius(&reboots(&["worker"]), &observed);
+    assert_eq!(found.duration.max_seconds, Some(u64::MAX));
+    assert!(found.risks.iter().any(|risk| risk.name == "DrainExceedsOneHour"), "{:?}", found.risks);
 }
 
 #[test]
@@ -124,5 +153,25 @@ fn the_only_node_is_not_drained() {
     let radius = radius(&reboots(&["worker"]), &observed);
     assert!(!radius.drained && radius.notes[0].starts_with("The cluster has one node"), "{:?}", radius.notes);
     assert_eq!((radius.totals.blocks_drain, radius.totals.moves_live), (0, 0));
-    assert_eq!(radius.capacity.verdict, Verdict::NotNeeded);
+    assert_eq!(radius.capacity.result, CapacityResult::NotNeeded);
+}
+
+#[test]
+fn the_topology_decides_whether_nodes_are_drained_and_their_number_only_without_it() {
+    let one = || read(&[node("w1", 64)], Node::of);
+    let three = || each_class().nodes;
+    let topology = |name: &str| Reading::Read(name.to_owned());
+    for (nodes, topology, drained, note) in [
+        (three(), topology("SingleReplica"), false, "The control plane is one node (SingleReplica), so nodes are not"),
+        (one(), topology("SingleReplica"), false, "The control plane is one node (SingleReplica), so nodes are not"),
+        (one(), topology("HighlyAvailable"), true, "What can be moved live still needs a target"),
+        (one(), Reading::NotServed, false, "The cluster has one node, which is not drained; its topology could not be"),
+        (three(), Reading::Unreadable("forbidden (403)".into()), true, "What can be moved live still needs a target"),
+    ] {
+        let unread = topology.is_unreadable();
+        let radius = radius(&reboots(&["worker"]), &Observed { nodes, topology, ..each_class() });
+        assert_eq!(radius.drained, drained, "{note}");
+        assert!(radius.notes[0].starts_with(note), "{:?}", radius.notes);
+        assert_eq!(radius.unread.iter().any(|unread| unread.what == "Infrastructure"), unread);
+    }
 }

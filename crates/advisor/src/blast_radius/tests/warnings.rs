@@ -1,6 +1,9 @@
 //! Risks have names and evidence, and what could not be read is said.
 
+use std::collections::BTreeSet;
+
 use super::*;
+use crate::plan_risks::{REBOOTS_CONTROL_PLANE, TAKES_OVER_FIELDS};
 use api::virt_platform_config::Risk;
 
 fn named<'a>(radius: &'a BlastRadius, name: &str) -> Option<&'a NamedRisk> {
@@ -26,9 +29,27 @@ fn risks_name_what_they_are_seen_from() {
         assert_eq!(evidence(&each_class(), name).as_deref(), Some(expected));
     }
     assert!(evidence(&each_class(), "VMStaysDown").unwrap().starts_with("n/stays-down on w1: "));
-    for name in ["NoSpareCapacity", "DrainExceedsOneHour", "PoolStandsStill", "NotEverythingRead", "VMFateUnknown"] {
+    for name in ["NoSpareCapacity", "DrainExceedsOneHour", "PoolStandsStill", "NotEverythingRead", "VMOutcomeUnknown"] {
         assert_eq!(evidence(&each_class(), name), None, "{name}");
     }
+}
+
+#[test]
+fn what_a_live_migration_needs_beyond_what_is_looked_at_is_said_where_something_moves() {
+    let notes = |observed: &Observed| radius(&reboots(&["worker"]), observed).notes.join("\n");
+    assert!(notes(&each_class()).contains("a ResourceQuota has room for a second pod"), "{}", notes(&each_class()));
+    assert_eq!(notes(&Observed { instances: read(&[], Instance::of), ..each_class() }), "");
+}
+
+#[test]
+fn in_one_namespace_what_the_others_hold_is_not_known() {
+    let observed = Observed { namespace: Some("n".into()), ..each_class() };
+    let radius = radius(&reboots(&["worker"]), &observed);
+    assert!(radius.notes[0].starts_with("Only namespace n is looked at"), "{:?}", radius.notes);
+    assert_eq!((radius.totals.guests, radius.capacity.result), (5, CapacityResult::Unknown));
+    assert!(radius.capacity.why.unwrap().ends_with("only those of n were read"));
+    let ends: Vec<_> = radius.pools[0].nodes.iter().map(|node| node.drain.max_seconds).collect();
+    assert_eq!(ends, [None; 3], "guests and budgets of others may hold any node");
 }
 
 #[test]
@@ -46,6 +67,47 @@ fn a_pool_that_is_paused_or_has_no_node_to_spare_is_named() {
     paused["spec"]["paused"] = true.into();
     let paused = Observed { pools: read(&[paused], MachinePool::of), ..each_class() };
     assert_eq!(evidence(&paused, "PoolPaused").as_deref(), Some("MachineConfigPool worker"));
+}
+
+#[test]
+fn a_pool_that_stands_still_because_of_failures_names_them() {
+    let mut failed = node("w1", 64);
+    let annotation = |name: &str| format!("machineconfiguration.openshift.io/{name}");
+    failed["metadata"]["annotations"] = json!({
+        annotation("currentConfig"): "old", annotation("desiredConfig"): "new", annotation("state"): "Degraded",
+    });
+    let observed = Observed { nodes: read(&[failed, node("w2", 64)], Node::of), ..each_class() };
+    let expected = "MachineConfigPool worker: 1 may be unavailable; w1 is failing";
+    assert_eq!(evidence(&observed, "PoolStandsStill").as_deref(), Some(expected));
+}
+
+#[test]
+fn a_control_plane_is_told_with_how_many_of_its_nodes_reboot_at_a_time() {
+    let master = |name: &str| {
+        let mut master = node(name, 64);
+        master["metadata"]["labels"] = json!({"node-role.kubernetes.io/master": ""});
+        master
+    };
+    let nodes = read(&[master("m1"), master("m2"), master("m3")], Node::of);
+    let observed = Observed { nodes, pools: read(&[pool("master", 2)], MachinePool::of), ..empty() };
+    let found = radius(&reboots(&["master"]), &observed);
+    let risk = named(&found, "RebootsControlPlane").unwrap();
+    assert_eq!(risk.message, "Nodes of the control plane reboot");
+    assert_eq!(risk.evidence, ["MachineConfigPool master: at most 2 at a time"]);
+}
+
+#[test]
+fn the_page_explains_every_risk_and_no_other() {
+    let page = include_str!("../../../../../docs/impact.md");
+    let table = page.split("## Risks").nth(1).unwrap().split("\n\n").nth(1).unwrap();
+    let explained: BTreeSet<&str> =
+        table.lines().filter_map(|row| row.strip_prefix("| `")?.split('`').next()).collect();
+    let source = include_str!("../risks.rs");
+    let calls = source.split("risk(").skip(1);
+    let literal = calls.filter_map(|call| call.trim_start().strip_prefix('"')?.split('"').next());
+    let named: BTreeSet<&str> = literal.chain([TAKES_OVER_FIELDS, REBOOTS_CONTROL_PLANE]).collect();
+    assert!(named.len() > 10, "{named:?}");
+    assert_eq!(explained, named);
 }
 
 #[test]
@@ -96,6 +158,35 @@ fn budgets_at_their_limit_are_named_if_they_cover_pods_on_these_nodes() {
 }
 
 #[test]
+fn a_budget_covers_pods_of_its_namespace_by_whatever_its_selector_asks_for() {
+    let expression = |operator: &str, values: Value| json!({"matchExpressions": [{"key": "app", "operator": operator, "values": values}]});
+    for (selector, pods) in [
+        (json!({}), 3),
+        (json!({"matchLabels": {"app": "db"}}), 1),
+        (json!({"matchLabels": {"app": "db", "tier": "back"}}), 0),
+        (expression("In", json!(["db", "web"])), 2),
+        (expression("In", json!(["db", "db"])), 1),
+        (expression("NotIn", json!(["db"])), 2),
+        (expression("Exists", json!([])), 2),
+        (Value::Null, 0),
+    ] {
+        let budget = json!({
+            "metadata": {"namespace": "n", "name": "b"}, "spec": {"selector": selector}, "status": {"disruptionsAllowed": 0},
+        });
+        let pod = |namespace: &str, name: &str, labels: Value| json!({"metadata": {"namespace": namespace, "name": name, "labels": labels}, "spec": {"nodeName": "w1"}});
+        let there = [
+            pod("n", "a", json!({"app": "db"})),
+            pod("n", "b", json!({"app": "web"})),
+            pod("n", "c", json!({})),
+            pod("elsewhere", "d", json!({"app": "db"})),
+        ];
+        let observed = Observed { budgets: read(&[budget], Budget::of), pods: read(&there, Pod::of), ..each_class() };
+        let found = radius(&reboots(&["worker"]), &observed).budgets;
+        assert_eq!(found.first().map_or(0, |budget| budget.pods), pods, "{selector}");
+    }
+}
+
+#[test]
 fn what_else_goes_on_is_told() {
     let operation = |phase: &str| {
         let subject = json!({"kind": "VirtualMachine", "namespace": "n", "name": "a"});
@@ -109,7 +200,7 @@ fn what_else_goes_on_is_told() {
     };
     let found = radius(&reboots(&["worker"]), &observed);
     let evidence = &named(&found, "OperationsRunning").unwrap().evidence;
-    assert_eq!(evidence, &["1 migrations", "Restore: VirtualMachine n/a"]);
+    assert_eq!(evidence, &["1 migration", "Restore: VirtualMachine n/a"]);
 }
 
 #[test]
@@ -117,7 +208,7 @@ fn what_could_not_be_read_is_said_and_not_guessed() {
     let forbidden = || "forbidden (403)".to_owned();
     let nothing = Observed::default();
     let found = radius(&reboots(&["worker"]), &nothing);
-    assert_eq!(found.unread.len(), 10);
+    assert_eq!(found.unread.len(), 11);
     assert_eq!(found.pools[0].expected_nodes, Some(3), "what the plan itself says");
     assert_eq!((found.totals.nodes, found.duration), (0, Estimate::UNKNOWN));
     let missing = Observed { instances: Reading::Unreadable(forbidden()), ..each_class() };
@@ -127,7 +218,7 @@ fn what_could_not_be_read_is_said_and_not_guessed() {
     assert_eq!(found.pools[0].nodes[0].drain.max_seconds, None, "what is on the node is not known");
     let absent = Observed { instances: Reading::NotServed, ..each_class() };
     let found = radius(&reboots(&["worker"]), &absent);
-    assert_eq!((found.unread.len(), found.totals.machines), (0, 0), "without KubeVirt there are no virtual machines");
+    assert_eq!((found.unread.len(), found.totals.guests), (0, 0), "without KubeVirt there are no virtual machines");
 }
 
 #[test]

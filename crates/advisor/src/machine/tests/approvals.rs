@@ -4,6 +4,7 @@ use api::virt_platform_config::{Approval, FailurePolicy, Rejection};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::*;
+use crate::{Change, ObjectRef};
 use Phase::*;
 
 const DAY: i64 = 24 * 60 * 60;
@@ -15,11 +16,14 @@ fn reviewed() -> Fixture {
 }
 
 impl Fixture {
+    /// Approves the plan with its risks, as far as `change` does not say otherwise.
     fn approve(&mut self, change: impl FnOnce(&mut Approval)) -> &mut Self {
         let plan_digest = self.status.plan_digest.clone();
+        let risks = self.status.risks.iter().map(|risk| risk.name.clone()).collect();
         self.edit(|spec| {
             let approval = spec.approval.get_or_insert_default();
             approval.plan_digest = plan_digest;
+            approval.accepted_risks = risks;
             change(approval);
         });
         self.act(Action::Apply)
@@ -52,6 +56,38 @@ fn in_mode_reviewed_only_the_digest_approves() {
     assert!(fixture.review().1.ends_with(&format!("planDigest to {digest} to execute.")));
     fixture.approve(|_| {});
     assert_eq!((fixture.phase(), fixture.written.len()), (InProgress, 2));
+}
+
+/// In mode Immediate nobody is asked. Risks that only the approver sees may be named as well.
+#[test]
+fn in_mode_reviewed_the_risks_of_a_plan_are_accepted_by_name() {
+    let helm = |fixture: &mut Fixture| {
+        let target = ObjectRef::namespaced(&KUBE_DESCHEDULER, "openshift-kube-descheduler-operator", "cluster");
+        let fields = json!({
+            "apiVersion": "operator.openshift.io/v1", "kind": "KubeDescheduler",
+            "metadata": {"name": "cluster", "namespace": "openshift-kube-descheduler-operator"},
+            "spec": {"deschedulingIntervalSeconds": 77},
+        });
+        fixture.cluster.change(&target, "v1", &Change::Apply { fields, remove: Vec::new() }, "helm");
+    };
+    let mut fixture = reviewed();
+    helm(&mut fixture);
+    fixture.settle();
+    assert_eq!(fixture.status.risks.iter().map(|risk| risk.name.as_str()).collect::<Vec<_>>(), ["TakesOverFields"]);
+    fixture.approve(|approval| approval.accepted_risks.clear()).is_untouched(ReviewRequired);
+    let (reason, message) = fixture.review();
+    assert_eq!(reason, "RisksNotAccepted");
+    assert!(message.contains("nobody has accepted: TakesOverFields. "), "{message}");
+
+    let accepted = ["VMRestarts".to_owned(), "TakesOverFields".to_owned()];
+    fixture.approve(|approval| approval.accepted_risks = accepted.to_vec());
+    assert_eq!((fixture.phase(), fixture.written.len()), (InProgress, 2));
+    assert_eq!(fixture.status.approval.as_ref().unwrap().accepted_risks, accepted);
+
+    let mut immediate = Fixture::new(LOAD_AWARE, Action::Apply);
+    helm(&mut immediate);
+    immediate.settle();
+    assert_eq!((immediate.phase(), immediate.written.len()), (InProgress, 2));
 }
 
 /// The mode of the operator is a default: a configuration may be stricter, or less strict.

@@ -76,6 +76,6 @@ fn a_plan_in_review_whose_target_was_deleted_says_so() {
     fixture.settle();
     let condition = fixture.condition("ReviewRequired").unwrap();
     assert_eq!(condition.reason, "PlanStale");
-    let expected = "Since it was drawn up, KubeDescheduler 'cluster' was deleted. ";
+    let expected = "Since it was made, KubeDescheduler 'cluster' was deleted. ";
     assert!(condition.message.contains(expected), "{}", condition.message);
 }

@@ -91,9 +91,8 @@ impl Fixture {
 proptest! {
     #![proptest_config(cases(300))]
 
-    /// `write` asserts the rest: only under Apply, only what is in the status, only after the status was stored.
-    /// W5 (writes in DryRun), W7 (applied unlike reviewed): nothing without an approval, and nothing but what the
-    /// status shows.
+    /// W5 (writes in DryRun), W7 (applied unlike reviewed): `write` asserts that nothing is written without an approval, before the
+    /// status is stored, or beyond what the status shows.
     #[test]
     fn whatever_is_edited_it_comes_to_rest_and_stays_there(edits in proptest::collection::vec(edit(), 1..14)) {
         let mut fixture = Fixture::new(LOAD_AWARE, Action::DryRun);

@@ -102,3 +102,48 @@ fn where_nobody_reports_written_counts_as_done() {
     assert!(fixture.status.notes.iter().any(|note| note.starts_with("No operator reports on KubeDescheduler")));
     assert_eq!(fixture.item(DESCHEDULER).message.as_deref(), Some("Applied successfully"));
 }
+
+/// A completed plan of an older version, which this version would add the descheduler to.
+fn completed_with_upgrade() -> Fixture {
+    let mut fixture = Fixture::completed(LOAD_AWARE);
+    fixture.status.items.retain(|item| item.name != DESCHEDULER);
+    fixture.interval(300);
+    fixture.version = "v2";
+    fixture.settle();
+    assert_eq!(fixture.phase(), Phase::CompletedWithUpgrade);
+    assert_eq!(fixture.item(DESCHEDULER).state.as_str(), "Pending", "it is proposed");
+    fixture
+}
+
+#[test]
+fn an_effect_that_is_lost_is_told_while_an_upgrade_is_proposed_too() {
+    let mut fixture = completed_with_upgrade();
+    let (written, stored) = (fixture.written.len(), fixture.phases.len());
+    fixture.cluster.put(crate::test_cluster::machine_config("99-worker-zzz", json!({"kernelArguments": ["psi=0"]})));
+    fixture.roll_out(&[PSI, "99-worker-zzz"]).settle();
+    let message = fixture.item("enable-psi-metrics").message.clone().unwrap();
+    assert_eq!(fixture.phase(), Phase::InProgress, "{message}");
+    assert!(message.contains("MachineConfig '99-worker-zzz' is merged after"), "{message}");
+    let upgrade = fixture.condition("UpgradeAvailable").unwrap();
+    assert_eq!((upgrade.status.as_str(), upgrade.reason.as_str()), ("True", "LogicChanged"));
+
+    fixture.roll_out(&[PSI]).pass(60).settle();
+    let expected = [Phase::InProgress, Phase::Completed, Phase::CompletedWithUpgrade];
+    assert_eq!(fixture.phases[stored..], expected);
+    assert_eq!(fixture.written.len(), written, "what is proposed is not written");
+    assert_eq!(fixture.item(DESCHEDULER).state.as_str(), "Pending", "it is proposed again");
+}
+
+/// Nothing of the upgrade is applied when the rollout of the older version's plan ends.
+#[test]
+fn no_status_says_that_an_upgrade_was_applied_when_only_an_effect_is_back() {
+    let mut fixture = completed_with_upgrade();
+    fixture.cluster.put(crate::test_cluster::machine_config("99-worker-zzz", json!({"kernelArguments": ["psi=0"]})));
+    fixture.roll_out(&[PSI, "99-worker-zzz"]).settle().roll_out(&[PSI]).pass(60);
+    let mut last = LastResult::None;
+    while let Some(result) = fixture.step(last) {
+        assert_eq!(fixture.condition("UpgradeAvailable").unwrap().status, "True", "{}", fixture.phase());
+        last = result;
+    }
+    assert_eq!(fixture.phase(), Phase::CompletedWithUpgrade);
+}

@@ -127,7 +127,10 @@ pub(super) fn assert_sound(status: &VirtPlatformConfigStatus) {
     let kinds: Vec<_> = status.conditions.iter().map(|condition| condition.type_.as_str()).collect();
     let position = kinds.iter().position(|kind| *kind == READY).unwrap();
     let also = &kinds[position + 1..];
-    assert!(also.is_empty() || also == [RECONCILING] || also == [STALLED], "behind the seeds' conditions: {kinds:?}");
+    assert!(
+        also.is_empty() || also == [RECONCILING] || also == [STALLED],
+        "behind the reference's conditions: {kinds:?}"
+    );
     assert!(!kinds[..position].iter().any(|kind| [RECONCILING, STALLED].contains(kind)), "{kinds:?}");
     let (ready, also) = (&status.conditions[position], status.conditions.get(position + 1));
     assert_eq!(ready.status == "True", also.is_none(), "{:?}", status.conditions);

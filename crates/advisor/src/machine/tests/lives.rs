@@ -80,7 +80,7 @@ fn drift_is_told_and_goes_away_with_its_cause() {
 
 /// W42 (endless reverts): with pauses, and not against somebody who does the same.
 #[test]
-fn drift_is_reverted_on_request_and_not_for_ever() {
+fn drift_is_reverted_on_request_and_not_forever() {
     let mut fixture = Fixture::completed(LOAD_AWARE);
     fixture.edit(|spec| spec.bypass_optimistic_lock = true).settle();
     for (wait, reverted) in [(0, true), (10, false), (30, true), (60, false), (120, true)] {

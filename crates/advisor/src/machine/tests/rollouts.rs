@@ -149,6 +149,31 @@ fn a_degraded_pool_keeps_its_state_and_is_stalled_when_it_does_not_get_on() {
         [],
         "told once"
     );
+
+    let events = events_of(&mut fixture, |fixture| report(fixture, 2, false, degraded()));
+    assert_eq!((pool(&fixture).state, told(&fixture)), (Degraded, (RECONCILING, "Applying")));
+    let note =
+        "enable-psi-metrics: MachineConfigPool 'worker' gets on again and is still Degraded (2 of 6 nodes updated)";
+    assert_eq!(events, [EventNote { warning: false, reason: "RolloutProgress".into(), note: note.into() }]);
+}
+
+/// Its words about a node change with every attempt, and that is no news.
+#[test]
+fn a_second_node_in_trouble_is_told_as_the_first_one_was() {
+    let mut fixture = rolling();
+    report(&mut fixture, 1, false, degraded());
+    fixture.settle();
+    let says = |message: String| {
+        let condition = |kind: &str, message: &str| json!({"type": kind, "status": "True", "message": message});
+        json!({"conditions": [condition("NodeDegraded", &message), condition("Degraded", "")]})
+    };
+    let again = DRAIN.replace("1 hour", "2 hours");
+    assert_eq!(events_of(&mut fixture, |fixture| report(fixture, 1, false, says(again.clone()))), []);
+    let both = format!("{again}, Node worker-4 is reporting: \"no space\"");
+    let events = events_of(&mut fixture, |fixture| report(fixture, 1, false, says(both.clone())));
+    let note = format!("enable-psi-metrics: MachineConfigPool 'worker' is Degraded (1 of 6 nodes updated): {both}");
+    assert_eq!(events, [EventNote { warning: true, reason: "RolloutDegraded".into(), note }]);
+    assert_eq!(events_of(&mut fixture, |fixture| report(fixture, 1, false, says(again.clone()))), [], "it recovered");
 }
 
 #[test]
@@ -240,6 +265,21 @@ fn a_config_that_is_changed_on_its_way_names_who_changed_it() {
     assert_eq!(fixture.phase(), Phase::Drifted);
     let cause = pool(&fixture).cause.unwrap();
     assert!(cause.starts_with(&format!("MachineConfig '{PSI}' was changed by kubectl-edit")), "{cause}");
+}
+
+/// Found by reading: the drift took the place of the node that has to be repaired.
+#[test]
+fn a_config_that_is_changed_while_a_node_is_degraded_names_both() {
+    let mut fixture = rolling();
+    report(&mut fixture, 2, false, degraded());
+    fixture.settle();
+    fixture.cluster.delete(&MACHINE_CONFIG, PSI);
+    let both = format!("{DRAIN}; MachineConfig '{PSI}' was deleted");
+    for _ in 0..2 {
+        fixture.settle().pass(MINUTE);
+        assert_eq!(fixture.phase(), Phase::Drifted);
+        assert_eq!((pool(&fixture).state, pool(&fixture).cause.as_ref()), (Degraded, Some(&both)));
+    }
 }
 
 #[test]

@@ -185,7 +185,7 @@ fn invalid_options_wait_for_another_spec_and_not_in_circles() {
 }
 
 #[test]
-fn what_vanished_under_a_plan_in_force_means_a_review_when_it_is_back() {
+fn what_vanished_under_a_plan_in_effect_means_a_review_when_it_is_back() {
     let mut fixture = Fixture::completed(LOAD_AWARE);
     let there = fixture.cluster.clone();
     fixture.cluster = fixture.cluster.without(&KUBE_DESCHEDULER);
@@ -277,7 +277,7 @@ fn an_impact_is_shown_in_every_phase_with_and_without_a_plan() {
 
 /// D7 (regular comparison): watches may miss something; the clock does not.
 #[test]
-fn whatever_is_in_force_is_looked_at_again_within_five_minutes() {
+fn whatever_is_in_effect_is_looked_at_again_within_five_minutes() {
     let mut looked_at = Vec::new();
     for fixture in everywhere() {
         let observed = Observed {

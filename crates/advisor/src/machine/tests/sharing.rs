@@ -101,7 +101,7 @@ fn conflict(fixture: &Fixture) -> &str {
 }
 
 #[test]
-fn each_applies_its_own_fields_in_either_order_and_the_other_stays_in_force() {
+fn each_applies_its_own_fields_in_either_order_and_the_other_stays_in_effect() {
     for left_first in [true, false] {
         let mut pair = Pair::new();
         for left in [left_first, !left_first] {

@@ -1,6 +1,9 @@
 //! Texts that misled people: found by random edits on real API servers.
 
-use api::virt_platform_config::{Approval, FailurePolicy};
+use api::{
+    bounds,
+    virt_platform_config::{Approval, FailurePolicy},
+};
 
 use super::*;
 use crate::{Refusal, machine::health::STALLED};
@@ -87,6 +90,16 @@ fn an_approval_of_a_forged_digest_is_told_to_name_another_plan() {
     }
     let review = fixture.condition("ReviewRequired").unwrap();
     assert_eq!((review.reason.as_str(), fixture.written.len()), ("ApprovalMismatch", 0));
+}
+
+/// The API server refuses a status with one path too many as a whole.
+#[test]
+fn lists_of_fields_are_cut_to_what_the_schema_takes() {
+    let mut fixture = Fixture::new(LOAD_AWARE, Action::DryRun);
+    fixture.settle().status.items[0].changed_since = vec!["x".repeat(bounds::FIELD_PATH + 1); bounds::FIELD_PATHS + 1];
+    fixture.settle();
+    let changed_since = &fixture.status.items[0].changed_since;
+    assert_eq!((changed_since.len(), changed_since[0].len()), (bounds::FIELD_PATHS, bounds::FIELD_PATH));
 }
 
 #[test]

@@ -17,10 +17,12 @@ const ALERT: Alert = Alert {
     name: "",
     expr: "",
     threshold: None,
+    setting: None,
     window: None,
     hold: minutes(5),
     severity: Severity::Warning,
     health_impact: HealthImpact::None,
+    update_precheck: false,
     summary: "",
     description: "",
 };
@@ -31,6 +33,7 @@ pub const ALERTS: &[Alert] = &[
         expr: "max by (profile, manager) (kubevirt_advisor_drifted_items) > 0",
         // Drift that the operator may revert is gone after three attempts within three minutes, or it is VirtAdvisorRemediationStalled.
         hold: minutes(15),
+        update_precheck: true,
         summary: "Applied configuration was changed by somebody else.",
         description: "{{ $value }} applied item(s) of profile {{ $labels.profile }} no longer have the values that were approved. \
             Field manager that changed them: {{ $labels.manager }}.",
@@ -48,11 +51,11 @@ pub const ALERTS: &[Alert] = &[
     },
     Alert {
         name: "VirtAdvisorRolloutNotProgressing",
-        // A degraded pool has an alert of its own, and somebody who paused a pool knows that it waits.
-        expr: "max by (profile, pool) (kubevirt_advisor_rollout_without_progress_seconds) > {threshold} \
-            unless on (profile, pool) (kubevirt_advisor_rollout_state{state=~\"Paused|Degraded|RenderDegraded\"} == 1)",
-        // The default of `--stuck-after`: below the hour after which the machine config operator itself reports a node.
-        threshold: Some(minutes(45)),
+        // A degraded pool has an alert of its own, and somebody who paused a pool knows that it waits: they have other states.
+        expr: "max by (profile, pool) (kubevirt_advisor_rollout_without_progress_seconds) \
+            and on (profile, pool) (kubevirt_advisor_rollout_state{state=\"NoProgress\"} == 1)",
+        setting: Some("--stuck-after"),
+        update_precheck: true,
         summary: "A rollout makes no progress.",
         description: "No node of MachineConfigPool {{ $labels.pool }} was updated for {{ $value | humanizeDuration }}, and the plan of \
             profile {{ $labels.profile }} waits for it.",
@@ -61,6 +64,7 @@ pub const ALERTS: &[Alert] = &[
     Alert {
         name: "VirtAdvisorPoolDegraded",
         expr: "max by (profile, pool, state) (kubevirt_advisor_rollout_state{state=~\"Degraded|RenderDegraded\"}) == 1",
+        update_precheck: true,
         summary: "A pool is degraded while a plan is rolled out.",
         description: "MachineConfigPool {{ $labels.pool }} is {{ $labels.state }} while it rolls out the plan of profile \
             {{ $labels.profile }}. The status of the configuration names the node or the machine config.",

@@ -5,7 +5,7 @@ use std::{fmt, time::Duration};
 use serde_json::{Value, json};
 
 use super::{ALERTS, Alert};
-use crate::{access::NAMESPACE, render};
+use crate::{access::NAMESPACE, object_text};
 
 /// The variable by which distributors lead to their own runbooks, as in other operators of KubeVirt.
 pub const RUNBOOK_URL_VARIABLE: &str = "RUNBOOK_URL_TEMPLATE";
@@ -67,20 +67,26 @@ pub fn groups(settings: &AlertSettings) -> Value {
 
 /// A rule file as Prometheus and promtool read it.
 pub fn rule_file(settings: &AlertSettings) -> String {
-    render::yaml(Some(&json!({"groups": groups(settings)})))
+    object_text::yaml(Some(&json!({"groups": groups(settings)})))
 }
 
-/// The labels that every alert of this kind has, whatever its expression returns.
-///
-/// The namespace is that of the operator: OpenShift routes alerts by it, and configurations are in none.
+/// The label by which `oc adm upgrade recommend` finds what speaks against an update of the cluster.
+const UPDATE_PRECHECK: &str = "openShiftUpdatePrecheck";
+
+/// The labels that every alert of this kind has, whatever its expression returns. OpenShift routes alerts by their namespace:
+/// configurations are in none, so it is that of the operator.
 fn labels(alert: &Alert) -> Value {
-    json!({
+    let mut labels = json!({
         "severity": alert.severity.as_str(),
         "operator_health_impact": alert.health_impact.as_str(),
         "kubernetes_operator_part_of": "kubevirt",
         "kubernetes_operator_component": "virt-advisor-operator",
         "namespace": NAMESPACE,
-    })
+    });
+    if alert.update_precheck {
+        labels[UPDATE_PRECHECK] = "true".into();
+    }
+    labels
 }
 
 fn rule(alert: &Alert, settings: &AlertSettings) -> Value {

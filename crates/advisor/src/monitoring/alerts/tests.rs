@@ -38,6 +38,15 @@ fn names_labels_and_annotations_are_those_that_the_linter_of_kubevirt_asks_for()
     }
 }
 
+/// Nodes that are in trouble, and fields that are not as approved, are worth a look before all nodes reboot for an update.
+#[test]
+fn what_speaks_against_an_update_of_the_cluster_is_found_by_oc() {
+    let rules = rules(&AlertSettings::default());
+    let found = rules.iter().filter(|rule| rule["labels"]["openShiftUpdatePrecheck"] == "true");
+    let names: Vec<&str> = found.map(|rule| rule["alert"].as_str().unwrap()).collect();
+    assert_eq!(names, ["VirtAdvisorDrifted", "VirtAdvisorRolloutNotProgressing", "VirtAdvisorPoolDegraded"]);
+}
+
 #[test]
 fn expressions_name_only_metrics_and_labels_that_the_operator_serves() {
     for alert in ALERTS {
@@ -95,7 +104,7 @@ fn all_times_shrink_together() {
         ("VirtAdvisorDrifted", "for", "15m", "1500ms"),
         ("VirtAdvisorPoolDegraded", "for", "5m", "500ms"),
         ("VirtAdvisorReviewOverdue", "expr", "> 259200", "> 432"),
-        ("VirtAdvisorRolloutNotProgressing", "expr", "> 2700 unless", "> 4.5 unless"),
+        ("VirtAdvisorPrerequisiteMissing", "expr", "> 3600 and", "> 6 and"),
         ("VirtAdvisorErrorRateHigh", "expr", "[10m]", "[1s]"),
     ] {
         assert!(of(&shipped, name, field).contains(expected), "{name}: {}", of(&shipped, name, field));
@@ -119,4 +128,13 @@ fn every_metric_is_used_by_an_alert_or_by_the_dashboard() {
     let used: BTreeSet<&str> = queries.flat_map(|query| metrics_of(&query)).collect();
     let unused: Vec<_> = METRICS.iter().map(|metric| metric.name).filter(|name| !used.contains(name)).collect();
     assert!(unused.is_empty(), "{unused:?}");
+}
+
+/// An alert earlier than the condition would find nothing in the status, and a later one would say nothing new.
+#[test]
+fn a_rollout_without_progress_is_alerted_when_the_operator_tells_it() {
+    let alert = ALERTS.iter().find(|alert| alert.name == "VirtAdvisorRolloutNotProgressing").unwrap();
+    let expr = alert.expr(1);
+    assert!(expr.contains("{state=\"NoProgress\"} == 1") && !expr.contains('>'), "it has a limit of its own: {expr}");
+    assert_eq!((alert.threshold, alert.setting), (None, Some("--stuck-after")));
 }

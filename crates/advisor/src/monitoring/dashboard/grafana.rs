@@ -93,8 +93,7 @@ fn shown_panel(panel: &Panel, id: usize, place: &Value) -> Value {
         "fieldConfig": {"defaults": {"unit": unit, "min": 0}, "overrides": []},
     });
     if is_table {
-        // A row is a series: its labels say everything.
-        let hidden = json!({"excludeByName": {"Time": true, "Value": panel.unit == Unit::Count && panel.queries[0].expr.ends_with("== 1")}});
+        let hidden = json!({"excludeByName": {"Time": true, "Value": panel.has_telling_labels()}});
         shown["transformations"] = json!([{"id": "organize", "options": hidden}]);
     }
     shown

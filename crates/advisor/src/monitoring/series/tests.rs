@@ -1,4 +1,5 @@
 use api::virt_platform_config::{DriftedBy, Profile, VirtPlatformConfigSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::*;
 use crate::monitoring::METRICS;
@@ -130,11 +131,14 @@ fn impact_stall_and_items_are_as_the_status_says() {
 
 #[test]
 fn drift_is_told_by_manager_and_that_the_operator_gave_up() {
-    let items = vec![drifted_by("kubectl-edit"), drifted_by("unknown"), drifted_by("kubectl-edit")];
+    let deleted = DriftedBy { manager: "unknown".into(), deleted: true, ..DriftedBy::default() };
+    let deleted = Item { drifted_by: Some(deleted), ..item(ItemState::Completed) };
+    let items = vec![drifted_by("kubectl-edit"), drifted_by("unknown"), drifted_by("kubectl-edit"), deleted];
     for (reason, stalled) in [("DriftDetected", 0), ("RemediationStalled", 1)] {
-        let mut expected = usual("Drifted", 100, [0, 0, 3, 0]);
+        let mut expected = usual("Drifted", 100, [0, 0, 4, 0]);
         expected.retain(|series| !series.starts_with("remediation"));
-        expected.extend(["drifted_items[kubectl-edit] 2".into(), "drifted_items[unknown] 1".into()]);
+        let drifted = ["drifted_items[(deleted)] 1", "drifted_items[kubectl-edit] 2", "drifted_items[unknown] 1"];
+        expected.extend(drifted.map(str::to_owned));
         expected.push(format!("remediation_stalled {stalled}"));
         assert_series(reason, &config(Phase::Drifted, reason, items.clone()), expected);
     }

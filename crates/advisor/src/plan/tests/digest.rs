@@ -5,7 +5,7 @@ use super::*;
 /// The parts of a plan that a test may vary.
 #[derive(Clone)]
 struct Reviewed {
-    about: &'static About,
+    about: &'static ProfileInfo,
     intent: Intent,
     preview: Preview,
     pools: Vec<Value>,
@@ -35,7 +35,7 @@ impl Reviewed {
             managed: vec!["spec.kernelArguments".into()],
             message: "set".into(),
             why: "why",
-            inputs: vec![Input { source: "Thing/a".into(), path: "spec.a".into(), value: Some("1".into()) }],
+            inputs: vec![PlanInput { source: "Thing/a".into(), path: "spec.a".into(), value: Some("1".into()) }],
             weight: Weight::Nodes,
             restores: None,
         };
@@ -72,7 +72,7 @@ impl Reviewed {
 
 type Edit = fn(&mut Reviewed);
 
-static OTHER: About = About {
+static OTHER: ProfileInfo = ProfileInfo {
     name: "other-profile",
     description: "",
     category: "",

@@ -10,14 +10,14 @@ use api::{
 use serde_json::json;
 
 use crate::{
-    About, Access, Change, Draft, Facts, Intent, InvalidOptions, ObjectRef, Planner, Profile, Query, Requirement,
+    Access, Change, Draft, Facts, Intent, InvalidOptions, ObjectRef, Planner, Profile, ProfileInfo, Query, Requirement,
     intent::Weight, kind::CONFIG_MAP,
 };
 
 #[derive(Debug)]
 pub struct Example;
 
-static ABOUT: About = About {
+static ABOUT: ProfileInfo = ProfileInfo {
     name: "example-profile",
     description: "Example profile for demonstration purposes only",
     category: "example",
@@ -30,7 +30,7 @@ static ABOUT: About = About {
 };
 
 impl Profile for Example {
-    fn about(&self) -> &'static About {
+    fn about(&self) -> &'static ProfileInfo {
         &ABOUT
     }
 

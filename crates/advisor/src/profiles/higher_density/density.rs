@@ -1,6 +1,6 @@
 //! The settings in HyperConverged: memory overcommitment, and page merging.
 
-use api::virt_platform_config::Input;
+use api::virt_platform_config::PlanInput;
 use serde_json::{Value, json};
 
 use super::Options;
@@ -56,16 +56,31 @@ pub(super) fn plan(options: &Options, facts: &Facts) -> Intent {
     }
 }
 
+/// The option that sets a field, in whichever version.
+pub(super) fn option_for(field: &Path, now: Option<&Value>) -> Option<(&'static str, Value)> {
+    let is = |setting: &str| {
+        ["v1beta1", "v1"].iter().any(|version| *field == Path::dotted(&hyper_converged::path(version, setting)))
+    };
+    match now {
+        Some(ratio) if is(RATIO) => Some(("virtHigherDensity.memoryToRequestRatio", ratio.clone())),
+        Some(selector) if is(KSM_SELECTOR) => {
+            Some(("virtHigherDensity.ksmConfiguration.nodeLabelSelector", selector.clone()))
+        }
+        None if is(KSM_SELECTOR) => Some(("virtHigherDensity.ksmConfiguration.enabled", false.into())),
+        _ => None,
+    }
+}
+
 /// Settings that are managed at the profile's defaults are inputs too: if somebody else changes one, a person should review it.
 /// Settings that the user fixed in the options are no inputs.
-fn inputs(options: &Options, facts: &Facts) -> Vec<Input> {
+fn inputs(options: &Options, facts: &Facts) -> Vec<PlanInput> {
     let ratio = (!options.ratio_is_fixed).then(|| hyper_converged::input(facts, RATIO).1);
     let ksm = (!options.ksm_is_fixed).then(|| hyper_converged::input(facts, KSM).1);
     ratio.into_iter().chain(ksm).collect()
 }
 
-pub(super) fn setting_changed(before: &Input, after: &Input) -> String {
-    let parsed = |input: &Input| input.value.as_deref().and_then(|value| serde_json::from_str::<Value>(value).ok());
+pub(super) fn setting_changed(before: &PlanInput, after: &PlanInput) -> String {
+    let parsed = |input: &PlanInput| input.value.as_deref().and_then(|value| serde_json::from_str::<Value>(value).ok());
     let (before_value, after_value) = (parsed(before), parsed(after));
     if before.path.ends_with(KSM) {
         let selects = |value: &Option<Value>| value.as_ref().is_some_and(|ksm| !ksm["nodeLabelSelector"].is_null());

@@ -2,20 +2,22 @@
 
 use api::{
     names::FIELD_MANAGER,
-    virt_platform_config::{Input, Options as AllOptions, Severity},
+    virt_platform_config::{Options as AllOptions, PlanInput, Severity, TargetRef},
 };
+use serde_json::Value;
 
 use super::{Options, density, swap};
 use crate::{
-    About, Access, Draft, Facts, InvalidOptions, Planner, Profile, Query, Requirement,
+    Access, Draft, Facts, InvalidOptions, Planner, Profile, ProfileInfo, Query, Requirement,
     autopilot::{self, Asset},
+    fields::Path,
     hyper_converged, kind,
 };
 
 #[derive(Debug)]
 pub struct HigherDensity;
 
-pub(super) static ABOUT: About = About {
+pub(super) static ABOUT: ProfileInfo = ProfileInfo {
     name: "virt-higher-density",
     description: "Enables higher VM density through swap and other optimizations",
     category: "density",
@@ -29,12 +31,21 @@ pub(super) static ABOUT: About = About {
 };
 
 impl Profile for HigherDensity {
-    fn about(&self) -> &'static About {
+    fn about(&self) -> &'static ProfileInfo {
         &ABOUT
     }
 
     fn access(&self) -> Vec<Access> {
         swap::access().into_iter().chain(hyper_converged::locations().map(Access::Change)).collect()
+    }
+
+    fn option_for(&self, target: &TargetRef, field: &Path, now: Option<&Value>) -> Option<(&'static str, Value)> {
+        match target.kind.as_str() {
+            kind if kind == kind::HYPER_CONVERGED.kind => density::option_for(field, now),
+            // Without the option, its MachineConfig is removed.
+            _ if *field == Path::default() && now.is_none() => Some(("virtHigherDensity.enableSwap", false.into())),
+            _ => None,
+        }
     }
 
     fn resolve(&self, options: Option<&AllOptions>) -> Result<Box<dyn Planner>, InvalidOptions> {
@@ -69,7 +80,7 @@ impl Planner for Options {
         queries
     }
 
-    fn input_changed(&self, before: &Input, after: &Input) -> String {
+    fn input_changed(&self, before: &PlanInput, after: &PlanInput) -> String {
         density::setting_changed(before, after)
     }
 

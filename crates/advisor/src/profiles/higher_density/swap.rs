@@ -12,7 +12,7 @@ use crate::{
     intent::{Weight, risk},
     kind,
     kubelet::{self, DROP_INS, SwapSupport, swap_support},
-    machine_config,
+    machine_config::{self, of_workers, worker_labels},
     ownership::{Ownership, names, ownership, owns_alone},
     pools::{self, no_machine_reached},
 };
@@ -52,7 +52,7 @@ pub(super) fn wants(enabled: bool, facts: &Facts) -> Vec<Query> {
         queries.push(pools::all());
     }
     if enabled {
-        let reached = pools::reached(facts, &labels());
+        let reached = pools::reached(facts, &worker_labels());
         queries.extend(kubelet::wants(&reached, facts));
         queries.extend(Asset::swap().wants(facts, &reached));
     }
@@ -79,12 +79,12 @@ pub(super) fn requirements(facts: &Facts) -> Vec<Requirement> {
             pool.name()
         )))
     };
-    pools::reached(facts, &labels()).iter().filter_map(unmet).collect()
+    pools::reached(facts, &worker_labels()).iter().filter_map(unmet).collect()
 }
 
 /// Pools for which it is not known.
 fn risks(facts: &Facts) -> Vec<Risk> {
-    let reached = pools::reached(facts, &labels());
+    let reached = pools::reached(facts, &worker_labels());
     let unknown = reached.iter().filter_map(|pool| {
         let SwapSupport::Unknown(why) = swap_support(*pool, facts) else { return None };
         let pool = pool.name();
@@ -111,7 +111,7 @@ pub(super) fn plan(enabled: bool, facts: &Facts) -> Draft {
     };
     if enabled {
         let message = format!("MachineConfig '{NAME}' will be configured to enable kubelet swap");
-        let change = Change::Apply { fields: object(Some(config())), remove: Vec::new() };
+        let change = Change::Apply { fields: of_workers(NAME, Some(json!({"config": config()}))), remove: Vec::new() };
         return Draft { intents: vec![intent(change, message)], risks: risks(facts), ..Draft::default() };
     }
     let Some(live) = facts.object(&target()) else { return Draft::default() };
@@ -123,7 +123,7 @@ pub(super) fn plan(enabled: bool, facts: &Facts) -> Draft {
         }
         Ownership::Shared { with } if owns_alone(live, &us, MANAGED) => {
             // An apply without these fields removes them, unless somebody else has set them too.
-            let change = Change::Apply { fields: object(None), remove: Vec::new() };
+            let change = Change::Apply { fields: of_workers(NAME, None), remove: Vec::new() };
             let others = with.join(", ");
             let message = format!("Swap will be taken out of MachineConfig '{NAME}', which {others} also configures");
             Draft { intents: vec![intent(change, message)], ..Draft::default() }
@@ -133,23 +133,6 @@ pub(super) fn plan(enabled: bool, facts: &Facts) -> Draft {
             Draft::note(format!("MachineConfig '{NAME}' belongs to {owners} and is left alone: swap stays as it is"))
         }
     }
-}
-
-/// The labels by which pools select the config.
-fn labels() -> Value {
-    json!({"machineconfiguration.openshift.io/role": "worker"})
-}
-
-fn object(config: Option<Value>) -> Value {
-    let mut object = json!({
-        "apiVersion": "machineconfiguration.openshift.io/v1",
-        "kind": "MachineConfig",
-        "metadata": {"labels": labels(), "name": NAME},
-    });
-    if let Some(config) = config {
-        object["spec"] = json!({"config": config});
-    }
-    object
 }
 
 /// The Ignition config.

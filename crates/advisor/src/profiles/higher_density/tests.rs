@@ -4,7 +4,7 @@ mod autopilot;
 mod density;
 mod swap;
 
-use api::virt_platform_config::{Input, Severity};
+use api::virt_platform_config::{PlanInput, Severity};
 use serde_json::{Value, json};
 
 use super::HigherDensity;

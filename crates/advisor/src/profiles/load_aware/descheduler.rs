@@ -1,6 +1,6 @@
 //! The configuration of the descheduler: its profile, its interval, and how many virtual machines it may move at once.
 
-use api::virt_platform_config::Input;
+use api::virt_platform_config::PlanInput;
 use serde_json::{Value, json};
 
 use super::{Options, operator, profile::ABOUT};
@@ -100,6 +100,19 @@ pub(super) fn plan(options: &Options, facts: &Facts) -> Draft {
     Draft { intents: vec![intent], notes, ..Draft::default() }
 }
 
+/// The option that sets a field.
+pub(super) fn option_for(field: &fields::Path, now: Option<&Value>) -> Option<(&'static str, Value)> {
+    let option = match field.to_string().as_str() {
+        "spec.deschedulingIntervalSeconds" => "loadAware.deschedulingIntervalSeconds",
+        "spec.mode" => "loadAware.mode",
+        "spec.profileCustomizations.devDeviationThresholds" => "loadAware.devDeviationThresholds",
+        "spec.evictionLimits.total" => "loadAware.evictionLimitTotal",
+        "spec.evictionLimits.node" => "loadAware.evictionLimitNode",
+        _ => return None,
+    };
+    Some((option, now?.clone()))
+}
+
 fn has(schema: Option<&Value>, path: &str) -> bool {
     schema.is_some_and(|schema| schema::field(schema, path).is_some())
 }
@@ -166,7 +179,7 @@ impl Limit {
     }
 
     /// The note about a setting from which nothing can be derived.
-    fn note(&self, input: &Input) -> Option<String> {
+    fn note(&self, input: &PlanInput) -> Option<String> {
         let value = input.value.as_deref()?;
         let is_usable = value.parse::<i64>().is_ok_and(|number| number > 0);
         let (path, default) = (&input.path, self.default);
@@ -181,7 +194,7 @@ impl Limit {
 }
 
 /// Each limit is either fixed by the user, or derived from the limit of parallel migrations.
-fn limits(options: &Options, facts: &Facts, has_node_limit: bool) -> (Value, Vec<Input>) {
+fn limits(options: &Options, facts: &Facts, has_node_limit: bool) -> (Value, Vec<PlanInput>) {
     let mut inputs = Vec::new();
     let mut value = |fixed: Option<i32>, limit: &Limit| match fixed {
         Some(fixed) => i64::from(fixed),
@@ -199,18 +212,18 @@ fn limits(options: &Options, facts: &Facts, has_node_limit: bool) -> (Value, Vec
 }
 
 /// The notes about settings from which no limit can be derived.
-fn limit_notes(inputs: &[Input]) -> impl Iterator<Item = String> + '_ {
+fn limit_notes(inputs: &[PlanInput]) -> impl Iterator<Item = String> + '_ {
     inputs.iter().filter_map(|input| limit_of(input).note(input))
 }
 
-fn limit_of(input: &Input) -> &'static Limit {
+fn limit_of(input: &PlanInput) -> &'static Limit {
     if input.path.ends_with(TOTAL.setting) { &TOTAL } else { &PER_NODE }
 }
 
 /// The text about changed limits. It names the limits, not the settings of HyperConverged.
-pub(super) fn limit_changed(before: &Input, after: &Input) -> String {
+pub(super) fn limit_changed(before: &PlanInput, after: &PlanInput) -> String {
     let limit = limit_of(before);
-    let derived = |input: &Input| {
+    let derived = |input: &PlanInput| {
         let value = input.value.as_deref().and_then(|value| serde_json::from_str::<Value>(value).ok());
         limit.derive(value.as_ref())
     };

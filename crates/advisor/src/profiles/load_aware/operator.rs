@@ -1,5 +1,4 @@
 //! Whether the descheduler's operator has taken over the configuration, according to its conditions and its deployment.
-//!
 //! That operator sets a condition for some refusals and only logs others. Its deployment names the generation that it was made for,
 //! so those refusals are visible too.
 

@@ -2,20 +2,22 @@
 
 use api::{
     names::FIELD_MANAGER,
-    virt_platform_config::{Input, Item, Options as AllOptions, Severity},
+    virt_platform_config::{Item, Options as AllOptions, PlanInput, Severity, TargetRef},
 };
+use serde_json::Value;
 
 use super::{Options, descheduler, operator, psi};
 use crate::{
-    About, Access, Draft, Effect, Facts, InvalidOptions, Planner, Profile, Query, Requirement,
+    Access, Draft, Effect, Facts, InvalidOptions, Planner, Profile, ProfileInfo, Query, Requirement,
     autopilot::{self, Asset},
+    fields::Path,
     hyper_converged, kind,
 };
 
 #[derive(Debug)]
 pub struct LoadAware;
 
-pub(super) static ABOUT: About = About {
+pub(super) static ABOUT: ProfileInfo = ProfileInfo {
     name: "load-aware-rebalancing",
     description: "Enables load-aware VM rebalancing and PSI metrics for intelligent scheduling",
     category: "scheduling",
@@ -28,13 +30,22 @@ pub(super) static ABOUT: About = About {
 };
 
 impl Profile for LoadAware {
-    fn about(&self) -> &'static About {
+    fn about(&self) -> &'static ProfileInfo {
         &ABOUT
     }
 
     fn access(&self) -> Vec<Access> {
         let inputs = hyper_converged::locations().map(Access::Read);
         [descheduler::access(), psi::access()].into_iter().flatten().chain(inputs).collect()
+    }
+
+    fn option_for(&self, target: &TargetRef, field: &Path, now: Option<&Value>) -> Option<(&'static str, Value)> {
+        match target.kind.as_str() {
+            kind if kind == kind::KUBE_DESCHEDULER.kind => descheduler::option_for(field, now),
+            // Without the option, its MachineConfig is removed.
+            _ if *field == Path::default() && now.is_none() => Some(("loadAware.enablePSIMetrics", false.into())),
+            _ => None,
+        }
     }
 
     fn resolve(&self, options: Option<&AllOptions>) -> Result<Box<dyn Planner>, InvalidOptions> {
@@ -63,7 +74,7 @@ impl Planner for Options {
         queries
     }
 
-    fn input_changed(&self, before: &Input, after: &Input) -> String {
+    fn input_changed(&self, before: &PlanInput, after: &PlanInput) -> String {
         descheduler::limit_changed(before, after)
     }
 

@@ -10,6 +10,7 @@ use crate::{
     field_manager, fields,
     intent::{Weight, risk},
     kernel_arguments, kind,
+    machine_config::{of_workers, worker_labels},
     ownership::{Ownership, names, ownership},
     pools::{self, ROLE, no_machine_reached},
 };
@@ -26,11 +27,6 @@ const WHY: &str = "with pressure stall information the descheduler sees contenti
 
 fn target() -> ObjectRef {
     ObjectRef::cluster(&kind::MACHINE_CONFIG, NAME)
-}
-
-/// The labels by which pools select the config.
-fn labels() -> Value {
-    json!({ROLE: "worker"})
 }
 
 /// The names of rendered configs are only known from the pools.
@@ -50,7 +46,7 @@ pub(super) fn wants(enabled: bool, facts: &Facts) -> Vec<Query> {
         queries.push(pools::all());
     }
     if enabled {
-        let reached = pools::reached(facts, &labels());
+        let reached = pools::reached(facts, &worker_labels());
         let configs: Vec<Query> =
             pools::rendered_configs(&reached).chain(pools::target_configs(&reached, NAME)).map(Query::Object).collect();
         for query in configs {
@@ -101,7 +97,7 @@ fn overruled_by<'a>(pool: pools::Pool<'a>, facts: &'a Facts) -> Option<(&'a str,
 
 /// Whether the nodes of all pools with the config report pressure.
 pub(super) fn effect(facts: &Facts) -> Effect {
-    let reached = pools::reached(facts, &labels());
+    let reached = pools::reached(facts, &worker_labels());
     let off = reached
         .iter()
         .find(|pool| pool.is_rendered_from(NAME) && rendered(pool, facts).is_some_and(|config| !is_on(config)));
@@ -118,7 +114,7 @@ pub(super) fn effect(facts: &Facts) -> Effect {
 
 /// The risks of turning PSI on.
 fn risks(facts: &Facts) -> Vec<Risk> {
-    let reached = pools::reached(facts, &labels());
+    let reached = pools::reached(facts, &worker_labels());
     let overruled = reached.iter().filter_map(|pool| {
         let (config, argument) = overruled_by(*pool, facts)?;
         Some(risk(
@@ -171,7 +167,7 @@ fn turn_off(facts: &Facts) -> Draft {
         }
         Ownership::Ours | Ownership::Shared { .. } => {
             let change = match others.is_empty() {
-                true => Change::Apply { fields: object(None), remove: vec![fields::Path::dotted(MANAGED)] },
+                true => Change::Apply { fields: of_workers(NAME, None), remove: vec![fields::Path::dotted(MANAGED)] },
                 false => apply(others),
             };
             (change, format!("'{PSI}' will be taken out of MachineConfig '{NAME}' to disable PSI metrics"))
@@ -201,19 +197,7 @@ fn intent(change: Change, message: String, why: &'static str, facts: &Facts) -> 
 }
 
 fn apply(arguments: Vec<String>) -> Change {
-    Change::Apply { fields: object(Some(arguments)), remove: Vec::new() }
-}
-
-fn object(arguments: Option<Vec<String>>) -> Value {
-    let mut object = json!({
-        "apiVersion": "machineconfiguration.openshift.io/v1",
-        "kind": "MachineConfig",
-        "metadata": {"labels": labels(), "name": NAME},
-    });
-    if let Some(arguments) = arguments {
-        object["spec"] = json!({"kernelArguments": arguments});
-    }
-    object
+    Change::Apply { fields: of_workers(NAME, Some(json!({"kernelArguments": arguments}))), remove: Vec::new() }
 }
 
 /// Whether the kernel would turn PSI on.
@@ -238,7 +222,7 @@ fn owns_arguments(live: &Value, us: &str) -> bool {
 /// The pools in which PSI is on already, if it is on in all pools that the config would reach. A pool that runs the operator's own
 /// config, which is no longer set, does not count.
 fn effective_in(facts: &Facts, is_set: bool) -> Option<String> {
-    let reached = pools::reached(facts, &labels());
+    let reached = pools::reached(facts, &worker_labels());
     let is_effective =
         |pool: &pools::Pool<'_>| rendered(pool, facts).is_some_and(is_on) && (is_set || !pool.is_rendered_from(NAME));
     let names: Vec<_> = reached.iter().map(|pool| format!("'{}'", pool.name())).collect();

@@ -6,7 +6,7 @@ mod effect;
 mod limits;
 mod psi;
 
-use api::virt_platform_config::{Input, Severity};
+use api::virt_platform_config::{PlanInput, Severity};
 use serde_json::{Value, json};
 
 use super::{LoadAware, descheduler::scaled};

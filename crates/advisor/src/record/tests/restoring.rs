@@ -183,6 +183,45 @@ fn what_others_have_added_to_an_object_that_we_created_stays() {
     assert_eq!(remove, ["data.a", "metadata.labels"]);
 }
 
+/// A definition may require the outermost maps, as that of KubeDescheduler does: without them, no update of the object is accepted.
+#[test]
+fn an_object_that_we_created_and_others_use_keeps_its_outermost_maps() {
+    let (after, item) = applied(None, apply(json!({"a": "1", "map": {"x": {"y": 1}}}), &[]));
+    let edited = |data: Value| {
+        let mut now = after.clone().unwrap();
+        let entry = json!({"manager": "kubectl-edit", "operation": "Update", "fieldsV1": {"f:data": data}});
+        now["metadata"]["managedFields"].as_array_mut().unwrap().push(entry);
+        now
+    };
+    let cases = [
+        ("a field was set again to the same value", edited(json!({"f:a": {}}))),
+        ("and one in a map", edited(json!({"f:map": {"f:x": {"f:y": {}}}}))),
+    ];
+    for (case, now) in cases {
+        assert_eq!(
+            change_of(&restored(Some(&now), &[&item])),
+            (json!({}), vec!["data.a".into(), "data.map".into()]),
+            "{case}"
+        );
+    }
+    let (second, more) = applied(after.clone(), apply(json!({"a": "2", "b": "2"}), &[]));
+    let now = server_side_apply::apply(second.as_ref(), &object("ConfigMap", json!({"b": "2"})), None, "kubectl").0;
+    let mut beside = now;
+    beside["metadata"]["managedFields"][1]["operation"] = "Update".into();
+    let (_, remove) = change_of(&restored(Some(&beside), &[&more, &item]));
+    assert!(!remove.contains(&"data".to_owned()), "by several plans: {remove:?}");
+}
+
+/// It was accepted without them before.
+#[test]
+fn an_object_that_existed_without_an_outermost_map_loses_it_again() {
+    let mut live = kubectls(json!({}));
+    live.as_object_mut().unwrap().remove("data");
+    let (after, item) = applied(Some(live), apply(json!({"a": "1"}), &[]));
+    let Some(Change::Apply { remove, .. }) = restored(after.as_ref(), &[&item]).change else { panic!("not set back") };
+    assert_eq!(paths(&remove), ["data"]);
+}
+
 /// A label selector is atomic: a patch that takes out a member would make its author the owner of all of it.
 #[test]
 fn an_atomic_map_is_set_back_as_a_whole() {

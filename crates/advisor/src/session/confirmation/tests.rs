@@ -8,15 +8,12 @@ use super::*;
 use crate::{
     machine::Intervals,
     profiles,
-    session::{Context, Input},
+    session::{Context, Input, RecordInput},
     test_cluster::TestCluster,
 };
 
-/// What happens until the first write to the target, as one letter per request: `s`tatus update, `p`lan, `r`ecord, `c`onfirmation,
-/// `w`rite, `x` for others. The life ends with the write, or with `.` when the session is done without one.
-///
-/// `takes` says how long the answer to a request takes, by its letter and by how many requests were sent before. During the request
-/// with the number `withdrawn`, after it was carried out, the administrator withdraws the consent.
+/// The requests until the first write: `s`tatus update, `p`lan, `r`ecord, `c`onfirmation, `w`rite, `x` for others, `.` for an end without
+/// one. Each answer `takes` a time by letter and number; the consent is withdrawn during the request with the number `withdrawn`.
 fn life(takes: impl Fn(char, usize) -> f64, withdrawn: Option<usize>) -> String {
     let profile = profiles::find("example-profile").unwrap();
     let context = Context {
@@ -69,8 +66,8 @@ fn life(takes: impl Fn(char, usize) -> f64, withdrawn: Option<usize>) -> String 
             }
             Request::MakePlan { .. } => Input::Plan(Box::new(Ok(cluster.plan("example-profile", Value::Null)))),
             Request::ReadConfig => Input::Config(Some(Box::new(stored.clone()))),
-            Request::CloseRecord { .. } => Input::RecordClosed,
-            Request::CreateRecord(_) => Input::RecordCreated,
+            Request::CloseRecord { .. } => Input::Record(RecordInput::Closed),
+            Request::CreateRecord(_) => Input::Record(RecordInput::Created),
             other => panic!("{other:?} after {letters}"),
         };
         if withdrawn == Some(number) {

@@ -1,5 +1,4 @@
 //! The plans of the workflow guide, for the clusters behind its sections 6, 8 and 10 and its appendix.
-//!
 //! The files in this folder have the guide's YAML, word for word. [`differences`] lists all intended differences with their reasons;
 //! any other difference is a failure.
 

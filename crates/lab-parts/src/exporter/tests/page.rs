@@ -4,7 +4,7 @@ use balance::{Algorithm, PressureModel, Scores, Signals, promql::PARETO_GAUGE};
 
 use super::fixture::{GIB, at, node, pod, sample, vm};
 use crate::{
-    exporter::{Index, ObservedPod, Renderer, Snapshot},
+    exporter::{Index, ObservedPod, Renderer, Snapshot, vm_page},
     launcher::Load,
 };
 
@@ -76,4 +76,29 @@ fn the_pareto_gauge_is_what_balance_computes() {
 fn an_empty_cluster_is_a_valid_page() {
     let text = Renderer::default().render(&Snapshot::default());
     assert!(text.lines().all(|line| line.starts_with('#')));
+}
+
+#[test]
+fn vms_have_the_metrics_of_kubevirt_which_begin_anew_on_another_node() {
+    let mut index = sample();
+    let with = |pod_name: &str, node: &str, cpu_cores: f64| ObservedPod {
+        load: Some(Load { cpu_cores, memory_bytes: 8.0 * GIB }),
+        ..pod("a", pod_name, node, 0.0)
+    };
+    index.apply_pod(&with("a-1", "n1", 2.0), at(10));
+    let page = |index: &Index, seconds| vm_page(&index.vms(at(seconds)));
+    let labels = |node: &str| format!("{{node=\"{node}\",namespace=\"default\",name=\"a\"}}");
+    let text = page(&index, 20);
+    // Sixteen cores for ten seconds, then two.
+    for line in [
+        format!("kubevirt_vmi_cpu_usage_seconds_total{} 180", labels("n1")),
+        format!("kubevirt_vmi_memory_resident_bytes{} 8589934592", labels("n1")),
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line} is missing in\n{text}");
+    }
+    index.apply_pod(&with("a-2", "n2", 2.0), at(20));
+    index.apply_vm(&vm("a", "a-2"), at(30));
+    let text = page(&index, 35);
+    let line = format!("kubevirt_vmi_cpu_usage_seconds_total{} 10", labels("n2"));
+    assert!(text.lines().any(|found| found == line) && !text.contains("n1"), "{text}");
 }

@@ -3,10 +3,11 @@
 use k8s_openapi::api::core::v1::Pod;
 use kube::core::DynamicObject;
 use serde_json::{Value, json};
+use serving::admission::{self, InvalidReview};
 
 use crate::{
     vm::Vm,
-    webhook::{AdmissionRequest, AllowReason, Input, InvalidReview, Outcome, Step, decide},
+    webhook::{AdmissionRequest, AllowReason, Input, Outcome, Step, decide},
 };
 
 /// The descheduler counts denials whose message contains this.
@@ -85,7 +86,7 @@ impl Case {
 
 pub(super) fn parse(request: Value) -> Result<AdmissionRequest, InvalidReview> {
     let review = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request});
-    AdmissionRequest::parse(review.to_string().as_bytes())
+    admission::parse(review.to_string().as_bytes()).map(|(_, request)| request)
 }
 
 /// The steps for an eviction and for a deletion.

@@ -62,7 +62,7 @@ async fn a_controller_that_dies_while_memory_is_copied_leaves_the_source_countin
     let from = lab.evict("a").await;
     lab.migrating("a").await;
     let mut state = first.state();
-    timeout(Duration::from_secs(10), state.wait_for(|state| state.migrations == 1)).await.unwrap().unwrap();
+    timeout(Duration::from_secs(100), state.wait_for(|state| state.migrations == 1)).await.unwrap().unwrap();
     drop(first);
     assert_eq!(node(&lab.vms.get("a").await.unwrap()), from, "the source counts until the hand-over");
     let _second = lab.controller(fast()).await;

@@ -18,7 +18,7 @@ async fn certificates_are_renewed_and_read_again_while_requests_go_on() {
     let lab = Lab::start().await;
     let pod = lab.add("a").await;
     let expected = Some(triggered(EVICTIONS, "default/a"));
-    let webhook = lab.webhook(Certificates::Own { lifetime: Duration::from_secs(6) }).await;
+    let webhook = lab.webhook(Certificates::Own { lifetime: Duration::from_secs(12) }).await;
     lab.is_asked(&pod).await;
     let (mut bundles, mut requests) = (BTreeSet::new(), 0);
     eventually("three renewals", async || {

@@ -27,5 +27,5 @@ pub(super) async fn reviews_are_refused(webhook: &Webhook) {
     assert_eq!((code, &said["response"]), (200, &json!({"uid": "x", "allowed": true})));
     assert_eq!(send("GET", "/validate", "").await.0, 405);
     assert_eq!(send("GET", "/nowhere", "").await.0, 404);
-    assert_eq!(send("GET", "/health", "").await, (200, r#"{"status":"healthy"}"#.to_owned()));
+    assert_eq!(send("GET", "/health", "").await, (200, "{\"status\":\"healthy\"}\n".to_owned()));
 }

@@ -86,7 +86,7 @@ async fn an_eviction_is_shown_on_the_pod_while_it_lasts_and_can_be_repeated_when
                 }
             }
         };
-        timeout(Duration::from_secs(40), follow).await.unwrap();
+        timeout(Duration::from_secs(100), follow).await.unwrap();
         assert_eq!(lab.settled("default", "f").await, (pod.clone(), node.clone()), "it stays where it is");
     }
     cordon(false).await;

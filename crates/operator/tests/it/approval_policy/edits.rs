@@ -26,16 +26,16 @@ enum Before {
 use Before::{Approved, NoPlan, Planned, Rejected, Replanned};
 
 /// Those who bring about the state that an edit meets.
-struct Cast {
+struct Users {
     boss: Person,
     writer: Person,
     approver: Person,
 }
 
-async fn prepare(platform: &Platform, cast: &Cast, profile: &str, before: Before) -> Value {
+async fn prepare(platform: &Platform, users: &Users, profile: &str, before: Before) -> Value {
     let object = config(profile, json!({"action": "DryRun"}));
     platform.delete(&object).await;
-    let Cast { boss, writer, approver } = cast;
+    let Users { boss, writer, approver } = users;
     boss.create(&object).await.unwrap();
     if before == NoPlan {
         return object;
@@ -175,7 +175,7 @@ fn under_apply() -> Vec<(&'static str, Before, Value, Expected)> {
 async fn an_edit_is_refused_unless_its_author_approves_the_current_plan_or_stops_it() {
     let platform = cluster().await;
     install_policies(&platform).await;
-    let cast = Cast {
+    let users = Users {
         boss: Person::new(&platform, &boss()).await,
         writer: Person::new(&platform, &writer()).await,
         approver: Person::new(&platform, &person("approver")).await,
@@ -183,7 +183,7 @@ async fn an_edit_is_refused_unless_its_author_approves_the_current_plan_or_stops
     let cases = [becoming_apply(), not_applying(), under_apply()].concat();
     let mut wrong = Vec::new();
     for (who, before, spec, expected) in cases {
-        let object = prepare(&platform, &cast, LOAD_AWARE, before).await;
+        let object = prepare(&platform, &users, LOAD_AWARE, before).await;
         let identity = if who == "boss" { boss() } else { person(who) };
         let answer = Person::new(&platform, &identity).await.patch(&object, &json!({"spec": spec})).await;
         let holds = match (&answer, &expected) {
@@ -201,7 +201,7 @@ async fn an_edit_is_refused_unless_its_author_approves_the_current_plan_or_stops
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 
     // The approver of the other profile, and what people may ask beforehand.
-    let object = prepare(&platform, &cast, DENSITY, Planned).await;
+    let object = prepare(&platform, &users, DENSITY, Planned).await;
     let one = Person::new(&platform, &person("density-approver")).await;
     one.patch(&object, &json!({"spec": approved("density-approver", &plan_a())})).await.unwrap();
     for (user, profile, expected) in [

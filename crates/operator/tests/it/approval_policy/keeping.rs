@@ -31,7 +31,7 @@ async fn grant(platform: &Platform) {
         }
         platform.apply("installer", &object, "").await;
     }
-    for permission in permissions(&[access::policy_keeper()]) {
+    for permission in permissions(&[access::policy_manager()]) {
         eventually("the rights count", async || platform.may(OPERATOR, &permission).await.then_some(())).await;
     }
 }
@@ -125,7 +125,7 @@ async fn the_operator_keeps_the_policy_undoes_what_others_do_to_it_and_removes_i
         })
         .flatten()
         .collect();
-    let unused: Vec<String> = permissions(&[access::policy_keeper()])
+    let unused: Vec<String> = permissions(&[access::policy_manager()])
         .iter()
         .filter(|permission| !used.contains(&(permission.resource, permission.verb)))
         .map(ToString::to_string)

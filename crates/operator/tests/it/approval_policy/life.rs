@@ -1,4 +1,4 @@
-//! The operator with its shipped rights where both policies are in force.
+//! The operator with its shipped rights where both policies are in effect.
 
 use advisor::admission::{self, PolicyMode};
 use serde_json::json;

@@ -120,7 +120,7 @@ async fn put(platform: &Platform, object: &Value) {
     platform.request("PATCH", &uri, Some(APPLY), object.clone()).await;
 }
 
-/// Waits until both policies are in force: an API server takes them over with a delay.
+/// Waits until both policies are in effect: an API server takes them over with a delay.
 async fn until_enforced(platform: &Platform) {
     let boss = Person::new(platform, &boss()).await;
     let is_refusal = |status: &Status| status.code == 403;

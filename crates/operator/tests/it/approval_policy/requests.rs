@@ -1,4 +1,4 @@
-//! The same verdict whatever request carries an edit: patch, apply, replacement, creation, dry run; and who writes a status.
+//! The same decision whatever request carries an edit: patch, apply, replacement, creation, dry run; and who writes a status.
 
 use advisor::admission;
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ async fn with_plan(platform: &Platform) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_verdict_does_not_depend_on_the_kind_of_request() {
+async fn the_decision_does_not_depend_on_the_kind_of_request() {
     let platform = cluster().await;
     install_policies(&platform).await;
     let approver = Person::new(&platform, &person("approver")).await;

@@ -66,7 +66,7 @@ async fn an_approval_given_beforehand_applies_at_once() {
 
 /// D15 (first phases): under DryRun, too.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_plan_without_changes_is_in_force_at_once_and_writes_nothing() {
+async fn a_plan_without_changes_is_in_effect_at_once_and_writes_nothing() {
     let platform = Platform::shared().await;
     let as_wanted = json!({"higherWorkloadDensity": {"memoryOvercommitPercentage": 120}});
     platform.apply("admin", &hyper_converged(as_wanted), "").await;

@@ -22,7 +22,7 @@ mod versions;
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use devcluster::Request;
+use devcluster::AuditedRequest;
 use serde_json::{Value, json};
 use testkit::{
     eventually,
@@ -60,7 +60,7 @@ fn limits(cluster: i32, node: i32) -> Value {
 
 /// Labels the descheduler and waits until the operator has read it: it has got all earlier events then, too.
 /// Returns the requests of that.
-async fn catch_up(platform: &Platform) -> Vec<Request> {
+async fn catch_up(platform: &Platform) -> Vec<AuditedRequest> {
     static LABEL: AtomicU32 = AtomicU32::new(0);
     let mark = platform.mark().await;
     let mut labeled = descheduler(json!({}));

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use advisor::profiles::PROFILES;
-use devcluster::Request;
+use devcluster::AuditedRequest;
 use operator::OperatorSettings;
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ use testkit::{
 const RECHECKS: usize = 4;
 
 /// How often each object was read.
-fn reads(requests: &[Request]) -> BTreeMap<String, usize> {
+fn reads(requests: &[AuditedRequest]) -> BTreeMap<String, usize> {
     let mut reads = BTreeMap::new();
     for request in requests {
         *reads.entry(format!("{} {} {}", request.verb, request.resource, request.name)).or_default() += 1;
@@ -31,7 +31,7 @@ fn reads(requests: &[Request]) -> BTreeMap<String, usize> {
 /// W38 (cluster in memory), W40 (ignored status errors), D7 (regular comparison): every recheck reads what the plan
 /// names, and nothing else.
 #[tokio::test(flavor = "multi_thread")]
-async fn two_plans_in_force_cost_one_read_per_named_object_and_recheck_and_no_write() {
+async fn two_plans_in_effect_cost_one_read_per_named_object_and_recheck_and_no_write() {
     let platform = Platform::shared().await;
     let operator = RunningOperator::rechecking_every(&platform, Duration::from_secs(1)).await;
     platform.complete(LOAD_AWARE, json!({}), &[PSI]).await;
@@ -128,12 +128,12 @@ async fn one_life_of_a_plan_costs_at_most_32_requests_two_of_them_for_its_record
     platform.until_phase(LOAD_AWARE, "Completed").await;
     // The record is closed after the status says so.
     crate::records::finished(&platform, 1).await;
-    let of_other = |request: &Request| request.name == DENSITY;
+    let of_other = |request: &AuditedRequest| request.name == DENSITY;
     let requests: Vec<_> = platform.requests_since(mark).await.into_iter().filter(|it| !of_other(it)).collect();
     let lines: Vec<_> = requests.iter().map(ToString::to_string).collect();
     // A profile without a configuration may have left a record open: one look each, when the operator starts.
     let is_look =
-        |request: &&Request| request.verb == "list" && request.resource.starts_with("virtplatformplanrecords");
+        |request: &&AuditedRequest| request.verb == "list" && request.resource.starts_with("virtplatformplanrecords");
     let looks = requests.iter().filter(is_look).count();
     assert!(looks <= PROFILES.len(), "{looks}: {lines:#?}");
     let requests: Vec<_> = requests.iter().filter(|request| !is_look(request)).collect();
@@ -144,7 +144,7 @@ async fn one_life_of_a_plan_costs_at_most_32_requests_two_of_them_for_its_record
 }
 
 /// What was requested of records.
-fn of_records(requests: &[&Request]) -> Vec<String> {
+fn of_records(requests: &[&AuditedRequest]) -> Vec<String> {
     let ours = requests.iter().filter(|request| request.resource.starts_with("virtplatformplanrecords"));
     ours.map(|request| format!("{} {}", request.verb, request.resource)).collect()
 }

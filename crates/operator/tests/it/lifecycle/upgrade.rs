@@ -80,10 +80,10 @@ async fn a_version_that_would_do_it_differently_says_how_and_waits() {
         condition(&offered, "CompletedWithUpgrade")["message"],
         "Operator upgraded from v0.0.1 to v0.0.2 - profile logic changes detected"
     );
-    assert_eq!(reason(&offered, "Completed"), "Completed", "what was applied is in force");
+    assert_eq!(reason(&offered, "Completed"), "Completed", "what was applied is in effect");
     let diff = item(&offered, DESCHEDULER)["diff"].as_str().unwrap();
     assert!(diff.contains("-  deschedulingIntervalSeconds: 120\n+  deschedulingIntervalSeconds: 60\n"), "{diff}");
-    assert_eq!(offered["status"]["operatorVersion"], "v0.0.1", "the plan in force is that of the older one");
+    assert_eq!(offered["status"]["operatorVersion"], "v0.0.1", "the plan in effect is that of the older one");
 
     // Drift of the applied plan is reported all the same.
     platform.patch("kubectl-edit", &descheduler(json!({"mode": "Predictive"}))).await;

@@ -20,7 +20,7 @@ fn digest(server: &Server, profile: &str, random: &mut Random) -> Value {
 fn approval(members: Value) -> Value {
     let mut approval = json!({
         "planDigest": null, "mode": null, "notBefore": null, "notAfter": null, "window": null, "rejected": null,
-        "acceptedItems": null,
+        "acceptedItems": null, "acceptedRisks": null,
     });
     if let (Some(all), Value::Object(members)) = (approval.as_object_mut(), members) {
         all.extend(members);
@@ -37,11 +37,20 @@ fn accepted(server: &Server, profile: &str, random: &mut Random) -> Value {
     if names.is_empty() || random.permille(500) { Value::Null } else { names.into() }
 }
 
+/// The names of the risks of the plan, with half of the approvals.
+fn accepted_risks(server: &Server, profile: &str, random: &mut Random) -> Value {
+    let config = server.cluster().config(profile).cloned();
+    let risks = config.iter().flat_map(|config| config["status"]["risks"].as_array().into_iter().flatten());
+    let names: Vec<Value> = risks.map(|risk| risk["name"].clone()).collect();
+    if names.is_empty() || random.permille(500) { Value::Null } else { names.into() }
+}
+
 pub(super) fn approve(server: &Server, random: &mut Random) {
     let profile = profile(random);
     let mode = *random.pick(&[None, None, None, None, Some("Immediate"), Some("Reviewed")]);
     let members = json!({
         "planDigest": digest(server, profile, random), "mode": mode, "acceptedItems": accepted(server, profile, random),
+        "acceptedRisks": accepted_risks(server, profile, random),
     });
     let policy = *random.pick(&["Abort", "Abort", "Continue"]);
     let wait = *random.pick(&[None, None, None, Some("2m")]);

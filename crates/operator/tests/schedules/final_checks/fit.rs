@@ -1,7 +1,7 @@
 //! Whether a configuration has come to rest in a phase that fits its spec, its targets and the plan that would be made now.
 
 use advisor::{
-    Plan, drift, rendered,
+    Plan, drift, rendered_config,
     start_time::{StartTime, start_time},
 };
 use api::{
@@ -47,7 +47,7 @@ pub(super) fn fits(end: &End<'_>, plan: &Result<Plan, PlanError>) -> Result<(), 
     let reason = |kind: &str| reasons[kind].as_str().unwrap_or_default().to_owned();
     let plan = match plan {
         Ok(plan) => plan,
-        Err(PlanError::Request(error)) => return Err(format!("no plan could be drawn up: {error}")),
+        Err(PlanError::Request(error)) => return Err(format!("no plan could be made: {error}")),
         // A failed plan waits for a person, whatever is missing. So does a restored one in part.
         Err(_) if matches!(phase, Phase::PrerequisiteFailed | Phase::Failed) => return Ok(()),
         Err(_) if !spec["restore"].is_null() && phase == Phase::CompletedWithErrors => return Ok(()),
@@ -140,11 +140,17 @@ fn refusal(end: &End<'_>) -> Option<&'static str> {
         !is_open || accepted.contains(&item.name.as_str().into())
     };
     let mut items = end.config.status.iter().flat_map(|status| &status.items);
+    let accepted_risks = approval["acceptedRisks"].as_array().cloned().unwrap_or_default();
+    let mut risks = end.config.status.iter().flat_map(|status| &status.risks);
+    let is_open = |name: &str| !accepted_risks.contains(&name.into());
+    // A plan that was started is past its risks.
+    let asks = approval["mode"] == "Reviewed" && end.object["status"]["approval"]["planDigest"] != *digest;
     match &approval["planDigest"] {
         _ if approval["rejected"]["planDigest"] == *digest => Some("Rejected"),
         Value::Null if approval["mode"] == "Reviewed" => Some("ApprovalRequired"),
         Value::String(_) if approval["planDigest"] != *digest => Some("ApprovalMismatch"),
-        _ => (!items.all(is_accepted)).then_some("NotAccepted"),
+        _ if !items.all(is_accepted) => Some("NotAccepted"),
+        _ => (asks && risks.any(|risk| is_open(&risk.name))).then_some("RisksNotAccepted"),
     }
 }
 
@@ -177,7 +183,7 @@ fn is_on_its_way(cluster: &ModelCluster, item: &Item) -> bool {
         pool.as_ref().and_then(|pool| get("machineconfigs", pool.pointer("/status/configuration/name")?.as_str()?));
     let desired = item.desired_state.as_ref().filter(|_| item.target_ref.kind == "MachineConfig");
     rendered.zip(desired).is_some_and(|(rendered, desired)| {
-        rendered::content(&rendered, None, &json!(desired)) == rendered::Content::Missing
+        rendered_config::content(&rendered, None, &json!(desired)) == rendered_config::Content::Missing
     })
 }
 

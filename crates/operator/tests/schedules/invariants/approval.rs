@@ -31,6 +31,19 @@ pub(super) fn agrees(spec: &Value, digest: &str, item: &Item) -> Result<(), Stri
     Ok(())
 }
 
+/// The risks of a plan that was approved with this spec, where plans are reviewed, are accepted by name.
+pub(super) fn accepts_risks(config: &Value) -> Result<(), String> {
+    let (approval, granted) = (&config["spec"]["approval"], &config["status"]["approval"]);
+    let is_of_this_spec = granted["generation"] == config["metadata"]["generation"];
+    let mut risks = config["status"]["risks"].as_array().into_iter().flatten();
+    let is_accepted =
+        |risk: &Value| approval["acceptedRisks"].as_array().is_some_and(|names| names.contains(&risk["name"]));
+    match approval["mode"] == "Reviewed" && is_of_this_spec && !risks.all(is_accepted) {
+        true => Err("nobody has accepted the risks of the plan".into()),
+        false => Ok(()),
+    }
+}
+
 /// Nothing is written before the time of the plan, and nothing that reboots nodes outside of its window.
 pub(super) fn is_its_time(spec: &Value, item: &Item, sent: Timestamp) -> Result<(), String> {
     let Ok(approval) = serde_json::from_value::<Approval>(spec["approval"].clone()) else { return Ok(()) };

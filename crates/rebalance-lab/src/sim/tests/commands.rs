@@ -2,9 +2,9 @@
 
 use clap::Parser;
 use serde_json::Value;
+use terminal::{Terminal, table::columns};
 
 use super::super::{Sim, execute};
-use crate::terminal::Terminal;
 
 #[derive(Parser)]
 struct Program {
@@ -45,7 +45,7 @@ fn tables_fit_every_width() {
                 .find(|part| part.contains("ALGORITHM") || part.contains("NODE ") || part.contains("SCENARIO"))
                 .unwrap();
             let rows = table.lines().filter(|line| !line.starts_with("Too narrow"));
-            assert!(rows.map(sim::display_width).max() <= Some(width), "{arguments:?} {width}\n{table}");
+            assert!(rows.map(columns).max() <= Some(width), "{arguments:?} {width}\n{table}");
         }
     }
 }
@@ -87,6 +87,19 @@ fn a_comparison_ranks_all_and_says_who_cannot_be_told_apart() {
     assert!(rank("centroid_distance")["rank"].as_u64() > ideal["rank"].as_u64());
     let csv = sim(&["compare", "light", "--seeds", "2", "--algorithms", "k3,k5", "-o", "csv"], None).unwrap();
     insta::assert_snapshot!("comparison-columns", csv.lines().next().unwrap());
+}
+
+#[test]
+fn a_comparison_shows_the_optimum_first_and_what_no_other_beats_before_the_rest() {
+    let arguments = ["compare", "light", "--seeds", "2", "--algorithms", "k3,k5,max_metric", "--modes", "low,asym-low"];
+    let text = sim(&[&arguments[..], &["--limits", "5:2,1:1"]].concat(), None).unwrap();
+    let place = |part: &str| text.find(part).unwrap_or_else(|| panic!("{part} in\n{text}"));
+    assert!(place("The optimum: ") < place("LEAST SPREAD") && place("LEAST SPREAD") < place("ALGORITHM"), "{text}");
+    assert!(place("12 combinations of algorithms, modes and limits") < place("The optimum: "), "{text}");
+    let rows: Vec<&str> = text.lines().skip_while(|line| !line.contains("ALGORITHM")).skip(1).take(12).collect();
+    let marked = rows.iter().take_while(|row| row.starts_with('*')).count();
+    assert!(marked > 0 && !rows[marked..].iter().any(|row| row.starts_with('*')), "{text}");
+    assert!(rows.iter().any(|row| row.contains(" low ") && row.contains(" 1:1 ")), "{text}");
 }
 
 #[test]
@@ -144,6 +157,9 @@ fn what_cannot_be_done_is_told_with_what_could() {
         (&["explain", "mixed", "node-9", "--at", "101"], "step 101 is after the end, step 100"),
         (&["compare", "mixed", "--algorithms", "maxmetrik"], "did you mean \"max_metric\"?"),
         (&["compare", "mixed", "--seeds", "0"], "0 is not in 1..=100000"),
+        (&["compare", "mixed", "--modes", "lo"], "there is no threshold mode \"lo\""),
+        (&["compare", "mixed", "--limits", "5"], "5 is not a pair of numbers such as 5:2"),
+        (&["compare", "mixed", "--limits", "5:2", "--max-total", "3"], "cannot be used with"),
         (&["scenarios", "nothing"], "there is no scenario nothing; there are light"),
         (&["scenarios", "--generate", "0", "5"], "nodes: 0 is not a number from 1 to 100000"),
     ] {
@@ -189,7 +205,14 @@ fn plots_and_the_report_need_nothing_from_elsewhere() {
     }
     // The only URL is the SVG namespace, which browsers do not load.
     assert_eq!(html.matches("http").count(), html.matches("http://www.w3.org/2000/svg").count());
-    for part in ["id=\"time\"", "▼ under-utilized", "▲ over-utilized", "Ranking", "95 % interval over 3 seeds"] {
+    for part in [
+        "id=\"time\"",
+        "▼ under-utilized",
+        "▲ over-utilized",
+        "Ranking",
+        "95 % interval over 3 seeds",
+        "optimum: the least that is known",
+    ] {
         assert!(html.contains(part), "{part}");
     }
     let data = html.split_once("type=\"application/json\">").unwrap().1.split_once("</script>").unwrap().0;

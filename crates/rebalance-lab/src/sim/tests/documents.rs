@@ -55,6 +55,46 @@ fn the_guide_shows_real_output() {
     keep(&guide, &current);
 }
 
+/// Each row is a mean over runs of a skew with some seeds, without and with the plugin.
+#[test]
+fn the_guide_shows_what_the_cool_down_of_the_plugin_changes() {
+    const SEEDS: u64 = 10;
+    let _turn = GUIDE.lock();
+    let guide = path("docs/lab/simulator.md");
+    let text = std::fs::read_to_string(&guide).unwrap();
+    let (start, end) = ("<!-- cool-down: kept current by a test -->\n", "<!-- end of cool-down -->");
+    let (before, rest) = text.split_once(start).unwrap();
+    let (_, after) = rest.split_once(end).unwrap();
+    let mut table = "| skew | algorithm | plugin | migrations | of them repeats | to and fro | spread at the end |\n\
+                     |---|---|---|---|---|---|---|\n"
+        .to_owned();
+    for skew in ["skew-placement", "skew-use"] {
+        let file = path(&format!("docs/lab/{skew}.yaml"));
+        for (algorithm, flag) in
+            ["k3", "k5", "pareto_front"].into_iter().flat_map(|algorithm| [(algorithm, false), (algorithm, true)])
+        {
+            let mut sums = [0.0; 4];
+            for seed in 0..SEEDS {
+                let seed = seed.to_string();
+                let mut arguments = vec!["run", file.to_str().unwrap(), "-a", algorithm, "--seed", &seed, "-o", "json"];
+                arguments.extend(flag.then_some("--migration-aware"));
+                let json: serde_json::Value = serde_json::from_str(&perform(&arguments, None).unwrap()).unwrap();
+                let outcome = &json["outcome"];
+                let count = |of: &str| outcome["migrations"][of].as_f64().unwrap();
+                let sigma = outcome["end"]["cpu"]["sigma"].as_f64().unwrap();
+                let figures = [count("total"), count("total") - count("vms"), count("pingPong"), sigma];
+                sums.iter_mut().zip(figures).for_each(|(sum, figure)| *sum += figure);
+            }
+            let [total, repeats, to_and_fro, spread] = sums.map(|sum| sum / SEEDS as f64);
+            let plugin = if flag { "on" } else { "off" };
+            table += &format!(
+                "| {skew} | {algorithm} | {plugin} | {total:.1} | {repeats:.1} | {to_and_fro:.1} | {spread:.4} |\n"
+            );
+        }
+    }
+    keep(&guide, &format!("{before}{start}{table}{end}{after}"));
+}
+
 /// The published results of the reference are shown beside ours, but not asserted.
 #[test]
 fn the_guide_shows_ours_beside_the_reference() {

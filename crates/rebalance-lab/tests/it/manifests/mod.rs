@@ -44,7 +44,8 @@ fn one(file: &str, kind: &str, name: &str) -> Value {
 fn args(deployment: &Value, container: &str, changes: &[(&str, &str)]) -> Vec<String> {
     let containers = deployment["spec"]["template"]["spec"]["containers"].as_array().unwrap();
     let container = containers.iter().find(|it| it["name"] == container).unwrap();
-    let args = container["args"].as_array().unwrap().iter().map(|arg| arg.as_str().unwrap().to_owned());
+    let args = container["args"].as_array().unwrap().iter().map(|arg| arg.as_str().unwrap());
+    let args = args.map(|arg| arg.replace("$(DESCHEDULING_INTERVAL)", "60s"));
     let change = |arg: String| changes.iter().fold(arg, |arg, (from, to)| arg.replace(from, to));
     args.map(change).filter(|arg| !arg.is_empty()).collect()
 }

@@ -17,7 +17,8 @@ use crate::{
 
 pub(crate) const MOST_NODES: usize = 100_000;
 pub(crate) const MOST_VMS: usize = 2_000_000;
-const MOST_STEPS: u64 = 1_000_000;
+/// A scenario has no more steps.
+pub const MOST_STEPS: u64 = 1_000_000;
 
 type Result<T> = std::result::Result<T, ScenarioError>;
 
@@ -33,6 +34,7 @@ impl ClusterModel {
         builder.tasks()?;
         builder.events()?;
         builder.place_vms();
+        builder.stated();
         Ok(builder.model)
     }
 }
@@ -44,6 +46,8 @@ struct Builder<'a> {
     by_name: BTreeMap<String, Vec<u32>>,
     /// The group of each node.
     specs: Vec<&'a NodeGroup>,
+    /// By node: what it uses itself, and the shapes of that.
+    own_loads: Vec<([f64; 2], [u32; 2])>,
 }
 
 impl<'a> Builder<'a> {
@@ -67,15 +71,17 @@ impl<'a> Builder<'a> {
             steps,
             start: scenario.start.0 * 60,
             nodes: Vec::new(),
+            stated: Vec::new(),
             groups: Vec::new(),
             vms: Vec::new(),
             shapes: vec![Shape::Constant],
             varying: Vec::new(),
+            varying_nodes: Vec::new(),
             tasks: Vec::new(),
             events: Vec::new(),
             classes: Vec::new(),
         };
-        Ok(Self { scenario, model, by_name: BTreeMap::new(), specs: Vec::new() })
+        Ok(Self { scenario, model, by_name: BTreeMap::new(), specs: Vec::new(), own_loads: Vec::new() })
     }
 
     fn no_node(&self, name: &str) -> String {

@@ -9,11 +9,11 @@ impl Builder<'_> {
     /// Places each VM without a node as a scheduler would: on the node with the least memory requested.
     pub(super) fn place_vms(&mut self) {
         let model = &mut self.model;
-        let mut requested = vec![0.0; model.nodes.len()];
+        let mut requested: Vec<f64> = model.nodes.iter().map(|node| node.reserved[1] as f64).collect();
         let mut vm_counts = vec![0_u32; model.nodes.len()];
         for vm in &model.vms {
             if let Some(node) = vm.node {
-                requested[node as usize] += model.groups[vm.group as usize].memory;
+                requested[node as usize] += model.groups[vm.group as usize].requested_memory();
                 vm_counts[node as usize] += 1;
             }
         }
@@ -34,14 +34,14 @@ impl Builder<'_> {
             let class = &model.classes[group.class as usize];
             let fits = |(_, number): &&(u64, u32)| {
                 let node = &model.nodes[*number as usize];
-                requested[*number as usize] + group.memory <= node.memory
+                requested[*number as usize] + group.requested_memory() <= node.memory
                     && vm_counts[*number as usize] < node.max_vms
                     && class.allows(*number)
                     && group.anti_affinity.is_none_or(|anti_affinity| !occupied.contains(&(anti_affinity, *number)))
             };
             let Some(entry) = order.iter().find(fits).copied() else { continue };
             let number = entry.1 as usize;
-            requested[number] += group.memory;
+            requested[number] += group.requested_memory();
             vm_counts[number] += 1;
             occupied.extend(group.anti_affinity.map(|anti_affinity| (anti_affinity, entry.1)));
             vm.node = Some(entry.1);

@@ -1,7 +1,11 @@
 //! The shapes of loads over time.
 
 use super::{Builder, Result, invalid};
-use crate::{load::Shape, scenario::Load};
+use crate::{
+    load::Shape,
+    scenario::{Load, Periodic},
+    units::Span,
+};
 
 /// The highest load as a share of the VM's size. Files of the reference may use more than the whole VM.
 const HIGHEST_LOAD: f64 = 32.0;
@@ -9,13 +13,6 @@ const HIGHEST_LOAD: f64 = 32.0;
 impl Builder<'_> {
     /// The number of a load's shape. Equal shapes have the same number.
     pub(super) fn shape(&mut self, load: &Load, field: &str) -> Result<u32> {
-        let level = |value: f64, field: String| {
-            if (0.0..=HIGHEST_LOAD).contains(&value) {
-                Ok(())
-            } else {
-                invalid(field, format!("{value} is not a load: a share from 0 to 1 was expected"))
-            }
-        };
         let shape = match load {
             Load::Constant(value) => {
                 level(*value, field.to_owned())?;
@@ -46,20 +43,26 @@ impl Builder<'_> {
                 level(daily.weekend, format!("{field}.daily.weekend"))?;
                 Shape::Daily(daily.clone())
             }
-            Load::Points(points) => {
-                if points.is_empty() {
-                    return invalid(format!("{field}.points"), "it is empty: at least one point was expected");
+            Load::Points(points) => Shape::Points(checked(points, &format!("{field}.points"))?),
+            Load::Periodic(Periodic { every, points }) => {
+                let field = format!("{field}.periodic");
+                let points = checked(points, &format!("{field}.points"))?;
+                if points.last().is_some_and(|(last, _)| *last >= every.0) {
+                    return invalid(format!("{field}.every"), format!("{every} is not after the last point"));
                 }
-                for (at, (time, value)) in points.iter().enumerate() {
-                    level(*value, format!("{field}.points[{at}]"))?;
-                    if at > 0 && points[at - 1].0 >= *time {
-                        return invalid(
-                            format!("{field}.points[{at}]"),
-                            format!("{time} is not after the point before"),
-                        );
-                    }
+                Shape::Periodic(every.0, points)
+            }
+            Load::Samples(samples) => {
+                if samples.every.0 == 0 {
+                    return invalid(format!("{field}.samples.every"), "0s is not a length of time above 0");
                 }
-                Shape::Points(points.iter().map(|(time, value)| (time.0, *value)).collect())
+                if samples.values.0.is_empty() {
+                    return invalid(format!("{field}.samples.values"), "it is empty: at least one sample was expected");
+                }
+                level(load.highest(), format!("{field}.samples.values"))?;
+                // Measured loads are all different, so nobody looks for an equal one.
+                self.model.shapes.push(Shape::Samples(samples.clone()));
+                return Ok(self.model.shapes.len() as u32 - 1);
             }
         };
         let found = self.model.shapes.iter().position(|known| *known == shape);
@@ -68,4 +71,26 @@ impl Builder<'_> {
             self.model.shapes.len() - 1
         }) as u32)
     }
+}
+
+fn level(value: f64, field: String) -> Result<()> {
+    if (0.0..=HIGHEST_LOAD).contains(&value) {
+        Ok(())
+    } else {
+        invalid(field, format!("{value} is not a load: a share from 0 to 1 was expected"))
+    }
+}
+
+/// Points in order of time, at least one of them.
+fn checked(points: &[(Span, f64)], field: &str) -> Result<Vec<(u64, f64)>> {
+    if points.is_empty() {
+        return invalid(field, "it is empty: at least one point was expected");
+    }
+    for (at, (time, value)) in points.iter().enumerate() {
+        level(*value, format!("{field}[{at}]"))?;
+        if at > 0 && points[at - 1].0 >= *time {
+            return invalid(format!("{field}[{at}]"), format!("{time} is not after the point before"));
+        }
+    }
+    Ok(points.iter().map(|(time, value)| (time.0, *value)).collect())
 }

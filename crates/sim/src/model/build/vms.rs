@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Builder, MOST_VMS, Result, invalid};
+use super::{Builder, MOST_VMS, Result, invalid, nodes::requests};
 use crate::{
     model::{Class, Group, VmRecord},
     rng::{Purpose, Rng},
@@ -50,6 +50,12 @@ impl Builder<'_> {
             let anti_affinity =
                 group.affinity.apart.as_deref().map(|word| *anti_affinities.entry(word).or_insert(next));
             let start_nodes = self.start_nodes(group, &field)?;
+            if group.migratable && group.not_migratable_because.is_some() {
+                return invalid(
+                    format!("{field}.notMigratableBecause"),
+                    "it can be migrated: `migratable` is not false",
+                );
+            }
             self.vm_group(group, count, class, anti_affinity, &start_nodes, &field)?;
         }
         Ok(())
@@ -103,6 +109,7 @@ impl Builder<'_> {
             dirty_rate: group.dirty_rate.bytes_per_second(),
             priority: group.priority,
             migratable: group.migratable,
+            requests: requests(group.requests, &format!("{field}.requests"))?,
             class,
             anti_affinity,
         });

@@ -29,8 +29,14 @@ fn next(pool: &MachineConfigPool, nodes: &[NodeBuilder]) -> Actions {
     pool_actions(&view, &nodes.iter().collect::<Vec<_>>(), at(0), &MachineConfigSettings::default())
 }
 
+/// All but those about taints.
 fn requests(pool: &MachineConfigPool, nodes: &[NodeBuilder]) -> Vec<Request> {
-    next(pool, nodes).requests
+    without_taints(next(pool, nodes).requests)
+}
+
+fn without_taints(mut requests: Vec<Request>) -> Vec<Request> {
+    requests.retain(|request| !matches!(request, Request::SetUpdateTaint { .. }));
+    requests
 }
 
 /// The nodes that are told to change.
@@ -64,7 +70,7 @@ fn a_rendered_config_is_created_then_made_the_target_then_rolled_out() {
     let nodes = [old("a").build()];
     let requests = |is_stored: bool, pool: &MachineConfigPool| {
         let view = PoolView { pool, render: Ok(&new), is_stored };
-        pool_actions(&view, &[&nodes[0]], at(0), &MachineConfigSettings::default()).requests
+        without_taints(pool_actions(&view, &[&nodes[0]], at(0), &MachineConfigSettings::default()).requests)
     };
     assert_eq!(requests(false, &pool), [Request::CreateRendered { pool: "worker".into(), rendered: new.clone() }]);
     assert_eq!(
@@ -98,7 +104,8 @@ fn a_pool_that_cannot_be_rendered_is_degraded_and_keeps_its_target() {
     let error = RenderError::NothingSelected("{}".into());
     let view = PoolView { pool: &pool, render: Err(&error), is_stored: false };
     let nodes = [old("a").build()];
-    match pool_actions(&view, &[&nodes[0]], at(0), &MachineConfigSettings::default()).requests.as_slice() {
+    let actions = pool_actions(&view, &[&nodes[0]], at(0), &MachineConfigSettings::default());
+    match without_taints(actions.requests).as_slice() {
         [Request::UpdatePoolStatus { status, .. }, Request::SetDesiredConfig { .. }] => {
             assert_eq!(status.condition("RenderDegraded").unwrap().status, "True");
         }
@@ -180,7 +187,23 @@ fn nodes_are_updated_zone_by_zone_and_the_oldest_first() {
     ];
     let mut pool = pool_from("x", "y");
     pool.spec.max_unavailable = Some(IntOrString::String("100%".into()));
-    assert_eq!(targeted(&pool, &nodes), ["old", "a", "b", "young", "here", "elsewhere"]);
+    assert_eq!(targeted(&pool, &nodes), ["here", "elsewhere", "old", "a", "b", "young"], "those without a zone last");
+}
+
+#[test]
+fn nodes_that_are_to_be_updated_are_tainted_until_they_are_unless_the_pool_is_paused() {
+    let mut pool = pool_from("x", "y");
+    let nodes = [old("a"), node("b", "x", "y", "Working").tainted(true), done("c").tainted(true), done("d")];
+    let taints = |pool: &MachineConfigPool| {
+        let taint = |request| match request {
+            Request::SetUpdateTaint { node, is_set } => Some((node, is_set)),
+            _ => None,
+        };
+        next(pool, &nodes).requests.into_iter().filter_map(taint).collect::<Vec<_>>()
+    };
+    assert_eq!(taints(&pool), [("a".to_owned(), true), ("c".to_owned(), false)]);
+    pool.spec.paused = true;
+    assert_eq!(taints(&pool), []);
 }
 
 #[test]
@@ -253,6 +276,7 @@ fn a_whole_rollout_reaches_every_node_and_never_too_many_at_once() {
                         updated.push(status.updated_machine_count);
                         pool.status = Some(status);
                     }
+                    Request::SetUpdateTaint { node, is_set } => change(&node, &|node| node.tainted(is_set)),
                     Request::SetDesiredConfig { node, .. } => change(&node, &|node| node.annotated("x", "y", "Done")),
                     Request::Cordon { node, .. } => change(&node, &|node| node.state("Working").cordoned()),
                     Request::StartReboot { node } => change(&node, &|node| node.state("Rebooting").since(now)),

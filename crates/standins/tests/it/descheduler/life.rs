@@ -2,6 +2,7 @@
 
 use devcluster::RunningProgram;
 use kube::api::DeleteParams;
+use process::is_alive;
 use standins::descheduler::{Mode, Policy, PolicySource};
 
 use super::*;
@@ -54,7 +55,7 @@ async fn a_kube_descheduler_is_followed_from_its_creation_to_its_end() {
     let mark = test.cluster.audit().position(&test.client).await.unwrap();
     let cycles = findings.borrow_and_update().cycles;
     let two_more = findings.wait_for(|findings| findings.cycles >= cycles + 2);
-    let found = tokio::time::timeout(Duration::from_secs(40), two_more).await.unwrap().unwrap().clone();
+    let found = tokio::time::timeout(Duration::from_secs(100), two_more).await.unwrap().unwrap().clone();
     assert_eq!((found.problem, found.buckets.len()), (None, 3));
     let writes = test.cluster.audit().writes_since(mark, &test.client).await.unwrap();
     let ours: Vec<_> = writes.iter().filter(|request| [TAINTER, STAND_IN].contains(&&*request.user)).collect();

@@ -241,7 +241,7 @@ fn condition<'a>(status: &'a Value, kind: &str) -> &'a Value {
 /// Waits for a state of the stand-in.
 async fn reach_state(stand_in: &StandIn, what: &str, check: impl Fn(&StandInState) -> bool) -> StandInState {
     let mut state = stand_in.state();
-    let found = tokio::time::timeout(Duration::from_secs(40), state.wait_for(|state| check(state))).await;
+    let found = tokio::time::timeout(Duration::from_secs(100), state.wait_for(|state| check(state))).await;
     found.unwrap_or_else(|_| panic!("did not happen: {what}")).unwrap().clone()
 }
 
@@ -253,8 +253,4 @@ async fn logged(log: &Path, text: &str) {
 fn command_line(pid: u32) -> Vec<String> {
     let line = std::fs::read(PathBuf::from(format!("/proc/{pid}/cmdline"))).unwrap();
     line.split(|byte| *byte == 0).map(|word| String::from_utf8_lossy(word).into_owned()).collect()
-}
-
-fn is_alive(pid: u32) -> bool {
-    Path::new(&format!("/proc/{pid}")).exists()
 }

@@ -1,6 +1,7 @@
 //! The objects of the descheduler in the cluster, and the policy errors that change them.
 
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
+use process::is_alive;
 
 use super::*;
 

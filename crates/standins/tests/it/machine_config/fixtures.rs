@@ -11,7 +11,9 @@ use kube::{
     api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams},
 };
 use serde_json::{Value, json};
-use standins::machine_config::{Machine, MachineConfigPool, MachineConfigSettings, PoolStatus, StandIn, names};
+use standins::machine_config::{
+    DrainSettings, Machine, MachineConfigPool, MachineConfigSettings, PoolStatus, StandIn, names,
+};
 use testkit::{eventually, files::third_party_definitions};
 use tokio::sync::{OnceCell, oneshot};
 
@@ -22,6 +24,7 @@ pub(super) fn settings() -> MachineConfigSettings {
     MachineConfigSettings {
         reboot: Duration::from_millis(100),
         render_delay: Duration::from_millis(20),
+        drain: DrainSettings { timeout: Duration::from_secs(60 * 60), ..DrainSettings::default().faster(100.0) },
         ..MachineConfigSettings::default()
     }
 }
@@ -72,11 +75,12 @@ pub(super) async fn start_stand_in(cluster: &Cluster) -> StandIn {
 }
 
 pub(super) async fn define(cluster: &Cluster) {
-    let crds: Vec<CustomResourceDefinition> = ["machineconfig.yaml", "machineconfigpool.yaml"]
-        .iter()
-        .flat_map(|name| third_party_definitions(name))
-        .map(|document| serde_json::from_value(document).unwrap())
-        .collect();
+    let crds: Vec<CustomResourceDefinition> =
+        ["machineconfig.yaml", "machineconfigpool.yaml", "machineconfignode.yaml"]
+            .iter()
+            .flat_map(|name| third_party_definitions(name))
+            .map(|document| serde_json::from_value(document).unwrap())
+            .collect();
     cluster.access().install_crds(&crds).await.unwrap();
 }
 

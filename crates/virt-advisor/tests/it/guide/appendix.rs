@@ -1,10 +1,11 @@
 //! The appendix of the workflow guide: the plan for higher density, and what becomes of it when somebody else changes what it
-//! set.
+//! set; and the appendix of our own guide.
 
 use serde_json::Value;
 
 use super::{
     differences::{Section, assert_as_in_the_guide},
+    document::Document,
     nodes::Nodes,
     test_cluster::TestCluster,
     workflow::condition,
@@ -12,6 +13,15 @@ use super::{
 
 const PROFILE: &str = "virt-higher-density";
 const DRIFT: &str = "InputDependencyDrift";
+/// Lines of our own guide.
+const ONE: &str = "kubectl get virtplatformconfig virt-higher-density";
+const ITEMS: &str = r#"kubectl get virtplatformconfig virt-higher-density \
+  -o jsonpath='{range .status.items[*]}{.name}: {.impactSeverity}: {.message}{"\n"}{end}'"#;
+const DIFF: &str = "kubectl get virtplatformconfig virt-higher-density -o jsonpath='{.status.items[1].diff}'";
+const FILES: &str = r#"kubectl get virtplatformconfig virt-higher-density \
+  -o jsonpath='{range .status.items[0].desiredState.spec.config.storage.files[*]}{.path}{"\n"}{end}'"#;
+const UNITS: &str = r#"kubectl get virtplatformconfig virt-higher-density \
+  -o jsonpath='{range .status.items[0].desiredState.spec.config.systemd.units[*]}{.name}{"\n"}{end}'"#;
 
 fn action(action: &str) -> String {
     format!(
@@ -22,6 +32,15 @@ fn action(action: &str) -> String {
 fn overcommit(percentage: u32) -> String {
     let spec = format!(r#"{{"spec": {{"higherWorkloadDensity": {{"memoryOvercommitPercentage": {percentage}}}}}}}"#);
     format!("oc patch hyperconverged kubevirt-hyperconverged -n openshift-cnv --type=merge -p '{spec}'")
+}
+
+/// The end of our own guide, on a cluster on which another profile is applied.
+pub(crate) async fn our_own_appendix(cluster: &TestCluster, guide: &mut Document) {
+    guide.show(&cluster.terminal, &[&action("DryRun").replace("oc ", "kubectl ")]).await;
+    cluster.reach(PROFILE, "ReviewRequired").await;
+    guide.also(&cluster.terminal, &[ONE, ITEMS]).await;
+    guide.show(&cluster.terminal, &[FILES, UNITS]).await;
+    guide.show(&cluster.terminal, &[DIFF]).await;
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 use base64::{Engine, prelude::BASE64_STANDARD};
 use kube::api::GroupVersionKind;
 use serde_json::{Value, json};
+use testkit::checklist::script;
 
 use super::{
     checklist::Checklist,
@@ -15,8 +16,11 @@ use super::{
 };
 
 const PROFILE: &str = "virt-higher-density";
+/// Our own guide.
+const PAGE: &str = "docs/VIRTHIGHERDENSITY_PROFILE.md";
 const SWAP: &str = "enable-kubelet-swap";
 const GET: &str = "kubectl get virtplatformconfig virt-higher-density -o yaml";
+const REFUSED: &str = "kubectl apply -f config/samples/rejected/ratio_without_swap.yaml";
 const IMPOSSIBLE: &str = "kubectl get nodes -l machineconfiguration.openshift.io/currentConfig!=machineconfiguration.openshift.io/desiredConfig";
 const WITHOUT_OPTIONS: &str = "\
 kubectl apply -f - <<EOF
@@ -41,6 +45,17 @@ const EXCEPTIONS: &[(&str, &str)] = &[
     ("ls -l /dev/disk/by-partlabel/CNV_SWAP", "it is for a shell on a node"),
     ("systemctl status swap-provision.service", "it is for a shell on a node"),
     ("journalctl -u swap-provision.service", "it is for a shell on a node"),
+    ("lsblk --output NAME,SIZE,TYPE,PARTLABEL,MOUNTPOINT", "it is for a shell on a node"),
+    (
+        "sgdisk --new=0:0:+64G --typecode=0:8200 --change-name=0:CNV_SWAP /dev/<disk>",
+        "it changes the partitions of a disk",
+    ),
+    ("partprobe /dev/<disk>", "it is for a shell on a node"),
+    ("mkswap /dev/disk/by-partlabel/CNV_SWAP", "it formats a partition; `make test-swap` does that on a loop device"),
+    (
+        r#"kubectl patch virtplatformconfig virt-higher-density --type=merge -p '{"spec": {"action": "Apply", "options": {"virtHigherDensity": {"enableSwap": false}}}}'"#,
+        "the way back is gone with a limit of two seconds first",
+    ),
     (IMPOSSIBLE, "it compares a label with another, which selectors cannot; kubectl refuses it"),
     ("make dev-setup", "it starts a cluster, which this test has done"),
     (WITHOUT_OPTIONS, "it is for a cluster without MachineConfigs; see the other test here"),
@@ -88,12 +103,14 @@ fn machine_config() -> GroupVersionKind {
 async fn the_guide_of_higher_density() {
     let cluster = TestCluster::with_platform().await;
     let nodes = Nodes::start(&cluster, 10).await;
-    let mut guide = Checklist::of(include_str!("density.sh"), EXCEPTIONS, &cluster.terminal);
+    let commands = [include_str!("density.sh"), script(PAGE).as_str()].concat();
+    let mut guide = Checklist::of(&commands, EXCEPTIONS, &cluster.terminal);
     preview(&cluster, &mut guide).await;
     roll_out(&cluster, &nodes, &mut guide).await;
     verify(&cluster, &mut guide).await;
+    change_an_input(&cluster, &mut guide).await;
     delete(&cluster).await;
-    roll_back(&cluster, &nodes).await;
+    roll_back(&cluster, &nodes, &mut guide).await;
     guide.finish();
     cluster.finish().await;
 }
@@ -116,6 +133,24 @@ async fn preview(cluster: &TestCluster, guide: &mut Checklist<'_>) {
         assert!(diff.contains(path), "the complete config: {diff}");
     }
     cluster.object_until(&machine_config(), None, "90-worker-kubelet-swap", "absent", Value::is_null).await;
+    guide.tick(REFUSED);
+    let refused = cluster.terminal.try_run(REFUSED).await;
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert!(
+        !refused.status.success() && said.contains("memoryToRequestRatio > 120 requires enableSwap=true"),
+        "{said}"
+    );
+}
+
+/// What our guide tells of a setting that the options leave to HyperConverged.
+async fn change_an_input(cluster: &TestCluster, guide: &mut Checklist<'_>) {
+    guide.run_first("kubectl patch hyperconverged").await;
+    let forced = |config: &Value| condition(config, "InputDependencyDrift").0 == "True";
+    cluster.until(PROFILE, "in a forced review", forced).await;
+    let why = guide.run_first("kubectl get virtplatformconfig virt-higher-density -o jsonpath").await;
+    assert_eq!(why, "Input dependency changed: HCO memoryOvercommitPercentage changed (150 -> 130)");
+    guide.run_first("kubectl patch hyperconverged").await;
+    cluster.reach(PROFILE, "Completed").await;
 }
 
 async fn roll_out(cluster: &TestCluster, nodes: &Nodes, guide: &mut Checklist<'_>) {
@@ -167,6 +202,8 @@ async fn verify(cluster: &TestCluster, guide: &mut Checklist<'_>) {
     assert_eq!(pool["status"]["updatedMachineCount"], pool["status"]["machineCount"]);
     let nodes = guide.run("kubectl get nodes -l node-role.kubernetes.io/worker -o wide").await;
     assert_eq!(nodes.lines().count(), 11, "{nodes}");
+    let status = guide.run("virt-advisor status virt-higher-density").await;
+    assert!(status.contains("Completed"), "{status}");
     let refused = cluster.terminal.try_run(IMPOSSIBLE).await;
     assert!(!refused.status.success(), "it may be run after all");
 }
@@ -189,7 +226,7 @@ async fn delete(cluster: &TestCluster) {
 }
 
 /// Without swap: the MachineConfig goes, with a rollout of its own, and within the time that is allowed for it.
-async fn roll_back(cluster: &TestCluster, nodes: &Nodes) {
+async fn roll_back(cluster: &TestCluster, nodes: &Nodes, guide: &mut Checklist<'_>) {
     let spec = |spec: &str| {
         format!("kubectl patch virtplatformconfig virt-higher-density --type=merge -p '{{\"spec\": {spec}}}'")
     };
@@ -212,7 +249,7 @@ async fn roll_back(cluster: &TestCluster, nodes: &Nodes) {
     );
     assert!(condition(&config, "Failed").2.contains(message), "{:?}", condition(&config, "Failed"));
 
-    cluster.terminal.run(&spec(r#"{"waitTimeout": "24h"}"#)).await;
+    guide.run(&spec(r#"{"waitTimeout": "24h"}"#)).await;
     nodes.release();
     cluster.reach(PROFILE, "Completed").await;
     cluster.object_until(&machine_config(), None, "90-worker-kubelet-swap", "removed", Value::is_null).await;

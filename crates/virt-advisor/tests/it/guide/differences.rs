@@ -126,7 +126,7 @@ const IN_SYNC: &str = "Configuration successfully applied and in sync";
 const APPLYING: &str = "Applying plan configuration";
 
 /// What a plan says that waits for a review although its action is Apply.
-const FORCED: &str = "Plan ready for review. It was drawn up again while action was 'Apply' and needs a new approval: change \
+const FORCED: &str = "Plan ready for review. It was made again while action was 'Apply' and needs a new approval: change \
                       action to 'DryRun' and back to 'Apply' to execute.";
 
 fn conditions() -> Vec<Row> {
@@ -197,6 +197,12 @@ fn load_aware_items() -> Vec<Row> {
     let before = || takes("kubectl", &["spec.deschedulingIntervalSeconds", "spec.profiles"]);
     let own = "every profile applies under a name of its own, so that two of them can configure one object";
     let manager = || adds(json!("virt-advisor-operator/load-aware-rebalancing"));
+    let risk = |fields: &str| {
+        let message =
+            "Others manage these fields now. If they keep applying their own values, both overwrite each other";
+        let message = format!("{message}: KubeDescheduler cluster: {fields}");
+        adds(json!([{"name": "TakesOverFields", "message": message}]))
+    };
     let edited = || {
         takes("kubectl-patch", &["spec.deschedulingIntervalSeconds", "spec.profileCustomizations.devEnableSoftTainter"])
     };
@@ -248,7 +254,21 @@ fn load_aware_items() -> Vec<Row> {
             "the descheduler's operator refuses a second threshold, so there must be none",
         ),
         (&[Progress, Completed], "status.items[enable-load-aware-descheduling].takesOver", before(), taken),
+        (
+            &[Progress, Completed],
+            "status.risks",
+            risk("spec.deschedulingIntervalSeconds, spec.profiles from kubectl"),
+            taken,
+        ),
         (&[Drift, Resolved], "status.items[enable-load-aware-descheduling].takesOver", edited(), taken),
+        (
+            &[Drift, Resolved],
+            "status.risks",
+            risk(
+                "spec.deschedulingIntervalSeconds, spec.profileCustomizations.devEnableSoftTainter from kubectl-patch",
+            ),
+            taken,
+        ),
     ]
 }
 

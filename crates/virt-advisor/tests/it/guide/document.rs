@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use super::terminal::{Terminal, root};
+use crate::{cli_page, support};
 
 const START: &str = "<!-- output: kept current by a test -->\n";
 const END: &str = "<!-- end of output -->";
@@ -18,6 +19,11 @@ pub(crate) struct Document {
 }
 
 impl Document {
+    /// For a page with one place, and this text in it: commands and what they print.
+    pub(crate) fn of(block: String) -> Self {
+        Document { blocks: vec![block] }
+    }
+
     /// Runs commands for the next place in the guide.
     pub(crate) async fn show(&mut self, terminal: &Terminal, commands: &[&str]) {
         self.blocks.push(String::new());
@@ -27,10 +33,24 @@ impl Document {
     /// Runs more commands for the same place.
     pub(crate) async fn also(&mut self, terminal: &Terminal, commands: &[&str]) {
         for command in commands {
-            let output = settled(&terminal.run(command).await);
-            if let Some(block) = self.blocks.last_mut() {
-                *block += &format!("$ {command}\n{output}");
-            }
+            let output = terminal.run(command).await;
+            self.add(command, &output);
+        }
+    }
+
+    /// Runs a command that is refused for the next place in the guide, and shows what it says.
+    pub(crate) async fn show_refused(&mut self, terminal: &Terminal, command: &str) {
+        let output = terminal.try_run(command).await;
+        assert!(!output.status.success(), "{command}: {}", support::text(&output.stdout));
+        self.blocks.push(String::new());
+        self.add(command, &support::text(&output.stderr));
+    }
+
+    fn add(&mut self, command: &str, output: &str) {
+        let is_ours = command.starts_with("kubectl virt-advisor ");
+        let output = if is_ours { cli_page::settled(output) } else { settled(output) };
+        if let Some(block) = self.blocks.last_mut() {
+            *block += &format!("$ {command}\n{output}");
         }
     }
 

@@ -51,7 +51,7 @@ async fn the_failure_policy_decides_what_becomes_of_the_rest_of_a_plan() {
     cluster.terminal.run(&patch(r#"{"action": "DryRun"}"#)).await;
     cluster.reach(PROFILE, "ReviewRequired").await;
     cluster.terminal.run(REFUSAL).await;
-    // A policy is in force a moment after it was accepted.
+    // A policy is in effect a moment after it was accepted.
     for attempt in 0.. {
         let probe = format!("kubectl label machineconfig 00-worker --overwrite probe=number-{attempt}");
         if !cluster.terminal.try_run(&probe).await.status.success() {

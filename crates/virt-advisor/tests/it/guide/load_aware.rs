@@ -1,6 +1,7 @@
 //! The guide of the profile load-aware-rebalancing: preview, approval, options, drift and its two treatments.
 
 use serde_json::{Value, json};
+use testkit::checklist::script;
 
 use super::{
     checklist::Checklist,
@@ -13,6 +14,8 @@ use super::{
 };
 
 const PROFILE: &str = "load-aware-rebalancing";
+/// Our own guide.
+const PAGE: &str = "docs/LOADAWARE_PROFILE.md";
 
 /// What the guide prints and we do not run, and why.
 const EXCEPTIONS: &[(&str, &str)] = &[
@@ -76,7 +79,8 @@ async fn the_guide_of_load_aware_rebalancing() {
     let cluster = TestCluster::with_platform().await;
     define(&cluster.control_plane, &format!("config/crd/third-party/{DESCHEDULER}")).await;
     let nodes = Nodes::start(&cluster, 3).await;
-    let mut guide = Checklist::of(include_str!("load-aware.sh"), EXCEPTIONS, &cluster.terminal);
+    let commands = [include_str!("load-aware.sh"), script(PAGE).as_str()].concat();
+    let mut guide = Checklist::of(&commands, EXCEPTIONS, &cluster.terminal);
 
     preview(&cluster, &mut guide).await;
     apply(&cluster, &nodes, &mut guide).await;

@@ -38,6 +38,30 @@ impl Nodes {
         Nodes { stand_in }
     }
 
+    /// Adds a node in trouble that is a worker by its label and that the worker pool does not configure, because custom pools want it.
+    pub(crate) async fn add_stranger(cluster: &TestCluster, name: &str) {
+        for pool in ["gpu", "infra"] {
+            let role = format!("node-role.kubernetes.io/{pool}");
+            let manifest = json!({
+                "apiVersion": "machineconfiguration.openshift.io/v1",
+                "kind": "MachineConfigPool",
+                "metadata": {"name": pool},
+                "spec": {
+                    "machineConfigSelector": {"matchLabels": {"machineconfiguration.openshift.io/role": pool}},
+                    "nodeSelector": {"matchLabels": {role: ""}},
+                },
+            });
+            cluster.terminal.run(&format!("kubectl apply --server-side -f - <<'END'\n{manifest}\nEND")).await;
+        }
+        let annotation = |name: &str| format!("machineconfiguration.openshift.io/{name}");
+        let roles = ["worker", "gpu", "infra"].map(|role| (format!("node-role.kubernetes.io/{role}"), json!("")));
+        let labels: serde_json::Map<String, Value> = roles.into_iter().collect();
+        let annotations = json!({annotation("state"): "Degraded", annotation("desiredConfig"): "rendered-gpu-0123"});
+        let node = json!({"metadata": {"name": name, "labels": labels, "annotations": annotations}});
+        let nodes: Api<Node> = Api::all(cluster.client.clone());
+        nodes.create(&PostParams::default(), &serde_json::from_value(node).unwrap()).await.unwrap();
+    }
+
     /// Waits until one worker is updated, and keeps the next one in its reboot. Reboots must take some time.
     pub(crate) async fn hold_after_the_first(&self, cluster: &TestCluster) {
         pool_until(cluster, "done with one node", |pool| count(pool, "updatedMachineCount") == 1).await;
@@ -52,6 +76,11 @@ impl Nodes {
     /// Keeps nodes in their reboot, those that are rebooting and all that follow.
     pub(crate) fn hold(&self) {
         self.stand_in.change(|settings| settings.reboot = FOREVER);
+    }
+
+    /// From now on MachineConfigNodes tell the steps of each node. Their definition has to be there.
+    pub(crate) fn report(&self) {
+        self.stand_in.change(|settings| settings.machine_config_nodes = true);
     }
 
     /// Makes the update of a node fail, after its drain.

@@ -1,11 +1,11 @@
-//! A terminal in which the guides' commands work as printed: `oc`, `kubectl` and `virt-advisor` are there, and whoever sits at it is the
-//! administrator.
+//! A terminal in which the guides' commands work as printed: `oc`, `kubectl` and `virt-advisor`, also as a plugin, are there, and whoever
+//! sits at it is the administrator.
 
 use std::{
     os::unix::fs::symlink,
     path::{Path, PathBuf},
     process::{Command, Output},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use devcluster::{
@@ -13,6 +13,7 @@ use devcluster::{
     tools::{self, Program},
 };
 use serde_json::Value;
+use testkit::poll;
 
 pub(crate) struct Terminal {
     /// In the cluster's own folder, which goes with it: there is a key in here.
@@ -33,7 +34,9 @@ impl Terminal {
         for name in ["oc", "kubectl"] {
             symlink(&kubectl, folder.join(name)).unwrap();
         }
-        symlink(env!("CARGO_BIN_EXE_virt-advisor"), folder.join("virt-advisor")).unwrap();
+        for name in ["virt-advisor", "kubectl-virt_advisor"] {
+            symlink(env!("CARGO_BIN_EXE_virt-advisor"), folder.join(name)).unwrap();
+        }
         std::fs::copy(kubeconfig, folder.join("kubeconfig")).unwrap();
         let terminal = Terminal { folder };
         terminal.run("kubectl config set-context --current --namespace=openshift-kube-descheduler-operator").await;
@@ -42,7 +45,12 @@ impl Terminal {
 
     /// Runs a command in the root of the repository, whatever comes of it.
     pub(crate) async fn try_run(&self, command: &str) -> Output {
-        let mut shell = Command::new("sh");
+        self.try_run_by("sh", command).await
+    }
+
+    /// The same in another shell.
+    pub(crate) async fn try_run_by(&self, shell: &str, command: &str) -> Output {
+        let mut shell = Command::new(shell);
         shell.args(["-c", &self.with_path(command)]).current_dir(root());
         shell.env("KUBECONFIG", self.kubeconfig()).env("HOME", &self.folder).env("NO_COLOR", "1");
         tokio::task::spawn_blocking(move || shell.output()).await.unwrap().unwrap()
@@ -79,13 +87,9 @@ impl Terminal {
 
 /// Waits until a command that goes on has shown enough, and returns all of it.
 pub(crate) async fn shown(command: &RunningProgram, is_enough: impl Fn(&str) -> bool) -> String {
-    let start = Instant::now();
-    loop {
+    let enough = async || {
         let text = std::fs::read_to_string(command.log()).unwrap();
-        if is_enough(&text) {
-            return text;
-        }
-        assert!(start.elapsed() < Duration::from_secs(30), "it shows no more than\n{text}");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+        if is_enough(&text) { Ok(text) } else { Err(text) }
+    };
+    poll(Duration::from_secs(100), enough).await.unwrap_or_else(|text| panic!("it shows no more than\n{text}"))
 }

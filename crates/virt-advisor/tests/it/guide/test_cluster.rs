@@ -1,9 +1,6 @@
 //! A control plane with the operator running under its own account, and the waiting that tests need.
 
-use std::{
-    path::Path,
-    time::{Duration, Instant},
-};
+use std::{path::Path, time::Duration};
 
 use devcluster::{Access, Builder, Cluster, Identity, LogPosition, RunningProgram};
 use kube::{
@@ -11,12 +8,12 @@ use kube::{
     api::{ApiResource, DynamicObject, GroupVersionKind},
 };
 use serde_json::Value;
+use testkit::poll;
 
 use super::terminal::{Terminal, root};
 
 /// Long enough for a machine that is busy with other tests.
-const LIMIT: Duration = Duration::from_secs(90);
-const POLL_INTERVAL: Duration = Duration::from_millis(50);
+const LIMIT: Duration = Duration::from_secs(180);
 
 /// What OpenShift Virtualization brings along, without the descheduler.
 pub(crate) const PLATFORM: &[&str] =
@@ -104,21 +101,22 @@ impl TestCluster {
             Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, &resource),
             None => Api::all_with(self.client.clone(), &resource),
         };
-        let start = Instant::now();
-        loop {
+        let found = async || {
             let object = serde_json::to_value(api.get_opt(name).await.unwrap()).unwrap();
-            if holds(&object) {
-                return object;
+            match (holds(&object), self.operator.exit_status()) {
+                (true, _) => Ok(Ok(object)),
+                // Nobody goes on, so there is nothing to wait for.
+                (false, Some(_)) => Ok(Err(object)),
+                (false, None) => Err(object),
             }
+        };
+        poll(LIMIT, found).await.flatten().unwrap_or_else(|object| {
+            let shown = serde_saphyr::to_string(&without_managers(object)).unwrap();
             let ended = self.operator.exit_status();
-            if start.elapsed() > LIMIT || ended.is_some() {
-                let shown = serde_saphyr::to_string(&without_managers(object)).unwrap();
-                let end = ended.map_or_else(String::new, |status| format!("The operator ended: {status}\n"));
-                let log = self.operator.log_tail();
-                panic!("{} {name} is not {what}\n{shown}\n{end}The operator's log:\n{log}", kind.kind);
-            }
-            tokio::time::sleep(POLL_INTERVAL).await;
-        }
+            let end = ended.map_or_else(String::new, |status| format!("The operator ended: {status}\n"));
+            let log = self.operator.log_tail();
+            panic!("{} {name} is not {what}\n{shown}\n{end}The operator's log:\n{log}", kind.kind);
+        })
     }
 
     /// Ends the operator at once, without a word.
@@ -133,7 +131,7 @@ impl TestCluster {
 
     /// Ends the operator with SIGTERM. Fails if it ends with an error, or if RBAC refused a request of its.
     pub(crate) async fn finish(self) {
-        let status = self.operator.stop(Duration::from_secs(20)).await.unwrap();
+        let status = self.operator.stop(Duration::from_secs(60)).await.unwrap();
         let log = self.operator.log_tail();
         assert!(status.is_some_and(|status| status.success()), "the operator ended with {status:?}:\n{log}");
         let requests = self.control_plane.audit().since(self.start, &self.client).await.unwrap();

@@ -4,6 +4,7 @@
 use serde_json::Value;
 
 use super::{
+    appendix::our_own_appendix,
     differences::{Section, assert_as_in_the_guide},
     document::Document,
     monitoring::{our_own_guide, says_one_of_three},
@@ -100,6 +101,7 @@ async fn sections_1_to_7_and_our_own_guide() {
     assert_eq!(state, "Managed");
 
     our_own_guide(&cluster, &nodes, &mut guide).await;
+    our_own_appendix(&cluster, &mut guide).await;
     guide.check("docs/WORKFLOW_EXAMPLE.md");
     cluster.finish().await;
 }

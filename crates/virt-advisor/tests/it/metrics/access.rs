@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use testkit::within;
 
 use super::{Credentials, Site, USER, new_ca, write_certificate};
 use crate::replica::{TIMEOUT, request};
@@ -35,11 +36,8 @@ async fn every_credential_is_judged(site: &Site, reader: &Credentials) {
     let certificate = |name: &str| Credentials::Certificate(site.cluster.client_certificate(name, "x").unwrap());
     let (prometheus, other) = (certificate(PROMETHEUS), certificate("system:node:n"));
     // Until the CA was read, no certificate is asked for.
-    let start = Instant::now();
-    while site.get(&prometheus, "/metrics").await.code != 200 {
-        assert!(start.elapsed() < TIMEOUT, "{}", site.replica.process.log_tail());
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
+    let is_known = async || (site.get(&prometheus, "/metrics").await.code == 200).then_some(());
+    within(TIMEOUT, "a certificate is known", is_known).await;
     let garbage = Credentials::Token("garbage".into());
     let cases = [
         ("a reader", reader, "GET", "/metrics", 200),
@@ -93,17 +91,16 @@ async fn the_log_level_is_changed_at_run_time(site: &Site) {
     assert!(log().lines().all(|line| line.starts_with('{')), "JSON, because that is no terminal: {}", log());
     assert!(told(&log()).is_empty());
     assert_eq!(put("info,=x=").await.code, 400);
+    assert_eq!(put("warning").await.code, 400, "a mistyped level would silence the log");
     assert_eq!(put(&"x".repeat(2000)).await.code, 413);
     assert_eq!(put("info,kube_io=debug").await.text, "info,kube_io=debug\n");
-    let start = Instant::now();
     // The lease is renewed several times a second.
-    while told(&log()).is_empty() {
-        assert!(start.elapsed() < TIMEOUT, "{}", site.replica.process.log_tail());
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-    let request = &told(&log())[0];
+    let request = within(TIMEOUT, "a request is in the log", async || told(&log()).into_iter().next()).await;
     assert!(request["verb"].is_string() && request["path"].is_string(), "{request}");
     assert!(request["code"].is_u64() && request["took"].is_string(), "{request}");
+    assert_eq!(put("error").await.code, 200);
+    let is_told = async || log().contains("\"to\":\"error\"").then_some(());
+    within(TIMEOUT, "what hides lines of the log is in the log, too", is_told).await;
     assert_eq!(put("info").await.code, 200);
     assert!(!log().contains("eyJ"), "no token is in the log");
 }
@@ -124,18 +121,21 @@ async fn without_the_right_to_review_only_certificates_count(site: &Site) {
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
     assert_eq!(site.get(&prometheus, "/metrics").await.code, 200);
-    let log = site.replica.process.log_tail();
-    assert!(log.contains("cannot find out who asks") && log.contains("tokenreviews"), "{log}");
+    let is_told = async || {
+        let log = site.replica.process.log_tail();
+        (log.contains("cannot find out who asks") && log.contains("tokenreviews")).then_some(())
+    };
+    within(TIMEOUT, "the log tells why", is_told).await;
 }
 
 async fn certificates_are_read_again(site: &Site) {
     let prometheus = Credentials::Certificate(site.cluster.client_certificate(PROMETHEUS, "x").unwrap());
     let second = new_ca("second");
     write_certificate(site.certificates.path(), &second);
-    let start = Instant::now();
-    while !site.ask(&second.pem(), &prometheus, "GET", "/metrics", "").await.is_ok_and(|answer| answer.code == 200) {
-        assert!(start.elapsed() < TIMEOUT, "{}", site.replica.process.log_tail());
-        tokio::time::sleep(Duration::from_millis(200)).await;
-    }
+    let is_served = async || {
+        let answer = site.ask(&second.pem(), &prometheus, "GET", "/metrics", "").await;
+        answer.is_ok_and(|answer| answer.code == 200).then_some(())
+    };
+    within(TIMEOUT, "the new certificate is served", is_served).await;
     assert!(site.ask(&site.ca.pem(), &prometheus, "GET", "/metrics", "").await.is_err(), "the old one is not served");
 }

@@ -1,16 +1,19 @@
 //! The port of the metrics of an operator that runs as a process of its own: who may read them, and what a real Prometheus reads.
 
 mod access;
+mod gathered;
 mod prometheus;
 
-use std::{net::TcpListener, path::Path, time::Instant};
+use std::{net::TcpListener, path::Path};
 
+use advisor::monitoring::SERVICE;
 use base64::{Engine, prelude::BASE64_STANDARD};
 use devcluster::{CertificateAndKey, Cluster};
 use kube::{Client, Config};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use testkit::poll;
 
 use crate::replica::{Replica, SHORT_LEASE, TIMEOUT, grant, prepare, request};
 
@@ -92,17 +95,12 @@ impl Site {
 
     /// Waits until the metrics of a configuration are served, and returns them.
     async fn metrics(&self, who: &Credentials, contain: &str) -> String {
-        let start = Instant::now();
-        loop {
-            let answer = self.ask(&self.ca.pem(), who, "GET", "/metrics", "").await;
-            match &answer {
-                Ok(answer) if answer.code == 200 && answer.text.contains(contain) => return answer.text.clone(),
-                _ => {
-                    assert!(start.elapsed() < TIMEOUT, "no {contain}: {answer:?}\n{}", self.replica.process.log_tail())
-                }
-            }
-            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
-        }
+        let served = async || match self.ask(&self.ca.pem(), who, "GET", "/metrics", "").await {
+            Ok(answer) if answer.code == 200 && answer.text.contains(contain) => Ok(answer.text),
+            answer => Err(answer),
+        };
+        let served = poll(TIMEOUT, served).await;
+        served.unwrap_or_else(|answer| panic!("no {contain}: {answer:?}\n{}", self.replica.process.log_tail()))
     }
 }
 
@@ -134,7 +132,8 @@ fn new_ca(name: &str) -> CertifiedIssuer<'static, KeyPair> {
 /// Writes a certificate for loopback, as a kubelet writes the files of a Secret.
 fn write_certificate(folder: &Path, ca: &CertifiedIssuer<'static, KeyPair>) {
     let key = KeyPair::generate().unwrap();
-    let params = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
+    let names = vec!["127.0.0.1".to_owned(), format!("{SERVICE}.{NAMESPACE}.svc")];
+    let params = CertificateParams::new(names).unwrap();
     std::fs::write(folder.join("tls.crt"), params.signed_by(&key, ca).unwrap().pem()).unwrap();
     std::fs::write(folder.join("tls.key"), key.serialize_pem()).unwrap();
 }

@@ -5,7 +5,6 @@ use std::{
     io::Write,
     path::Path,
     process::{Command, Stdio},
-    time::{Duration, Instant},
 };
 
 use advisor::monitoring::{METRICS, MetricType};
@@ -15,6 +14,7 @@ use devcluster::{
 };
 use kube::{Client, Config};
 use serde_json::{Value, json};
+use testkit::poll;
 
 use super::{Credentials, Site, new_ca};
 use crate::replica::{CONFIG, TIMEOUT, request};
@@ -161,15 +161,12 @@ impl Prometheus {
     }
 
     async fn until(&self, path: &str, what: &str, holds: impl Fn(&Value) -> bool) {
-        let start = Instant::now();
-        loop {
+        let answered = async || {
             let answer = self.get(path).await;
-            if answer["status"] == "success" && holds(&answer) {
-                return;
-            }
-            assert!(start.elapsed() < TIMEOUT, "never {what}: {answer:#}\n{}", self.process.log_tail());
-            tokio::time::sleep(Duration::from_millis(200)).await;
-        }
+            if answer["status"] == "success" && holds(&answer) { Ok(()) } else { Err(answer) }
+        };
+        let answered = poll(TIMEOUT, answered).await;
+        answered.unwrap_or_else(|answer| panic!("never {what}: {answer:#}\n{}", self.process.log_tail()));
     }
 }
 

@@ -46,7 +46,11 @@ pub(super) const CASES: &[Case] = &[
         fires: Some(Fires {
             alert: "VirtAdvisorDrifted",
             minute: 15,
-            labels: &[("profile", "load-aware-rebalancing"), ("manager", "kubectl-edit")],
+            labels: &[
+                ("profile", "load-aware-rebalancing"),
+                ("manager", "kubectl-edit"),
+                ("openShiftUpdatePrecheck", "true"),
+            ],
             summary: "Applied configuration was changed by somebody else.",
             description: "2 applied item(s) of profile load-aware-rebalancing no longer have the values that were approved. Field \
                           manager that changed them: kubectl-edit.",
@@ -96,12 +100,52 @@ pub(super) const CASES: &[Case] = &[
         ],
         fires: Some(Fires {
             alert: "VirtAdvisorRolloutNotProgressing",
-            minute: 6,
-            labels: &[("profile", "load-aware-rebalancing"), ("pool", "worker")],
+            minute: 5,
+            labels: &[("profile", "load-aware-rebalancing"), ("pool", "worker"), ("openShiftUpdatePrecheck", "true")],
             summary: "A rollout makes no progress.",
-            description: "No node of MachineConfigPool worker was updated for 51m 0s, and the plan of profile load-aware-rebalancing \
+            description: "No node of MachineConfigPool worker was updated for 50m 0s, and the plan of profile load-aware-rebalancing \
                           waits for it.",
         }),
+        ..QUIET
+    },
+    Case {
+        name: "a rollout that stands still where --stuck-after is ten minutes",
+        series: &[
+            (
+                "kubevirt_advisor_rollout_without_progress_seconds{pod=\"a\",profile=\"load-aware-rebalancing\",pool=\"worker\"}",
+                "0+60x60",
+            ),
+            (
+                "kubevirt_advisor_rollout_state{pod=\"a\",profile=\"load-aware-rebalancing\",pool=\"worker\",state=\"Updating\"}",
+                "1x9 stale",
+            ),
+            (
+                "kubevirt_advisor_rollout_state{pod=\"a\",profile=\"load-aware-rebalancing\",pool=\"worker\",state=\"NoProgress\"}",
+                "_x10 1x60",
+            ),
+        ],
+        fires: Some(Fires {
+            alert: "VirtAdvisorRolloutNotProgressing",
+            minute: 15,
+            labels: &[("profile", "load-aware-rebalancing"), ("pool", "worker"), ("openShiftUpdatePrecheck", "true")],
+            summary: "A rollout makes no progress.",
+            description: "No node of MachineConfigPool worker was updated for 15m 0s, and the plan of profile load-aware-rebalancing \
+                          waits for it.",
+        }),
+        ..QUIET
+    },
+    Case {
+        name: "a rollout that takes its time where --stuck-after is two hours",
+        series: &[
+            (
+                "kubevirt_advisor_rollout_without_progress_seconds{pod=\"a\",profile=\"load-aware-rebalancing\",pool=\"worker\"}",
+                "2700+60x60",
+            ),
+            (
+                "kubevirt_advisor_rollout_state{pod=\"a\",profile=\"load-aware-rebalancing\",pool=\"worker\",state=\"Updating\"}",
+                "1x60",
+            ),
+        ],
         ..QUIET
     },
     Case {
@@ -147,7 +191,12 @@ pub(super) const CASES: &[Case] = &[
         fires: Some(Fires {
             alert: "VirtAdvisorPoolDegraded",
             minute: 5,
-            labels: &[("profile", "load-aware-rebalancing"), ("pool", "worker"), ("state", "Degraded")],
+            labels: &[
+                ("profile", "load-aware-rebalancing"),
+                ("pool", "worker"),
+                ("state", "Degraded"),
+                ("openShiftUpdatePrecheck", "true"),
+            ],
             summary: "A pool is degraded while a plan is rolled out.",
             description: "MachineConfigPool worker is Degraded while it rolls out the plan of profile load-aware-rebalancing. The \
                           status of the configuration names the node or the machine config.",

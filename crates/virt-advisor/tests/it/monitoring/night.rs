@@ -1,5 +1,4 @@
 //! One node of six cannot be updated while nobody looks.
-//!
 //! The status names node and cause, the alert fires, its runbook leads to the node, `gather` has the story, and when the node
 //! recovers, everything is healthy again without anybody's help.
 
@@ -82,6 +81,7 @@ async fn a_degraded_node_is_named_alerted_about_and_forgotten_when_it_recovers()
     let nodes = Nodes::start(&cluster, 6).await;
     nodes.release();
     nodes.fail(NODE);
+    Nodes::add_stranger(&cluster, "another").await;
     let prometheus = Server::of(&cluster.control_plane);
     prometheus.until_result("kubevirt_advisor_build_info").await;
 
@@ -127,6 +127,7 @@ async fn a_degraded_node_is_named_alerted_about_and_forgotten_when_it_recovers()
     let printed = runbooks::run(terminal, name, Section::Mitigation).await;
     assert!(printed.lines().any(|line| line.starts_with(NODE) && line.contains(CAUSE)), "{printed}");
     assert!(printed.contains("worker  Degraded  2/6"), "{printed}");
+    assert!(!printed.lines().any(|line| line.starts_with("another ")), "a node of another pool: {printed}");
 
     gather_has_the_story(&cluster).await;
     prometheus.until_result("kubevirt_advisor_config_stalled{reason=\"NoProgress\"}").await;

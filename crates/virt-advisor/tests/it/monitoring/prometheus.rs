@@ -4,17 +4,20 @@ use std::{
     collections::BTreeMap,
     io::{Read, Write},
     net::TcpStream,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use advisor::monitoring::{AlertSettings, alerts::rule_file};
 use devcluster::{Cluster, Component};
+use jiff::Timestamp;
 use serde_json::{Value, json};
+use testkit::{poll, within};
 
 /// How many times shorter all times of the alerts are: 5 minutes are half a second, one hour is six.
 const SPEED: u32 = 600;
-const LIMIT: Duration = Duration::from_secs(90);
-const POLL_INTERVAL: Duration = Duration::from_millis(200);
+const LIMIT: Duration = Duration::from_secs(180);
+/// By then the operator was scraped once more.
+const SCRAPED: Duration = Duration::from_secs(2);
 
 /// The component of a cluster, with an operator whose metrics are at this address.
 pub(super) fn component(operator: &str) -> devcluster::Prometheus {
@@ -76,33 +79,38 @@ impl Server {
         data["alerts"].as_array().unwrap().iter().filter(|alert| alert["state"] == "firing").cloned().collect()
     }
 
-    /// Waits until exactly these alerts fire, and returns them.
+    /// Whether all rules were evaluated after a time.
+    fn is_evaluated_since(&self, time: Timestamp) -> bool {
+        let data = self.ask("/api/v1/rules").unwrap();
+        let groups = data["groups"].as_array().unwrap();
+        let since = |group: &Value| {
+            let last = group["lastEvaluation"].as_str().and_then(|last| last.parse::<Timestamp>().ok());
+            last.is_some_and(|last| last > time)
+        };
+        !groups.is_empty() && groups.iter().all(since)
+    }
+
+    /// Waits until exactly these alerts fire, and returns them. Nothing is concluded before the rules were evaluated on what was
+    /// scraped since.
     pub(super) async fn until_firing(&self, names: &[&str]) -> Vec<Value> {
-        let start = Instant::now();
-        loop {
+        let now = Timestamp::now();
+        let fire = async || {
+            if !self.is_evaluated_since(now + SCRAPED) {
+                return Err("the rules are not evaluated".to_owned());
+            }
             let firing = self.firing();
             let mut found: Vec<&str> =
                 firing.iter().map(|alert| alert["labels"]["alertname"].as_str().unwrap()).collect();
             found.sort_unstable();
-            if found == names {
-                return firing;
-            }
-            assert!(start.elapsed() < LIMIT, "{found:?} fire and not {names:?}: {firing:#?}");
-            tokio::time::sleep(POLL_INTERVAL).await;
-        }
+            if found == names { Ok(firing) } else { Err(format!("{found:?} fire and not {names:?}: {firing:#?}")) }
+        };
+        poll(LIMIT, fire).await.unwrap_or_else(|problem| panic!("{problem}"))
     }
 
     /// Waits until a query has a result.
     pub(super) async fn until_result(&self, query: &str) -> Vec<Series> {
-        let start = Instant::now();
-        loop {
-            let found = self.query(query).unwrap();
-            if !found.is_empty() {
-                return found;
-            }
-            assert!(start.elapsed() < LIMIT, "{query} has no result");
-            tokio::time::sleep(POLL_INTERVAL).await;
-        }
+        let found = async || Some(self.query(query).unwrap()).filter(|found| !found.is_empty());
+        within(LIMIT, format!("{query} has a result"), found).await
     }
 
     /// Every rule was evaluated without an error.

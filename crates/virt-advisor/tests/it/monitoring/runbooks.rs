@@ -10,7 +10,8 @@ use crate::{
 };
 
 /// Commands that need more than an API server, by how they begin, and what they need.
-const NOT_RUN: [(&str, &str); 4] = [
+const NOT_RUN: [(&str, &str); 5] = [
+    ("kubectl virt-advisor approve ", "it asks somebody at a terminal"),
     ("oc -n openshift-machine-config-operator logs ", "a kubelet has the log, and there is none"),
     ("kubectl -n openshift-cnv logs ", "a kubelet has the log, and there is none"),
     ("kubectl get vmi ", "the definition of VirtualMachineInstance belongs to KubeVirt"),
@@ -56,7 +57,7 @@ fn is_run(command: &str) -> bool {
 pub(super) async fn run(terminal: &Terminal, alert: &str, last: Section) -> String {
     let page = page(alert);
     let folder = tempfile::tempdir().unwrap();
-    let mut script = format!("ln -s \"$PWD/config\" '{0}'\ncd '{0}'\n", folder.path().display());
+    let mut script = format!("set -o pipefail\nln -s \"$PWD/config\" '{0}'\ncd '{0}'\n", folder.path().display());
     let commands = commands(&page);
     let wanted = commands.iter().filter(|(section, _)| last == Section::Mitigation || *section == Section::Diagnosis);
     for (number, (_, command)) in wanted.filter(|(_, command)| is_run(command)).enumerate() {
@@ -64,7 +65,7 @@ pub(super) async fn run(terminal: &Terminal, alert: &str, last: Section) -> Stri
         let check = format!("[ $code -eq 0 ] || [ $code -eq {allowed} ] || exit {}", 100 + number);
         let _ = write!(script, "{command}\ncode=$?; {check}\n");
     }
-    let Output { status, stdout, stderr } = terminal.try_run(&script).await;
+    let Output { status, stdout, stderr } = terminal.try_run_by("bash", &script).await;
     let (printed, said) = (text(&stdout), text(&stderr));
     assert!(status.success(), "{alert}: {status} (101 is the second command)\n{script}\n{printed}\n{said}");
     printed
@@ -113,6 +114,23 @@ fn pages_have_the_four_sections_in_their_order_and_commands_for_both_that_act() 
         for (_, command) in commands {
             assert!(!command.ends_with('\\') && !command.is_empty(), "{}: one line per command: {command}", alert.name);
         }
+    }
+}
+
+/// An approval without a digest would approve what nobody has read, and risks have to be accepted by name.
+#[test]
+fn pages_approve_by_the_command_that_asks_about_risks_or_else_by_the_digest() {
+    let approving =
+        ["VirtAdvisorConfigFailed", "VirtAdvisorDrifted", "VirtAdvisorRemediationStalled", "VirtAdvisorReviewOverdue"];
+    for alert in approving {
+        let page = page(alert);
+        let found = commands(&page);
+        let position = |part: &str| found.iter().position(|(_, command)| command.contains(part));
+        let (asks, patches) = (position("kubectl virt-advisor approve \"$PROFILE\""), position("\"action\":\"Apply\""));
+        assert!(asks.is_some() && asks < patches, "{alert}: the command comes first");
+        let is_exact = |command: &str| !command.contains("\"action\":\"Apply\"") || command.contains("planDigest");
+        assert!(found.iter().all(|(_, command)| is_exact(command)), "{alert}");
+        assert!(page.contains("`spec.approval.acceptedRisks`"), "{alert}");
     }
 }
 

@@ -42,9 +42,11 @@ END"#;
 async fn every_alert_fires_has_a_runbook_that_works_and_ends_with_its_cause() {
     let port = Port::reserve().unwrap();
     let address = port.address();
-    let args = ["operator", "--metrics-bind-address", &address, "--metrics-secure=false"];
+    let args = ["operator", "--metrics-bind-address", &address, "--metrics-secure=false", "--stuck-after=5s"];
     let mut cluster = TestCluster::with_platform_and(Cluster::builder().prometheus(component(&address)), &args).await;
     let nodes = Nodes::start(&cluster, 3).await;
+    // It comes first in every list, and no runbook may lead to it.
+    Nodes::add_stranger(&cluster, "another").await;
     let prometheus = Server::of(&cluster.control_plane);
     prometheus.until_result("kubevirt_advisor_build_info").await;
     // The kinds of the Prometheus operator are not there, and its rights are.
@@ -88,6 +90,7 @@ async fn every_alert_fires_has_a_runbook_that_works_and_ends_with_its_cause() {
     let node = told.lines().find(|line| line.contains("Rebooting")).unwrap_or_else(|| panic!("{told}"));
     let name = node.split_whitespace().next().unwrap();
     assert!(told.lines().any(|line| line.starts_with("Name:") && line.ends_with(name)), "it is described: {told}");
+    assert!(!told.lines().any(|line| line.starts_with("another ")), "a node of another pool: {told}");
     cluster.terminal.run(APPLY).await;
     nodes.release();
     cluster.reach(PROFILE, "Completed").await;

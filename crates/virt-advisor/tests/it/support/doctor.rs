@@ -5,6 +5,8 @@ use std::time::Instant;
 use devcluster::{Cluster, Identity};
 use serde_json::Value;
 
+use crate::published;
+
 use super::{LIMIT, VERSION, kubectl, program, run_as, settled, site, text};
 
 const NOBODY: &str = "nobody";
@@ -17,8 +19,8 @@ async fn doctor(cluster: &Cluster, who: &Identity, args: &[&str]) -> (Option<i32
 }
 
 async fn report(cluster: &Cluster, who: &Identity) -> (Option<i32>, Value) {
-    let (code, text) = doctor(cluster, who, &["-o", "json"]).await;
-    (code, serde_json::from_str(&text).unwrap())
+    let output = run_as(cluster.access(), who, &program(), &["doctor", "-o", "json"], &[]).await;
+    (output.status.code(), published::document(&output))
 }
 
 /// `level message` of the first finding of a check.
@@ -43,8 +45,6 @@ async fn a_healthy_cluster_is_told_in_one_screen() {
 async fn the_result_for_programs_has_a_stable_shape() {
     let (code, report) = report(&site().await.cluster, &Identity::Admin).await;
     assert_eq!((code, &report["healthy"], &report["kind"]), (Some(0), &Value::Bool(true), &"DoctorReport".into()));
-    let keys: Vec<_> = report.as_object().unwrap().keys().collect();
-    assert_eq!(keys, ["apiVersion", "client", "findings", "healthy", "kind"]);
     let checks: Vec<_> =
         report["findings"].as_array().unwrap().iter().map(|finding| finding["check"].as_str().unwrap()).collect();
     for check in [

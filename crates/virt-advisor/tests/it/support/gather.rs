@@ -3,9 +3,9 @@
 use std::{collections::BTreeMap, path::Path, process::Command};
 
 use devcluster::Identity;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::{PULL_SECRET, VERSION, program, run_as, site, text};
+use super::{PULL_SECRET, VERSION, apply, program, run_as, site, text};
 
 /// All files below a folder, by their paths.
 fn files(folder: &Path) -> BTreeMap<String, String> {
@@ -119,6 +119,35 @@ async fn a_viewer_collects_what_viewers_see_and_the_rest_is_named() {
     }
 }
 
+/// Found by reading: of two lists of Events in one namespace, the second one replaced the first one.
+#[tokio::test]
+async fn events_about_configurations_and_about_an_operator_in_the_same_namespace_are_both_kept() {
+    let access = site().await.cluster.access();
+    let labels = json!({"app.kubernetes.io/name": "virt-advisor-operator"});
+    let service = json!({
+        "apiVersion": "v1", "kind": "Service",
+        "metadata": {"name": "elsewhere", "namespace": "default", "labels": labels},
+        "spec": {"ports": [{"name": "other", "port": 80}]},
+    });
+    let event = json!({
+        "apiVersion": "v1", "kind": "Event", "metadata": {"name": "elsewhere.1", "namespace": "default"},
+        "involvedObject": {"apiVersion": "v1", "kind": "Service", "name": "elsewhere", "namespace": "default"},
+        "reason": "AboutTheOperator", "message": "x", "type": "Normal",
+    });
+    for object in [service, event] {
+        apply(access, &object).await;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let target = folder.path().join("out");
+    let args = ["gather", "-n", "default", "-o", target.to_str().unwrap()];
+    let output = run_as(access, &Identity::Admin, &program(), &args, &[]).await;
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let events = &files(&target)["namespaces/default/core/events.yaml"];
+    for reason in ["AboutTheOperator", "ItemCompleted"] {
+        assert!(events.contains(&format!("reason: {reason}\n")), "{reason} is not in {events}");
+    }
+}
+
 #[tokio::test]
 async fn it_reads_what_plans_name_and_nothing_else_of_the_cluster() {
     let cluster = &site().await.cluster;
@@ -154,7 +183,7 @@ async fn an_archive_holds_the_same_files_in_one_folder() {
             "{listed}"
         );
         let again = run_as(access, &Identity::Admin, &program(), &args, &[]).await;
-        assert_eq!(again.status.code(), Some(1), "nothing is overwritten");
+        assert_eq!(again.status.code(), Some(2), "nothing is overwritten");
         assert!(text(&again.stderr).contains("is there already: name another file with -o"), "{}", text(&again.stderr));
     }
 }
@@ -172,7 +201,7 @@ fn without_an_api_server_nothing_is_written_and_one_line_says_why() {
     let target = folder.path().join("out");
     let output =
         Command::new(program()).arg("gather").arg("-o").arg(&target).env("KUBECONFIG", config).output().unwrap();
-    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(output.status.code(), Some(6));
     let said = text(&output.stderr);
     assert!(
         said.starts_with("error: the API server at http://127.0.0.1:1/ does not answer: check KUBECONFIG"),

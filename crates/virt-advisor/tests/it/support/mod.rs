@@ -8,18 +8,19 @@ mod pages;
 use std::{
     path::{Path, PathBuf},
     process::{Command, Output},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use devcluster::{Access, Cluster, Identity, RunningProgram};
 use serde_json::{Value, json};
+use testkit::poll;
 use tokio::sync::OnceCell;
 
 use crate::guide::terminal::root;
 
 const VERSION: &str = concat!("v", env!("CARGO_PKG_VERSION"));
 
-pub(crate) const LIMIT: Duration = Duration::from_secs(60);
+pub(crate) const LIMIT: Duration = Duration::from_secs(100);
 
 /// The file that a rendered MachineConfig has of every node. Nobody may find it in what is collected.
 const PULL_SECRET: &str = "cHVsbC1zZWNyZXQ=";
@@ -27,7 +28,8 @@ const PULL_SECRET: &str = "cHVsbC1zZWNyZXQ=";
 /// A cluster with OpenShift Virtualization, the operator, one applied plan and one that waits for a review.
 pub(crate) struct Site {
     pub(crate) cluster: Cluster,
-    _operator: RunningProgram,
+    /// Its log is a text.
+    pub(crate) operator: RunningProgram,
 }
 
 /// One for all tests that change nothing.
@@ -39,12 +41,9 @@ pub(crate) async fn site() -> &'static Site {
 async fn start() -> Site {
     let cluster = Cluster::builder().start().await.unwrap();
     let access = cluster.access();
+    install_definitions(access).await;
     for args in [
-        &["apply", "--server-side", "-k", "config/crd/third-party"][..],
-        &["apply", "--server-side", "-k", "config/crd"],
-        &["wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"],
-        &["apply", "--server-side", "-k", "config/samples/third-party"],
-        &["apply", "--server-side", "--subresource=status", "-f", "config/samples/third-party/status.yaml"],
+        &["apply", "--server-side", "--subresource=status", "-f", "config/samples/third-party/status.yaml"][..],
         &["apply", "--server-side", "-f", "config/samples/third-party/kubedescheduler.yaml"],
         &["apply", "--server-side", "--force-conflicts", "-k", "config/default"],
         &[
@@ -64,7 +63,7 @@ async fn start() -> Site {
     apply(access, &pod()).await;
     add_pull_secret(access).await;
     let account = Identity::service_account("openshift-cnv", "virt-advisor-operator-controller-manager");
-    let args = ["operator", "--leader-elect", "--leader-election-namespace=openshift-cnv"];
+    let args = ["operator", "--leader-elect", "--leader-election-namespace=openshift-cnv", "--log-format=text"];
     let operator = access.run(&account, "operator", &program(), &args).await.unwrap();
     phase(access, "load-aware-rebalancing", "Ignored").await;
     phase(access, "virt-higher-density", "Ignored").await;
@@ -76,7 +75,19 @@ async fn start() -> Site {
     .await;
     phase(access, "example-profile", "Completed").await;
     phase(access, "load-aware-rebalancing", "ReviewRequired").await;
-    Site { cluster, _operator: operator }
+    Site { cluster, operator }
+}
+
+/// Installs the definitions of OpenShift's kinds and of ours, and what an OpenShift cluster has of its kinds.
+pub(crate) async fn install_definitions(access: &Access) {
+    for args in [
+        &["apply", "--server-side", "-k", "config/crd/third-party"][..],
+        &["apply", "--server-side", "-k", "config/crd"],
+        &["wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"],
+        &["apply", "--server-side", "-k", "config/samples/third-party"],
+    ] {
+        kubectl(access, args).await;
+    }
 }
 
 pub(crate) fn program() -> PathBuf {
@@ -128,16 +139,12 @@ pub(crate) async fn apply(access: &Access, object: &Value) {
 }
 
 pub(crate) async fn phase(access: &Access, profile: &str, phase: &str) {
-    let start = Instant::now();
-    loop {
-        let found =
-            kubectl(access, &["get", "vpcfg", "--ignore-not-found", profile, "-o", "jsonpath={.status.phase}"]).await;
-        if found == phase {
-            return;
-        }
-        assert!(start.elapsed() < LIMIT, "{profile} is {found:?} and never {phase}");
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
+    let args = ["get", "vpcfg", "--ignore-not-found", profile, "-o", "jsonpath={.status.phase}"];
+    let reached = async || {
+        let found = kubectl(access, &args).await;
+        if found == phase { Ok(()) } else { Err(found) }
+    };
+    poll(LIMIT, reached).await.unwrap_or_else(|found| panic!("{profile} is {found:?} and never {phase}"));
 }
 
 /// Runs the program as somebody, without colors and with all signs.

@@ -184,7 +184,7 @@ fn what_the_user_did_not_fix_is_an_input_too() {
         ),
     ];
     for (case, cluster, options, expected) in cases {
-        let input = |(path, value): (&str, Option<&str>)| Input {
+        let input = |(path, value): (&str, Option<&str>)| PlanInput {
             source: "HyperConverged/kubevirt-hyperconverged".into(),
             path: path.into(),
             value: value.map(str::to_owned),

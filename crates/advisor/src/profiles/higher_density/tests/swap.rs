@@ -1,6 +1,7 @@
 //! The MachineConfig for swap: what is in it, and how it goes away again.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
+use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 
 use super::*;
@@ -45,7 +46,7 @@ fn the_kubelet_settings_are_those_of_the_guide_byte_for_byte() {
     ]);
     assert_eq!(config["storage"], json!({"files": expected}));
     let bytes = BASE64_STANDARD.decode(KUBELET).unwrap();
-    let hash: String = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+    let hash = HEXLOWER.encode(&Sha256::digest(&bytes));
     assert_eq!((bytes.len(), hash.as_str()), (109, "49006cc873a6c153c9006a81ef0edf89faf26c3129b760e42e8ae44d3a487cbc"));
 }
 

@@ -123,8 +123,8 @@ fn a_setting_from_which_no_limit_can_be_derived_is_named_with_what_is_assumed() 
     }
 }
 
-fn inputs_from_hco(inputs: &[(&str, Option<&str>)]) -> Vec<Input> {
-    let input = |(path, value): &(&str, Option<&str>)| Input {
+fn inputs_from_hco(inputs: &[(&str, Option<&str>)]) -> Vec<PlanInput> {
+    let input = |(path, value): &(&str, Option<&str>)| PlanInput {
         source: "HyperConverged/kubevirt-hyperconverged".into(),
         path: (*path).into(),
         value: value.map(str::to_owned),

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// W16 (hidden reboots): no reboot for an argument that is in force.
+/// W16 (hidden reboots): no reboot for an argument that is in effect.
 #[test]
 fn nothing_is_added_where_pressure_metrics_are_on_already() {
     let on = |name: &str| machine_config(name, json!({"kernelArguments": ["quiet", "psi=1"]}));
@@ -105,7 +105,7 @@ fn arguments_that_others_put_into_the_config_are_kept() {
 }
 
 #[test]
-fn the_message_says_whether_the_argument_is_in_force() {
+fn the_message_says_whether_the_argument_is_in_effect() {
     let on = || machine_config("rendered-worker", json!({"kernelArguments": ["psi=1"]}));
     let worker = || rendered_from(pool("worker", &["worker"], 3), &["00-worker", PSI]);
     let will = "MachineConfig '99-worker-psi-karg' will be configured to enable PSI metrics";
@@ -113,12 +113,12 @@ fn the_message_says_whether_the_argument_is_in_force() {
         ("new", TestCluster::with_descheduler("5.1"), will),
         ("there, nodes not there yet", TestCluster::with_descheduler("5.1").with(psi_config(json!(["psi=1"]))), will),
         (
-            "there and in force",
+            "there and in effect",
             TestCluster::with_descheduler("5.1").with(psi_config(json!(["psi=1"]))).with(on()).with(worker()),
             "PSI metrics already effective in MachineConfigPool 'worker'",
         ),
         (
-            "in force, and undone",
+            "in effect, and undone",
             TestCluster::with_descheduler("5.1").with(psi_config(json!(["psi=0"]))).with(on()).with(worker()),
             will,
         ),

@@ -49,7 +49,7 @@ fn every_release_makes_its_own_policy_of_the_plan_and_of_a_bare_spec() {
             let expected = golden.as_array().unwrap().iter().find(is_it);
             let expected = expected.unwrap_or_else(|| panic!("no policy of {release} for {name}"));
             let found = document_of(&spec, release);
-            assert_eq!(found, expected["policy"], "{release}, {name}:\n{}", render::yaml(Some(&found)));
+            assert_eq!(found, expected["policy"], "{release}, {name}:\n{}", object_text::yaml(Some(&found)));
         }
     }
 }

@@ -1,0 +1,187 @@
+//! The settings of a stored plan, as the simulator takes them.
+
+use advisor::kube_descheduler::{LONG_LIFECYCLE, Release};
+use api::virt_platform_config::{Item, VirtPlatformConfigStatus};
+use balance::{Algorithm, Mode};
+use serde_json::{Map, Value};
+use sim::{forecast::PlannedSettings, scenario::Limits, units::Span};
+
+const CLUSTER: &str = "parallelMigrationsPerCluster";
+const PER_NODE: &str = "parallelOutboundMigrationsPerNode";
+
+/// What the plan sets, and what had to be assumed.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Planned {
+    pub(super) settings: PlannedSettings,
+    pub(super) assumed: Vec<String>,
+}
+
+/// The settings of the plan in a status. `release` is that of the descheduler's operator, if it could be read.
+pub(super) fn planned(status: &VirtPlatformConfigStatus, release: Option<Release>) -> Result<Planned, String> {
+    let is_descheduler = |item: &&Item| item.target_ref.kind == "KubeDescheduler";
+    let desired = status.items.iter().find(is_descheduler).and_then(|item| item.desired_state.as_ref());
+    let Some(spec) = desired.and_then(|desired| desired.get("spec")).and_then(Value::as_object) else {
+        return Err("its plan does not configure the descheduler, so it moves no virtual machine by load".to_owned());
+    };
+    let mut assumed = Vec::new();
+    let profiles: Vec<&str> =
+        spec.get("profiles").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
+    if profiles.contains(&LONG_LIFECYCLE) {
+        return Err(
+            "the descheduler of its plan looks at requests and not at load, which a forecast does not model".to_owned()
+        );
+    }
+    if let [others @ .., _] = &profiles[..]
+        && !others.is_empty()
+    {
+        assumed.push(format!("The profiles {} of the descheduler evict nothing.", others.join(", ")));
+    }
+    if release.is_none() {
+        assumed.push("The descheduler has the newest release, because its definition could not be read.".to_owned());
+    }
+    let release = release.unwrap_or(Release::NEWEST);
+    let limits = limits(spec);
+    if limits.total == u32::MAX {
+        assumed.push("The descheduler may evict any number of virtual machines: the plan sets no limit.".to_owned());
+    }
+    let interval = number(spec.get("deschedulingIntervalSeconds"));
+    if interval.is_none() {
+        assumed.push("The descheduler runs every minute: the plan sets no interval.".to_owned());
+    }
+    let settings = PlannedSettings {
+        algorithm: algorithm(spec, release, &mut assumed),
+        mode: mode(spec, &mut assumed)?,
+        limits,
+        interval: Span(interval.unwrap_or(60).into()),
+        evicts: spec.get("mode").and_then(Value::as_str) != Some("Predictive"),
+        soft_taints: true,
+        cool_down: release >= Release::V5_1,
+        migrations: migrations(status, CLUSTER, 5, &mut assumed),
+        migrations_per_node: migrations(status, PER_NODE, 2, &mut assumed),
+    };
+    Ok(Planned { settings, assumed })
+}
+
+fn number(value: Option<&Value>) -> Option<u32> {
+    value?.as_u64().and_then(|number| u32::try_from(number).ok()).filter(|number| *number > 0)
+}
+
+/// Without a limit per node, that of all nodes holds for each.
+fn limits(spec: &Map<String, Value>) -> Limits {
+    let limit = |name: &str| number(spec.get("evictionLimits").and_then(|limits| limits.get(name)));
+    let total = limit("total").unwrap_or(u32::MAX);
+    Limits { total, per_node: limit("node").unwrap_or(total) }
+}
+
+fn mode(spec: &Map<String, Value>, assumed: &mut Vec<String>) -> Result<Mode, String> {
+    let named = spec.get("profileCustomizations").and_then(|custom| custom.get("devDeviationThresholds"));
+    match named.and_then(Value::as_str) {
+        None => {
+            assumed.push("The thresholds are AsymmetricLow: the plan sets none.".to_owned());
+            Ok(Mode::AsymmetricLow)
+        }
+        Some(named) => named.parse::<Mode>().map_err(|error| error.to_string()),
+    }
+}
+
+/// What the descheduler measures. Older releases take CPU use alone, and pressure where all nodes are busy.
+fn algorithm(spec: &Map<String, Value>, release: Release, assumed: &mut Vec<String>) -> Algorithm {
+    let metric = spec.get("profileCustomizations").and_then(|custom| custom.get("devActualUtilizationProfile"));
+    let is_combined = match metric.and_then(Value::as_str) {
+        Some("PrometheusCPUCombined") => true,
+        Some(other) => {
+            assumed.push(format!("The metric {other} is that of the newest release."));
+            false
+        }
+        None => release < Release::V4_21,
+    };
+    if !is_combined {
+        return Algorithm::amplified(3.0);
+    }
+    assumed.push(
+        "Nodes are compared by CPU use. The metric of this release takes pressure instead where nodes use more than 80 % on average."
+            .to_owned(),
+    );
+    Algorithm::CpuFocused(balance::Focus { usage: 1.0, pressure: 0.0 })
+}
+
+/// A limit of migrations that the plan derives its own limits from.
+fn migrations(status: &VirtPlatformConfigStatus, setting: &str, default: u32, assumed: &mut Vec<String>) -> u32 {
+    let input = status.inputs.iter().find(|input| input.path.ends_with(setting));
+    let value =
+        input.and_then(|input| input.value.as_deref()).and_then(|value| value.parse().ok()).filter(|value| *value > 0);
+    if input.is_none() {
+        assumed.push(format!(
+            "HyperConverged has {setting}: {default}, its default: the plan does not read it, because spec.options fixes the limit."
+        ));
+    }
+    value.unwrap_or(default)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::golden;
+
+    fn status() -> VirtPlatformConfigStatus {
+        golden::configs().remove(2).status.unwrap()
+    }
+
+    fn with(change: impl Fn(&mut Map<String, Value>)) -> VirtPlatformConfigStatus {
+        let mut status = status();
+        let item = status.items.iter_mut().find(|item| item.target_ref.kind == "KubeDescheduler").unwrap();
+        change(item.desired_state.as_mut().unwrap()["spec"].as_object_mut().unwrap());
+        status
+    }
+
+    #[test]
+    fn the_settings_are_those_of_the_plan() {
+        let Planned { settings, assumed } = planned(&status(), Some(Release::V5_1)).unwrap();
+        assert_eq!((settings.mode, settings.interval, settings.evicts), (Mode::AsymmetricLow, Span(60), true));
+        assert_eq!((settings.algorithm, settings.cool_down), (Algorithm::amplified(3.0), true));
+        let spec = serde_json::to_value(&status().items).unwrap();
+        let limits = &spec[1]["desiredState"]["spec"]["evictionLimits"];
+        assert_eq!(json!([settings.limits.total, settings.limits.per_node]), json!([limits["total"], limits["node"]]));
+        assert_eq!(assumed, [] as [&str; 0], "everything is told");
+        let changed = with(|spec| {
+            spec.insert("mode".into(), "Predictive".into());
+            spec.insert("deschedulingIntervalSeconds".into(), 300.into());
+            spec.insert("evictionLimits".into(), json!({"total": 7}));
+            spec.insert("profileCustomizations".into(), json!({"devDeviationThresholds": "High"}));
+        });
+        let settings = planned(&changed, Some(Release::V5_1)).unwrap().settings;
+        assert_eq!((settings.mode, settings.interval, settings.evicts), (Mode::High, Span(300), false));
+        assert_eq!(settings.limits, Limits { total: 7, per_node: 7 });
+    }
+
+    #[test]
+    fn what_the_plan_does_not_tell_is_assumed_and_said() {
+        let mut status = with(|spec| {
+            spec.insert("profiles".into(), json!(["AffinityAndTaints", "KubeVirtRelieveAndMigrate"]));
+            for field in ["evictionLimits", "deschedulingIntervalSeconds", "profileCustomizations"] {
+                spec.remove(field);
+            }
+        });
+        status.inputs.clear();
+        let Planned { settings, assumed } = planned(&status, None).unwrap();
+        assert_eq!((settings.migrations, settings.migrations_per_node), (5, 2));
+        for part in
+            ["AffinityAndTaints", "newest release", "no limit", "no interval", "AsymmetricLow", CLUSTER, PER_NODE]
+        {
+            assert!(assumed.iter().any(|text| text.contains(part)), "{part}: {assumed:?}");
+        }
+        let older = planned(&status, Some(Release::V4_19)).unwrap();
+        assert!(!older.settings.cool_down && older.assumed.iter().any(|text| text.contains("compared by CPU use")));
+    }
+
+    #[test]
+    fn a_plan_that_moves_nothing_by_load_has_no_forecast() {
+        let mut without = status();
+        without.items.retain(|item| item.target_ref.kind != "KubeDescheduler");
+        assert!(planned(&without, None).unwrap_err().contains("does not configure the descheduler"));
+        let requests = with(|spec| drop(spec.insert("profiles".into(), json!([LONG_LIFECYCLE]))));
+        assert!(planned(&requests, None).unwrap_err().contains("looks at requests"));
+    }
+}
