@@ -20,6 +20,9 @@ const VOLATILE: [&str; 6] = [
     "leases.coordination.k8s.io",
 ];
 
+const CONFIGURATIONS: &str = "virtplatformconfigs.advisor.kubevirt.io";
+const RECORDS: &str = "virtplatformplanrecords.advisor.kubevirt.io";
+
 /// Everything in the cluster, by kind, namespace and name, without what the API server and controllers count and report.
 fn everything(node: &Node) -> BTreeMap<String, Value> {
     let mut found = BTreeMap::new();
@@ -85,11 +88,11 @@ fn one_file_leads_to_a_plan_in_a_minute_it_is_rolled_out_and_all_of_it_can_be_re
 
         let start = Instant::now();
         node.kubectl(&["apply", "--server-side", "-f", &file("dist/install.yaml")]);
-        node.kubectl(&["wait", "--for=condition=Established", "crd/virtplatformconfigs.advisor.kubevirt.io"]);
+        node.kubectl(&["wait", "--for=condition=Established", &format!("crd/{CONFIGURATIONS}")]);
         // The operator offers the profile. A client that looks just before that and creates just after it fails.
         node.kubectl(&["wait", "--for=create", "--timeout=60s", "vpcfg/load-aware-rebalancing"]);
         node.kubectl(&["apply", "-f", &file("config/samples/loadaware_sample.yaml")]);
-        wait_for_phase(node, "ReviewRequired", 60 - start.elapsed().as_secs());
+        wait_for_phase(node, "ReviewRequired", 60_u64.saturating_sub(start.elapsed().as_secs()));
         println!("plan: {:.1} s after `kubectl apply`", start.elapsed().as_secs_f64());
 
         patch(node, r#"{"spec":{"action":"Apply"}}"#);
@@ -104,7 +107,7 @@ fn one_file_leads_to_a_plan_in_a_minute_it_is_rolled_out_and_all_of_it_can_be_re
         node.kubectl(&["delete", "-f", &file("config/samples/loadaware_sample.yaml")]);
         let selector = "app.kubernetes.io/name=virt-advisor-operator";
         node.kubectl(&["delete", "-f", &file("dist/install.yaml"), "-l", selector]);
-        xtask(node, &["uninstall", "--force"]);
+        node.kubectl(&["delete", "crd", CONFIGURATIONS, RECORDS]);
 
         // Pods end, and roles that include ours are written anew, a moment later.
         let mut left = Vec::new();

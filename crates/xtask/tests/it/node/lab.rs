@@ -46,8 +46,11 @@ fn write_images(folder: &Path) {
     let mut descheduler = Archive::of_at(Program::Descheduler, &descheduler, &[], "/bin/descheduler").unwrap();
     descheduler.files.push(("/prometheus-ca.crt".to_owned(), ca));
     write(Ok(descheduler));
-    // Only the metrics of the descheduler go through it.
-    write(Archive::idle(&image("/nginx"), "/usr/bin/nginx"));
+    // It shows metrics or the log of the descheduler, and the loop does without it.
+    let nginx = image("/nginx");
+    let mut nginx = Archive::idle(&nginx, "/usr/bin/nginx").unwrap();
+    nginx.files.push(("/usr/bin/tail".to_owned(), Content::Link("/usr/bin/nginx")));
+    write(Ok(nginx));
 }
 
 /// A folder with the programs that the scripts call, for the PATH.
@@ -62,10 +65,10 @@ fn programs(folder: &Path) -> String {
     format!("{}:{}", programs.display(), std::env::var("PATH").unwrap())
 }
 
-/// Runs a line in `config/lab`, as a person types it. It has to succeed.
+/// Runs a line in the root of the tree, as a person types it. It has to succeed.
 fn typed(node: &Node, path: &str, line: &str) -> String {
     let mut command = Command::new("bash");
-    command.args(["-o", "pipefail", "-c", line]).current_dir(root().join("config/lab"));
+    command.args(["-o", "pipefail", "-c", line]).current_dir(root());
     command.env("PATH", path).env("KUBECONFIG", node.kubeconfig()).env("no_proxy", "*").stdin(Stdio::null());
     let output = command.env("SKIP_IMAGE_BUILD", "true").env("TIMEOUT", "600").output().unwrap();
     let (out, err) = (text(&output.stdout), text(&output.stderr));
@@ -96,18 +99,40 @@ const LINES: [&str; 19] = [
     "kubectl logs -n monitoring -l app=metrics-exporter",
 ];
 
+/// Those that go on until Ctrl-C.
+const ENDLESS_LINES: [&str; 4] = [
+    "kubectl get vm -w",
+    "kubectl get pods -w",
+    "kubectl logs -n kube-descheduler deployment/descheduler -f",
+    "kubectl logs -l app=eviction-webhook -f",
+];
+
+/// Installs the lab as a person does, and returns the PATH of that person.
+async fn set_up(node: &Node, script: &str) -> String {
+    node.kubectl(&["config", "rename-context", "devcluster", CONTEXT]);
+    let path = programs(node.archives());
+    // As the ports of kind's container lead to those of the node.
+    node.publish(9090, 30090).await;
+    node.publish(8000, 30800).await;
+    let told = typed(node, &path, script);
+    assert!(told.contains("The lab is up."), "{told}");
+    path
+}
+
+#[test]
+#[ignore = "needs root, runc and plugins for the network of pods: `make node-test` says what is missing, and runs it"]
+fn the_lab_balances_as_pods_under_the_descheduler_operator() {
+    realnode::run(write_images, async |node| {
+        let path = set_up(node, "./setup-kind-env.sh --operator").await;
+        typed(node, &path, "./test-closed-loop.sh");
+    });
+}
+
 #[test]
 #[ignore = "needs root, runc and plugins for the network of pods: `make node-test` says what is missing, and runs it"]
 fn the_lab_balances_as_pods_and_every_command_of_its_guide_works() {
     realnode::run(write_images, async |node| {
-        node.kubectl(&["config", "rename-context", "devcluster", CONTEXT]);
-        let path = programs(node.archives());
-        // As the ports of kind's container lead to those of the node.
-        node.publish(9090, 30090).await;
-        node.publish(8000, 30800).await;
-
-        let told = typed(node, &path, "./setup-kind-env.sh");
-        assert!(told.contains("The lab is up."), "{told}");
+        let path = set_up(node, "./setup-kind-env.sh").await;
         // A descheduler first looks at the cluster as it starts, and then every minute.
         within(LONG, "the loop is closed", async || {
             let evicted = "kubectl logs -n kube-descheduler deployment/descheduler";
@@ -116,6 +141,11 @@ fn the_lab_balances_as_pods_and_every_command_of_its_guide_works() {
         .await;
         for line in LINES {
             let told = typed(node, &path, line);
+            assert!(!told.is_empty(), "{line}");
+        }
+        for line in ENDLESS_LINES {
+            // `timeout` ends with 124 when it had to end the command.
+            let told = typed(node, &path, &format!("timeout 5 {line}; test $? = 124"));
             assert!(!told.is_empty(), "{line}");
         }
 

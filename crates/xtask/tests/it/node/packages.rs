@@ -1,6 +1,6 @@
 //! The other packages, each installed and led to a plan: the chart by Helm, and the bundle as OLM would install it.
 
-use std::{fs, process::Command};
+use std::{fs, process::Command, time::Instant};
 
 use devcluster::tools::{self, Program};
 use realnode::Node;
@@ -26,9 +26,11 @@ fn the_chart_leads_to_a_plan_and_leaves_configurations_behind() {
             command.args(args).args(["--namespace", NAMESPACE]).env("KUBECONFIG", node.kubeconfig());
             printed(&command.env("HOME", node.archives()).current_dir(root()).output().unwrap())
         };
-        helm(&["install", "virt-advisor-operator", "dist/chart", "--wait", "--timeout", "120s"]);
+        let start = Instant::now();
+        helm(&["install", "virt-advisor-operator", "dist/chart", "--wait", "--timeout", "60s"]);
         offer(node);
-        wait_for_phase(node, "ReviewRequired", 60);
+        wait_for_phase(node, "ReviewRequired", 60_u64.saturating_sub(start.elapsed().as_secs()));
+        println!("plan: {:.1} s after `helm install`", start.elapsed().as_secs_f64());
         helm(&["uninstall", "virt-advisor-operator", "--wait"]);
         node.kubectl(&["get", "vpcfg", "load-aware-rebalancing"]);
         assert!(!node.try_kubectl(&["get", "deployment", "-n", NAMESPACE, DEPLOYMENT]).status.success());
