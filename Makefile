@@ -116,7 +116,7 @@ check: ## Run what needs no API server, between edits: format, lints, unit tests
 	@echo "== 2 of 3: lints"
 	@$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	@echo "== 3 of 3: tests without an API server"
-	@$(CARGO) test --workspace --locked --lib --bins
+	@$(CARGO) test --workspace --locked --lib --bins -- --skip third_party::
 	@$(CARGO) test --locked --package advisor --package balance --package sim --test it -- --skip prometheus::
 
 .PHONY: test

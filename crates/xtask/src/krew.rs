@@ -77,17 +77,22 @@ mod tests {
     }
 
     #[test]
-    fn krews_own_validator_accepts_the_manifest() {
-        let manifest = manifest("v0.1.0", &sums()).unwrap();
-        let output = validate(&manifest);
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        let without_v = validate(&manifest.replace("version: v0.1.0", "version: 0.1.0"));
-        assert!(!without_v.status.success(), "the validator looks");
-    }
-
-    #[test]
     fn an_archive_without_a_checksum_is_named() {
         let error = manifest("v0.1.0", sums().split_once('\n').unwrap().1).unwrap_err().to_string();
         assert_eq!(error, "there is no checksum of virt-advisor-linux-amd64.tar.gz");
+    }
+
+    /// What runs a third-party program, which `make check` leaves out.
+    mod third_party {
+        use super::*;
+
+        #[test]
+        fn krews_own_validator_accepts_the_manifest() {
+            let manifest = manifest("v0.1.0", &sums()).unwrap();
+            let output = validate(&manifest);
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            let without_v = validate(&manifest.replace("version: v0.1.0", "version: 0.1.0"));
+            assert!(!without_v.status.success(), "the validator looks");
+        }
     }
 }

@@ -90,50 +90,6 @@ fn the_image_has_the_version_of_this_tree() {
     assert_eq!(default_image().unwrap().to_string(), image);
 }
 
-#[test]
-fn config_default_renders_to_the_description() {
-    assert_same(Kubectl::pinned().unwrap().kustomize("config/default").unwrap(), described());
-}
-
-#[test]
-fn cert_manager_gets_the_certificate_instead_of_openshift() {
-    let rendered = Kubectl::pinned().unwrap().kustomize("config/cert-manager").unwrap();
-    let mut expected = [described(), certificates::objects().to_vec()].concat();
-    let service = expected.iter_mut().find(|object| object["kind"] == "Service").unwrap();
-    let annotations = service["metadata"].as_object_mut().unwrap().remove("annotations");
-    assert!(annotations.unwrap()[workload::SERVING_CERTIFICATE] == workload::CERTIFICATE);
-    let kept =
-        |object: &Value| object["kind"] != "Service" || object["metadata"]["annotations"] == serde_json::json!({});
-    assert!(rendered.iter().all(|object| kept(object) || object["metadata"].get("annotations").is_none()));
-    let bare = |mut object: Value| {
-        if object["kind"] == "Service" {
-            object["metadata"].as_object_mut().unwrap().remove("annotations");
-        }
-        object
-    };
-    assert_same(rendered.into_iter().map(bare).collect(), expected);
-}
-
-/// W46 (deleted namespace): the namespace is in one of them only.
-#[test]
-fn the_installers_hold_the_description_and_one_of_them_the_namespace() {
-    let [(_, without), (_, with)] = installers(&source().image.to_string()).unwrap().try_into().unwrap();
-    assert_eq!(objects_of(&without), described());
-    assert_eq!(objects_of(&with), [vec![namespace()], described()].concat());
-    assert_eq!(Kubectl::pinned().unwrap().kustomize("config/namespace").unwrap(), [namespace()]);
-}
-
-#[test]
-fn what_administrators_add_is_what_config_has() {
-    let files = additions::files(&source()).unwrap();
-    for ((path, text), folder) in files.iter().zip(["admission", "admission-audit", "monitoring"]) {
-        let rendered = Kubectl::pinned().unwrap().kustomize(&format!("config/{folder}")).unwrap();
-        assert!(!rendered.is_empty(), "{path}");
-        assert_same(rendered, objects_of(text));
-    }
-    assert_eq!(files.len(), 3);
-}
-
 /// The operator offers configurations itself: two owners would overwrite each other.
 #[test]
 fn nothing_that_is_installed_is_a_configuration() {
@@ -196,4 +152,53 @@ fn the_network_policy_lets_in_what_is_served() {
     let let_in = &one("NetworkPolicy")["spec"]["ingress"][0]["ports"];
     let let_in: Vec<_> = let_in.as_array().unwrap().iter().map(|port| &port["port"]).collect();
     assert_eq!(let_in, served);
+}
+
+/// What runs a third-party program, which `make check` leaves out.
+mod third_party {
+    use super::*;
+
+    #[test]
+    fn config_default_renders_to_the_description() {
+        assert_same(Kubectl::pinned().unwrap().kustomize("config/default").unwrap(), described());
+    }
+
+    #[test]
+    fn cert_manager_gets_the_certificate_instead_of_openshift() {
+        let rendered = Kubectl::pinned().unwrap().kustomize("config/cert-manager").unwrap();
+        let mut expected = [described(), certificates::objects().to_vec()].concat();
+        let service = expected.iter_mut().find(|object| object["kind"] == "Service").unwrap();
+        let annotations = service["metadata"].as_object_mut().unwrap().remove("annotations");
+        assert!(annotations.unwrap()[workload::SERVING_CERTIFICATE] == workload::CERTIFICATE);
+        let kept =
+            |object: &Value| object["kind"] != "Service" || object["metadata"]["annotations"] == serde_json::json!({});
+        assert!(rendered.iter().all(|object| kept(object) || object["metadata"].get("annotations").is_none()));
+        let bare = |mut object: Value| {
+            if object["kind"] == "Service" {
+                object["metadata"].as_object_mut().unwrap().remove("annotations");
+            }
+            object
+        };
+        assert_same(rendered.into_iter().map(bare).collect(), expected);
+    }
+
+    /// W46 (deleted namespace): the namespace is in one of them only.
+    #[test]
+    fn the_installers_hold_the_description_and_one_of_them_the_namespace() {
+        let [(_, without), (_, with)] = installers(&source().image.to_string()).unwrap().try_into().unwrap();
+        assert_eq!(objects_of(&without), described());
+        assert_eq!(objects_of(&with), [vec![namespace()], described()].concat());
+        assert_eq!(Kubectl::pinned().unwrap().kustomize("config/namespace").unwrap(), [namespace()]);
+    }
+
+    #[test]
+    fn what_administrators_add_is_what_config_has() {
+        let files = additions::files(&source()).unwrap();
+        for ((path, text), folder) in files.iter().zip(["admission", "admission-audit", "monitoring"]) {
+            let rendered = Kubectl::pinned().unwrap().kustomize(&format!("config/{folder}")).unwrap();
+            assert!(!rendered.is_empty(), "{path}");
+            assert_same(rendered, objects_of(text));
+        }
+        assert_eq!(files.len(), 3);
+    }
 }
