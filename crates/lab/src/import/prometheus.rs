@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use jiff::Timestamp;
 use kube::{Client, Config, config::AuthInfo};
-use kube_io::connect;
+use kube_io::{Class, connect};
 use serde::{Deserialize, de::DeserializeOwned};
 use tokio::time::timeout;
 
@@ -171,10 +171,10 @@ impl PrometheusClient {
 
 /// What to do about an answer that says no.
 fn hint(problem: &kube::Error) -> String {
-    match problem {
-        kube::Error::Api(status) if [401, 403].contains(&status.code) => {
+    match Class::of(problem) {
+        Class::Unauthenticated | Class::Forbidden => {
             format!("{problem}; a token that may read metrics is given with --prometheus-token-file")
         }
-        problem => problem.to_string(),
+        _ => problem.to_string(),
     }
 }
