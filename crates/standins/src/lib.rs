@@ -3,7 +3,6 @@
 
 pub mod descheduler;
 mod health;
-mod http_client;
 pub mod kubevirt;
 pub mod machine_config;
 mod objects;
@@ -12,7 +11,6 @@ mod time;
 use std::time::Duration;
 
 pub use health::health_page;
-pub use http_client::{HttpClient, HttpError};
 pub use time::{Simulation, Time};
 
 /// The time limit of a request.
