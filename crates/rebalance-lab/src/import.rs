@@ -16,7 +16,7 @@ use kube_io::{Login, connect, prometheus::PrometheusClient};
 use lab::import::{Loads, Report, Request, Selectors, identity, import, list, text};
 use process::cluster::Selection;
 use sim::{MOST_STEPS, import::Order, units::Span};
-use terminal::{Terminal, print};
+use terminal::{Terminal, print, progress_bar};
 
 use crate::{lab_files::LabFiles, status::runtime};
 
@@ -126,11 +126,7 @@ async fn perform(args: &Args, terminal: Terminal) -> anyhow::Result<Report> {
         None => Loads::Snapshot(client),
     };
     let partial = Partial::new(&args.output)?;
-    let progress = |done: usize, all: usize| {
-        if terminal.progress {
-            eprint!("\r{done} of {all} VMs{}", if done == all { "\r\x1b[K" } else { "" });
-        }
-    };
+    let progress = progress_bar(terminal, "VMs");
     if args.output.extension().is_some_and(|extension| extension == "json") {
         let (mut out, report) = import(objects, loads, &request, BufWriter::new(partial.create()?), progress).await?;
         out.flush().context("writing the scenario")?;
