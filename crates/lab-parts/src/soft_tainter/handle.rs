@@ -8,7 +8,8 @@ use balance::Bucket;
 use kube::Client;
 use kube_io::{Login, RequestError, prometheus::PrometheusClient};
 use serde_json::json;
-use standins::{descheduler::PolicySource, health_page};
+use serving::health_page;
+use standins::descheduler::PolicySource;
 use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
 use tracing::info;
 

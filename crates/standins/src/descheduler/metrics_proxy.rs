@@ -11,11 +11,11 @@ use axum::{
 };
 use kube_io::HttpClient;
 use serde_json::json;
+use serving::health_page;
 use tokio::{net::TcpListener, sync::watch};
 use tracing::error;
 
 use super::StandInState;
-use crate::health_page;
 
 #[derive(Debug, Clone)]
 struct Shared {
