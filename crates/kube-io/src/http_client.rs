@@ -46,7 +46,7 @@ impl HttpClient {
         timeout: Duration,
     ) -> Result<HttpClient, RequestError> {
         let fail = |problem: String| RequestError::other(format!("connecting to {server}"), problem, Class::Other);
-        let parsed = url.trim_end_matches('/').parse();
+        let parsed = url.trim_end_matches('/').parse::<http::Uri>();
         let mut config = Config::new(parsed.map_err(|problem| fail(format!("this is no URL: {problem}")))?);
         let trusts_the_system = login.trusted.is_none();
         config.root_cert = login.trusted;

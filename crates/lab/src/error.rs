@@ -25,7 +25,7 @@ pub enum Error {
     SoftTainter(RequestError),
     #[error("after {} s still not so: {what}", .after.as_secs())]
     Late { what: String, after: Duration },
-    #[error("{0}{}", hint(&.0.class))]
+    #[error("{0}{}", hint(.0))]
     Prometheus(RequestError),
     #[error("writing the scenario: {0}")]
     Write(io::Error),
@@ -34,8 +34,8 @@ pub enum Error {
 }
 
 /// What to do about an answer of Prometheus that says no.
-fn hint(class: &Class) -> &'static str {
-    match class {
+fn hint(error: &RequestError) -> &'static str {
+    match error.class {
         Class::Unauthenticated | Class::Forbidden => {
             "; a token that may read metrics is given with --prometheus-token-file"
         }

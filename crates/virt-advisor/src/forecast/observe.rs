@@ -97,7 +97,7 @@ impl Prometheus {
     }
 
     async fn range(&self, query: &str, from: Timestamp, to: Timestamp) -> Result<Vec<(Timestamp, f64)>, String> {
-        let [start, end] = [from, to].map(|time| time.as_second().max(0).cast_unsigned());
+        let [start, end] = [from, to].map(|time| u64::try_from(time.as_second()).unwrap_or(0));
         let step = end.saturating_sub(start) / MOST_POINTS + 1;
         let answer = self.0.range(query, start, end, step).await.map_err(|error| error.to_string())?;
         let answer = serde_json::from_str(&answer).map_err(|error| format!("Prometheus: {error}"))?;
