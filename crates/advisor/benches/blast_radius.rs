@@ -5,7 +5,8 @@
 use std::{hint::black_box, time::Duration};
 
 use advisor::blast_radius::{
-    Budget, Instance, MachinePool, Node, Observed, PlanView, Platform, Pod, Reading, VirtualMachine, blast_radius,
+    Budget, Instance, MachinePool, Node, ObservedCluster, PlanContents, Platform, Pod, Reading, VirtualMachine,
+    blast_radius,
 };
 use api::virt_platform_config::{ImpactDetail, Item, PoolImpact};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
@@ -71,7 +72,7 @@ fn read<T>(count: usize, object: impl Fn(usize) -> Value, of: fn(&Value) -> Opti
     Reading::Read((0..count).filter_map(|number| of(&object(number))).collect())
 }
 
-fn cluster(nodes: usize, guests: usize) -> Observed {
+fn cluster(nodes: usize, guests: usize) -> ObservedCluster {
     let apps = nodes * APPS_PER_NODE;
     let other = |number: usize| {
         let labels = json!({"app": format!("app-{}", number % apps)});
@@ -84,7 +85,7 @@ fn cluster(nodes: usize, guests: usize) -> Observed {
     let all = |number: usize| if number < guests { launcher(number) } else { other(number) };
     let selector = json!({"matchLabels": {"node-role.kubernetes.io/worker": ""}});
     let pool = json!({"metadata": {"name": "worker"}, "spec": {"nodeSelector": selector, "maxUnavailable": "2%"}});
-    Observed {
+    ObservedCluster {
         namespace: None,
         topology: Reading::Read("HighlyAvailable".into()),
         nodes: read(nodes, node, Node::of),
@@ -124,7 +125,7 @@ fn bench(criterion: &mut Criterion) {
         }
         group.throughput(Throughput::Elements(guests as u64));
         group.bench_with_input(BenchmarkId::new(format!("{nodes} nodes"), guests), &observed, |bencher, observed| {
-            bencher.iter(|| blast_radius(PlanView { items: &items, risks: &[] }, black_box(observed)));
+            bencher.iter(|| blast_radius(PlanContents { items: &items, risks: &[] }, black_box(observed)));
         });
     }
     group.finish();

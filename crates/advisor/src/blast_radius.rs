@@ -23,7 +23,7 @@ mod words;
 
 pub use budgets::BudgetAtLimit;
 pub use capacity::{Capacity, CapacityResult, UnschedulableGuest};
-pub use cluster::{Migration, Observed, Operation, Platform, Reading, Reboot, reboots};
+pub use cluster::{ObservedCluster, ObservedMigration, Operation, Platform, Reading, Reboot, reboots};
 pub(crate) use drain_effect::DrainContext;
 pub use drain_effect::{DrainEffect, GuestOutcome};
 pub use estimate::Estimate;
@@ -31,7 +31,7 @@ pub use instance::{Instance, VirtualMachine};
 pub use node::{MachinePool, Node};
 pub(crate) use node::{members, timestamp};
 pub use pod::{Budget, Pod};
-pub use radius::{BlastRadius, NodeRadius, PlanView, PoolRadius, Totals, blast_radius};
+pub use radius::{BlastRadius, NodeRadius, PlanContents, PoolRadius, Totals, blast_radius};
 pub use risks::NamedRisk;
 pub use unread::Unread;
 use words::counted;

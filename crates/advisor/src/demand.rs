@@ -11,9 +11,9 @@ use crate::selector::{NodeAffinity, Selector, texts};
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Resources {
     /// In thousandths.
-    pub(crate) cpu: u64,
+    pub cpu: u64,
     /// In bytes.
-    pub(crate) memory: u64,
+    pub memory: u64,
     /// Huge pages, devices, the number of pods.
     pub(crate) others: BTreeMap<String, u64>,
 }
@@ -75,26 +75,42 @@ impl Resources {
 
 /// What the scheduler reserves for a pod: the sum of its containers, or more while one of its init containers runs.
 pub(crate) fn requests(spec: &Value) -> Resources {
-    let mut running = Resources::default();
+    let mut sidecars = Resources::default();
     let mut most = Resources::default();
-    let list = |field: &str| spec[field].as_array().into_iter().flatten();
-    for container in list("initContainers") {
-        let mut needed = Resources::of(container.pointer("/resources/requests"));
-        if container["restartPolicy"] == "Always" {
-            running.add(&needed);
-            most.at_least(&running);
+    for container in containers(spec, "initContainers") {
+        let mut needed = requests_of(container);
+        if is_sidecar(container) {
+            sidecars.add(&needed);
+            most.at_least(&sidecars);
         } else {
-            needed.add(&running);
+            needed.add(&sidecars);
             most.at_least(&needed);
         }
     }
-    for container in list("containers") {
-        running.add(&Resources::of(container.pointer("/resources/requests")));
-    }
-    most.at_least(&running);
     most.add(&Resources::of(spec.get("overhead")));
+    most.at_least(&requests_while_running(spec));
     most.others.insert(PODS.into(), 1);
     most
+}
+
+/// What a pod requests once it runs: its containers and sidecars. Its other init containers have ended.
+pub fn requests_while_running(spec: &Value) -> Resources {
+    let sidecars = containers(spec, "initContainers").filter(|container| is_sidecar(container));
+    let mut sum = Resources::of(spec.get("overhead"));
+    sidecars.chain(containers(spec, "containers")).for_each(|container| sum.add(&requests_of(container)));
+    sum
+}
+
+fn containers<'a>(spec: &'a Value, field: &str) -> impl Iterator<Item = &'a Value> {
+    spec[field].as_array().into_iter().flatten()
+}
+
+fn is_sidecar(container: &Value) -> bool {
+    container["restartPolicy"] == "Always"
+}
+
+fn requests_of(container: &Value) -> Resources {
+    Resources::of(container.pointer("/resources/requests"))
 }
 
 /// Something about a node that keeps pods away, or only makes other nodes better.

@@ -12,6 +12,7 @@ use kube::{
 use crate::{
     Access,
     error::{Context, Error, Result},
+    poll::poll,
 };
 
 const LIMIT: Duration = Duration::from_secs(120);
@@ -85,20 +86,15 @@ async fn wait_republished(
 }
 
 async fn wait_established(api: &Api<CustomResourceDefinition>, name: &str) -> Result<()> {
-    let start = Instant::now();
-    loop {
+    poll(POLL, LIMIT, async || {
         let read = tokio::time::timeout(LIST_LIMIT, api.get(name)).await;
         let status = read.ok().and_then(Result::ok).and_then(|crd| crd.status);
         let conditions = status.and_then(|status| status.conditions).unwrap_or_default();
         let is = |kind: &str| conditions.iter().any(|condition| condition.type_ == kind && condition.status == "True");
-        if is("Established") && is("NamesAccepted") {
-            return Ok(());
-        }
-        if start.elapsed() > LIMIT {
-            return Err(Error::NotEstablished { name: name.to_owned(), waited: LIMIT });
-        }
-        tokio::time::sleep(POLL).await;
-    }
+        let is_established = is("Established") && is("NamesAccepted");
+        is_established.then_some(()).ok_or_else(|| Error::NotEstablished { name: name.to_owned(), waited: LIMIT })
+    })
+    .await
 }
 
 /// Waits until a kind can be listed. An established kind answers 404 for another moment.
@@ -113,19 +109,16 @@ async fn wait_served(client: &Client, crd: &CustomResourceDefinition) -> Result<
             plural: names.plural.clone(),
         };
         let api: Api<DynamicObject> = Api::dynamic(client.clone(), &resource, &Scope::Cluster);
-        let start = Instant::now();
         let params = ListParams::default().limit(1);
-        loop {
-            let answer = tokio::time::timeout(LIST_LIMIT, api.list_metadata(&params)).await;
-            if matches!(answer, Ok(Ok(_))) {
-                break;
-            }
-            if start.elapsed() > LIMIT {
-                let last = answer.map_or_else(|slow| slow.to_string(), |answer| format!("{:?}", answer.err()));
-                return Err(Error::NotServed { name: names.plural.clone(), waited: LIMIT, last });
-            }
-            tokio::time::sleep(POLL).await;
-        }
+        poll(POLL, LIMIT, async || {
+            let last = match tokio::time::timeout(LIST_LIMIT, api.list_metadata(&params)).await {
+                Ok(Ok(_)) => return Ok(()),
+                Ok(Err(error)) => format!("{:?}", Some(error)),
+                Err(slow) => slow.to_string(),
+            };
+            Err(Error::NotServed { name: names.plural.clone(), waited: LIMIT, last })
+        })
+        .await?;
     }
     Ok(())
 }

@@ -7,7 +7,7 @@ use std::{sync::Arc, time::Duration};
 use api::set_user_agent;
 use hyper_timeout::TimeoutConnector;
 use hyper_util::{
-    client::legacy::{Client as HttpClient, connect::HttpConnector},
+    client::legacy::{Client as HyperClient, connect::HttpConnector},
     rt::{TokioExecutor, TokioTimer},
 };
 use kube::{
@@ -70,7 +70,7 @@ pub(crate) fn observed_client(mut config: Config, component: &str, observer: Arc
     connector.set_read_timeout(config.read_timeout);
     connector.set_write_timeout(config.write_timeout);
     connector.set_reset_reader_on_write(config.reset_reader_on_write);
-    let http: HttpClient<_, Body> = HttpClient::builder(TokioExecutor::new())
+    let http: HyperClient<_, Body> = HyperClient::builder(TokioExecutor::new())
         .pool_timer(TokioTimer::new())
         .pool_idle_timeout(IDLE)
         .build(connector);

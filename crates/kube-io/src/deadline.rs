@@ -12,7 +12,7 @@ pub async fn within_deadline<T>(
     doing: &str,
     request: impl Future<Output = T>,
 ) -> Result<T, RequestError> {
-    timeout(limit, request).await.map_err(|_| RequestError::timed_out(doing.to_owned(), limit.as_secs()))
+    timeout(limit, request).await.map_err(|_| RequestError::timed_out(doing.to_owned(), limit))
 }
 
 /// The same for a request of kube, whose error becomes one with a class.

@@ -1,5 +1,5 @@
 //! Everything that talks to the API server shares this crate: clients, requests with a deadline, errors by class, backoff,
-//! and watches that survive every fault. The crate knows nothing about plans or about the lab.
+//! and watches that survive every fault. So do clients of Prometheus. The crate knows nothing about plans or about the lab.
 
 mod api_server;
 mod backoff;
@@ -8,7 +8,10 @@ pub mod connect;
 mod deadline;
 mod error;
 mod extra_time;
+mod http_client;
+mod login;
 mod observe;
+pub mod prometheus;
 mod relist;
 mod watch;
 
@@ -17,6 +20,8 @@ pub use backoff::{Backoff, BackoffPolicy, KeyedBackoff};
 pub use clock::Clock;
 pub use deadline::{answer_within, within_deadline};
 pub use error::{Class, RequestError};
+pub use http_client::HttpClient;
+pub use login::{Login, LoginError};
 pub use observe::{ObservedRequest, Observer};
 pub use relist::{Change, ObjectKey};
 pub use watch::{ResilientWatch, WatchEvent, forward};

@@ -14,9 +14,9 @@ use std::{
 
 use flate2::{Compression, write::GzEncoder};
 use lab::import::{
-    Loads, PrometheusClient, Request, import,
+    Loads, Request, import,
     objects::{Collector, Kind},
-    text,
+    prometheus, text,
 };
 use serde_json::json;
 use sim::{import::Order, units::Span};
@@ -74,7 +74,7 @@ fn measure(url: &str, [nodes, vms, days]: [usize; 3]) {
     let path = folder.path().join("bench.gz");
     let out = BufWriter::new(GzEncoder::new(BufWriter::new(File::create(&path).unwrap()), Compression::default()));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let prometheus = PrometheusClient::new(url, Default::default()).unwrap();
+    let prometheus = prometheus(url, Default::default()).unwrap();
     let imported = import(collector.finish(), Loads::Prometheus(&prometheus), &request, out, |_, _| {});
     let (out, report) = runtime.block_on(imported).unwrap();
     out.into_inner().unwrap().finish().unwrap().flush().unwrap();

@@ -2,7 +2,8 @@
 
 use std::{io, time::Duration};
 
-use standins::{HttpError, descheduler};
+use kube_io::{Class, RequestError};
+use standins::descheduler;
 use thiserror::Error;
 
 use crate::webhook;
@@ -21,13 +22,25 @@ pub enum Error {
     #[error("starting the eviction webhook: {0}")]
     Webhook(#[from] webhook::Error),
     #[error("starting the soft-tainter: {0}")]
-    SoftTainter(#[from] HttpError),
+    SoftTainter(RequestError),
     #[error("after {} s still not so: {what}", .after.as_secs())]
     Late { what: String, after: Duration },
+    #[error("{0}{}", hint(.0))]
+    Prometheus(RequestError),
     #[error("writing the scenario: {0}")]
     Write(io::Error),
     #[error("{0}")]
     Asset(String),
+}
+
+/// What to do about an answer of Prometheus that says no.
+fn hint(error: &RequestError) -> &'static str {
+    match error.class {
+        Class::Unauthenticated | Class::Forbidden => {
+            "; a token that may read metrics is given with --prometheus-token-file"
+        }
+        _ => "",
+    }
 }
 
 /// Adds what was being done to an error.

@@ -47,6 +47,8 @@ pub(crate) fn refusal(error: &RequestError, target: String) -> Option<Refusal> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use serde_json::{Value, json};
 
     use super::*;
@@ -66,7 +68,7 @@ mod tests {
         }
         let initializing = json!({"code": 429, "message": "storage is (re)initializing"});
         assert!(!is_final(initializing), "a kind that was just defined");
-        assert!(lasting(RequestError::timed_out("reading".into(), 10)).is_err(), "no answer");
+        assert!(lasting(RequestError::timed_out("reading".into(), Duration::from_secs(10))).is_err(), "no answer");
         let cut = kube::Error::Service("connection reset by peer".into());
         assert!(lasting(RequestError::new("reading".into(), &cut)).is_err(), "half an answer");
     }

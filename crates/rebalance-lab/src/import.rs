@@ -11,13 +11,12 @@ use std::{
 
 use anyhow::{Context, bail};
 use flate2::{Compression, write::GzEncoder};
-use kube::{Client, Config, config::AuthInfo};
-use kube_io::connect;
-use lab::import::{Loads, PrometheusClient, Report, Request, Selectors, identity, import, list, login, text};
+use kube::{Client, Config};
+use kube_io::{Login, connect, prometheus::PrometheusClient};
+use lab::import::{Loads, Report, Request, Selectors, identity, import, list, text};
 use process::cluster::Selection;
-use rustls::pki_types::{CertificateDer, pem::PemObject};
 use sim::{MOST_STEPS, import::Order, units::Span};
-use terminal::{Terminal, print};
+use terminal::{Terminal, print, progress_bar};
 
 use crate::{lab_files::LabFiles, status::runtime};
 
@@ -127,11 +126,7 @@ async fn perform(args: &Args, terminal: Terminal) -> anyhow::Result<Report> {
         None => Loads::Snapshot(client),
     };
     let partial = Partial::new(&args.output)?;
-    let progress = |done: usize, all: usize| {
-        if terminal.progress {
-            eprint!("\r{done} of {all} VMs{}", if done == all { "\r\x1b[K" } else { "" });
-        }
-    };
+    let progress = progress_bar(terminal, "VMs");
     if args.output.extension().is_some_and(|extension| extension == "json") {
         let (mut out, report) = import(objects, loads, &request, BufWriter::new(partial.create()?), progress).await?;
         out.flush().context("writing the scenario")?;
@@ -149,7 +144,7 @@ async fn perform(args: &Args, terminal: Terminal) -> anyhow::Result<Report> {
 async fn sources(args: &Args) -> anyhow::Result<Sources> {
     if let Some(name) = &args.lab {
         let lab = LabFiles::of_this_user().find(name)?;
-        let prometheus = PrometheusClient::new(&lab.info.prometheus, Default::default())?;
+        let prometheus = lab::import::prometheus(&lab.info.prometheus, Login::default())?;
         let client = lab.client().await?;
         return Ok(Sources { client, prometheus: Some(prometheus), time_scale: lab.info.time_scale });
     }
@@ -162,30 +157,8 @@ async fn sources(args: &Args) -> anyhow::Result<Sources> {
 }
 
 fn prometheus(args: &Args, url: &str, config: &Config) -> anyhow::Result<PrometheusClient> {
-    let read = |path: &Path| std::fs::read(path).with_context(|| format!("reading {}", path.display()));
-    let token = match &args.prometheus_token_file {
-        Some(path) => {
-            let text = String::from_utf8(read(path)?).ok();
-            let token = text.map(|text| text.trim().to_owned()).filter(|token| !token.is_empty());
-            Some(token.with_context(|| format!("{} holds no token", path.display()))?)
-        }
-        None => None,
-    };
-    let trusted = match &args.prometheus_ca {
-        Some(path) => {
-            let pem = read(path)?;
-            let found: Result<Vec<_>, _> =
-                CertificateDer::pem_slice_iter(&pem).map(|found| found.map(|der| der.to_vec())).collect();
-            let found = found.with_context(|| format!("reading certificates of {}", path.display()))?;
-            if found.is_empty() {
-                bail!("{} holds no certificate: a CA in PEM was expected", path.display());
-            }
-            Some(found)
-        }
-        None => None,
-    };
-    let user: &AuthInfo = &config.auth_info;
-    Ok(PrometheusClient::new(url, login(url, user, token, trusted))?)
+    let login = Login::from_files(args.prometheus_token_file.as_deref(), args.prometheus_ca.as_deref())?;
+    Ok(lab::import::prometheus(url, login.or_user(url, &config.auth_info))?)
 }
 
 /// A file that gets its name when it is complete, and is removed otherwise.

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use lab_parts::vm::{self, VmControllerSettings};
 use process::Shutdown;
 use sim::{
-    scenario::Migration,
+    scenario::MigrationSettings,
     units::{Rate, Span},
 };
 
@@ -45,7 +45,7 @@ impl Args {
     fn settings(&self) -> VmControllerSettings {
         let defaults = VmControllerSettings::default();
         VmControllerSettings {
-            migration: Migration {
+            migration: MigrationSettings {
                 bandwidth: self.bandwidth,
                 per_node: self.migrations_per_node,
                 cluster: self.migrations_per_cluster,

@@ -2,7 +2,7 @@
 //! bandwidth divided by the number of migrations at its source or its target, whichever is more. What remains shrinks by the rate
 //! minus the dirty rate; a migration whose dirty rate is higher is given up.
 
-use crate::scenario::Migration;
+use crate::scenario::MigrationSettings;
 
 const GIB: f64 = 1_073_741_824.0;
 
@@ -16,7 +16,7 @@ pub struct Network {
 }
 
 impl Network {
-    pub fn of(limits: &Migration) -> Network {
+    pub fn of(limits: &MigrationSettings) -> Network {
         Network { bandwidth: limits.bandwidth.bytes_per_second(), progress_timeout: limits.progress_timeout.0 as f64 }
     }
 }
@@ -35,7 +35,7 @@ pub struct Copying {
 
 impl Copying {
     /// The start of a migration of a VM with this many bytes in use, this dirty rate and this size of memory.
-    pub fn new(in_use: f64, dirty_rate: f64, memory: f64, limits: &Migration) -> Copying {
+    pub fn new(in_use: f64, dirty_rate: f64, memory: f64, limits: &MigrationSettings) -> Copying {
         let deadline = f64::from(limits.timeout_per_gib) * (memory / GIB);
         Copying { left: in_use, sent: 0.0, dirty_rate, age: 0.0, stalled: 0.0, deadline }
     }

@@ -3,8 +3,8 @@
 use balance::{Algorithm, Classifier, Mode, PressureModel};
 
 use crate::scenario::{
-    Guards, Limits, Loads, Migration, MigrationAware, MigrationModel, Placement, Rebalancing, Scenario, ScenarioError,
-    Semantics,
+    Guards, Limits, Loads, MigrationAware, MigrationModel, MigrationSettings, Placement, Rebalancing, Scenario,
+    ScenarioError, Semantics,
 };
 
 /// How a run rebalances.
@@ -25,7 +25,7 @@ pub struct RunSettings {
     pub placement: Placement,
     pub soft_taints: bool,
     pub cpu_overcommit: f64,
-    pub migration: Migration,
+    pub migration: MigrationSettings,
     pub guards: Guards,
     /// Whether each step is measured and recorded. Moves are always recorded.
     pub measure: bool,
@@ -59,7 +59,7 @@ impl RunSettings {
         if !(given.cpu_overcommit >= 1.0 && given.cpu_overcommit <= 1000.0) {
             return invalid("cpuOvercommit", format!("{} is not a number from 1 to 1000", given.cpu_overcommit));
         }
-        let Migration { bandwidth, per_node, cluster, timeout_per_gib, failure_rate, .. } = given.migration;
+        let MigrationSettings { bandwidth, per_node, cluster, timeout_per_gib, failure_rate, .. } = given.migration;
         if bandwidth.0 == 0 {
             return invalid("migration.bandwidth", "0 is not a data rate above 0".to_owned());
         }

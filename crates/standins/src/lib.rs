@@ -2,8 +2,6 @@
 //! and KubeVirt. Everything that they write says that it is from a stand-in.
 
 pub mod descheduler;
-mod health;
-mod http_client;
 pub mod kubevirt;
 pub mod machine_config;
 mod objects;
@@ -11,8 +9,6 @@ mod time;
 
 use std::time::Duration;
 
-pub use health::health_page;
-pub use http_client::{HttpClient, HttpError};
 pub use time::{Simulation, Time};
 
 /// The time limit of a request.

@@ -21,15 +21,8 @@ pub async fn within<T>(limit: Duration, what: impl Display, mut check: impl Asyn
 }
 
 /// Calls `check` until it succeeds. After the time limit its last error is returned, which says what was there instead.
-pub async fn poll<T, E>(limit: Duration, mut check: impl AsyncFnMut() -> Result<T, E>) -> Result<T, E> {
-    let start = Instant::now();
-    loop {
-        match check().await {
-            Ok(found) => return Ok(found),
-            Err(error) if start.elapsed() >= limit => return Err(error),
-            Err(_) => tokio::time::sleep(INTERVAL).await,
-        }
-    }
+pub async fn poll<T, E>(limit: Duration, check: impl AsyncFnMut() -> Result<T, E>) -> Result<T, E> {
+    devcluster::poll(INTERVAL, limit, check).await
 }
 
 /// As `poll`, in a test without a runtime.

@@ -5,7 +5,7 @@ mod probe;
 pub(crate) mod report;
 pub(crate) mod text;
 
-use advisor::blast_radius::{PlanView, blast_radius};
+use advisor::blast_radius::{PlanContents, blast_radius};
 use api::VirtPlatformConfig;
 
 use crate::{
@@ -46,7 +46,7 @@ pub(crate) async fn run(args: &Args, connection: &Connection) -> anyhow::Result<
     let mut plans = Vec::new();
     for config in &configs {
         let Some(status) = &config.status else { continue };
-        let radius = blast_radius(PlanView { items: &status.items, risks: &status.risks }, &observed);
+        let radius = blast_radius(PlanContents { items: &status.items, risks: &status.risks }, &observed);
         let probe = match args.probe && radius.reboots {
             true => Some(probe::probe(&reader, &radius, &observed).await),
             false => None,

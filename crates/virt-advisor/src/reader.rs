@@ -6,7 +6,7 @@ use advisor::blast_radius::Reading;
 use futures::AsyncReadExt;
 use jiff::{SignedDuration, Timestamp, fmt::rfc2822::DateTimeParser};
 use kube::{Config, client::Body};
-use kube_io::{ApiServer, Class, Observer, RequestError};
+use kube_io::{ApiServer, Class, Observer, RequestError, answer_within, within_deadline};
 use serde_json::Value;
 
 use crate::tail::Tail;
@@ -62,15 +62,13 @@ impl Reader {
     /// The end of a text that may be long, for example of a log. It may take any time, as long as more of it comes.
     pub(crate) async fn end_of_text(&self, path: &str, limit: usize) -> Result<String, RequestError> {
         let failed = |error: String| RequestError::other(doing(path), error, Class::Other);
-        let timed_out = |_| RequestError::timed_out(doing(path), self.deadline.as_secs());
         let request = http::Request::get(path).body(Vec::new()).map_err(|error| failed(error.to_string()))?;
-        let answer = tokio::time::timeout(self.deadline, self.api_server.client().request_stream(request)).await;
-        let stream = answer.map_err(timed_out)?.map_err(|error| RequestError::new(doing(path), &error))?;
-        let mut stream = pin!(stream);
+        let answer = self.api_server.client().request_stream(request);
+        let mut stream = pin!(answer_within(self.deadline, doing(path), answer).await?);
         let (mut tail, mut part) = (Tail::new(limit), vec![0; PART]);
         loop {
-            let read = tokio::time::timeout(self.deadline, stream.read(&mut part)).await;
-            match read.map_err(timed_out)?.map_err(|error| failed(error.to_string()))? {
+            let read = within_deadline(self.deadline, &doing(path), stream.read(&mut part)).await?;
+            match read.map_err(|error| failed(error.to_string()))? {
                 0 => return Ok(tail.into_text()),
                 count => tail.push(&part[..count]),
             }
@@ -108,10 +106,7 @@ impl Reader {
     pub(crate) async fn text(&self, path: &str) -> Result<String, RequestError> {
         let request = http::Request::get(path).body(Vec::new());
         let request = request.map_err(|error| RequestError::other(doing(path), error.to_string(), Class::Other))?;
-        match tokio::time::timeout(self.deadline, self.api_server.client().request_text(request)).await {
-            Ok(answer) => answer.map_err(|error| RequestError::new(doing(path), &error)),
-            Err(_) => Err(RequestError::timed_out(doing(path), self.deadline.as_secs())),
-        }
+        answer_within(self.deadline, doing(path), self.api_server.client().request_text(request)).await
     }
 
     /// Asks for a review of rights.
@@ -119,11 +114,10 @@ impl Reader {
         let path = format!("/apis/authorization.k8s.io/v1/{resource}");
         let body =
             serde_json::json!({"apiVersion": "authorization.k8s.io/v1", "kind": kind_of(resource), "spec": spec});
-        let doing = || "asking for rights".to_owned();
-        let sent = self.api_server.send_body(http::Method::POST, path, "application/json", &body, doing());
+        let doing = "asking for rights";
+        let sent = self.api_server.send_body(http::Method::POST, path, "application/json", &body, doing.to_owned());
         // A question changes nothing, and has the time of a read.
-        let timed_out = |_| RequestError::timed_out(doing(), self.deadline.as_secs());
-        let answer = tokio::time::timeout(self.deadline, sent).await.map_err(timed_out)??;
+        let answer = within_deadline(self.deadline, doing, sent).await??;
         Ok(answer.pointer("/status/allowed").and_then(Value::as_bool).unwrap_or(false))
     }
 
@@ -131,7 +125,8 @@ impl Reader {
     pub(crate) async fn clock_offset(&self) -> Option<(SignedDuration, SignedDuration)> {
         let request = http::Request::get("/version").body(Body::empty()).ok()?;
         let sent = Timestamp::now();
-        let answer = tokio::time::timeout(self.deadline, self.api_server.client().send(request)).await.ok()?.ok()?;
+        let answer = self.api_server.client().send(request);
+        let answer = answer_within(self.deadline, doing("/version"), answer).await.ok()?;
         let answered = Timestamp::now();
         let header = answer.headers().get(http::header::DATE)?.to_str().ok()?;
         let date = DateTimeParser::new().parse_timestamp(header).ok()?;

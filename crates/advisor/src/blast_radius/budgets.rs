@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Budget, DrainEffect, GuestOutcome, Observed, Pod};
+use super::{Budget, DrainEffect, GuestOutcome, ObservedCluster, Pod};
 
 /// A budget that allows no disruption now.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
@@ -62,7 +62,7 @@ impl<'a> Index<'a> {
 
 /// The budgets at their limit that have pods on the nodes that reboot, or may have.
 pub(super) fn at_limit(
-    observed: &Observed,
+    observed: &ObservedCluster,
     reboots: impl Fn(&str) -> bool,
     outcomes: &HashMap<&str, &GuestOutcome>,
 ) -> Vec<BudgetAtLimit> {

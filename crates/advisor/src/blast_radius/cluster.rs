@@ -44,8 +44,9 @@ impl<T> Default for Reading<T> {
     }
 }
 
+/// What was read of a cluster.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Observed {
+pub struct ObservedCluster {
     /// The only namespace that was looked at. None if all were.
     pub namespace: Option<String>,
     /// `status.controlPlaneTopology` of the Infrastructure.
@@ -56,7 +57,7 @@ pub struct Observed {
     pub virtual_machines: Reading<Vec<VirtualMachine>>,
     /// The settings of KubeVirt.
     pub platform: Reading<Platform>,
-    pub migrations: Reading<Vec<Migration>>,
+    pub migrations: Reading<Vec<ObservedMigration>>,
     pub budgets: Reading<Vec<Budget>>,
     pub pods: Reading<Vec<Pod>>,
     /// From Events, which a cluster keeps for some hours.
@@ -93,13 +94,13 @@ impl Platform {
 
 /// A VirtualMachineInstanceMigration.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Migration {
+pub struct ObservedMigration {
     pub(super) is_running: bool,
     /// From leaving the queue to success.
     pub(super) seconds: Option<u64>,
 }
 
-impl Migration {
+impl ObservedMigration {
     pub fn of(object: &Value) -> Self {
         let phase = object.pointer("/status/phase").and_then(Value::as_str).unwrap_or_default();
         let transitions = object.pointer("/status/phaseTransitionTimestamps").and_then(Value::as_array);
@@ -114,7 +115,7 @@ impl Migration {
             }
         }
         let seconds = begun.zip(ended).map(|(begun, ended)| ended.duration_since(begun).as_secs());
-        Migration {
+        ObservedMigration {
             is_running: !["Succeeded", "Failed", ""].contains(&phase),
             seconds: seconds.and_then(|seconds| u64::try_from(seconds).ok()),
         }
@@ -188,7 +189,7 @@ mod tests {
         let migration = |phases: &[(&str, &str)], phase: &str| {
             let at = |(phase, time): &(&str, &str)| json!({"phase": phase, "phaseTransitionTimestamp": format!("2026-01-01T10:{time}Z")});
             let transitions: Vec<_> = phases.iter().map(at).collect();
-            Migration::of(&json!({"status": {"phase": phase, "phaseTransitionTimestamps": transitions}}))
+            ObservedMigration::of(&json!({"status": {"phase": phase, "phaseTransitionTimestamps": transitions}}))
         };
         let all = [("Pending", "00:00"), ("Scheduling", "05:00"), ("Running", "05:20"), ("Succeeded", "06:10")];
         for (case, phases, phase, seconds, is_running) in [
@@ -198,7 +199,7 @@ mod tests {
             ("failed", &[("Scheduling", "05:00"), ("Failed", "06:00")], "Failed", None, false),
             ("unseen", &[], "", None, false),
         ] {
-            assert_eq!(migration(phases, phase), Migration { is_running, seconds }, "{case}");
+            assert_eq!(migration(phases, phase), ObservedMigration { is_running, seconds }, "{case}");
         }
     }
 

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{
-    Instance, Observed, Platform, Reading, VirtualMachine,
+    Instance, ObservedCluster, Platform, Reading, VirtualMachine,
     instance::{Migratable, Owner},
 };
 
@@ -79,7 +79,7 @@ pub(crate) struct DrainContext<'a> {
 }
 
 impl<'a> DrainContext<'a> {
-    pub(crate) fn of(observed: &'a Observed, drained: bool) -> Self {
+    pub(crate) fn of(observed: &'a ObservedCluster, drained: bool) -> Self {
         let index = |virtual_machines: &'a Vec<VirtualMachine>| {
             virtual_machines
                 .iter()
@@ -243,17 +243,17 @@ mod tests {
         .unwrap()
     }
 
-    fn observed(run_strategy: &str, strategy: Option<&str>) -> Observed {
+    fn observed(run_strategy: &str, strategy: Option<&str>) -> ObservedCluster {
         let machine = json!({"metadata": {"namespace": "n", "name": "a"}, "spec": {"runStrategy": run_strategy}});
         let platform = json!({"spec": {"configuration": {"evictionStrategy": strategy}}});
-        Observed {
+        ObservedCluster {
             virtual_machines: Reading::Read(vec![VirtualMachine::of(&machine).unwrap()]),
             platform: Reading::Read(Platform::of(&platform)),
-            ..Observed::default()
+            ..ObservedCluster::default()
         }
     }
 
-    fn effect(instance: &Instance, observed: &Observed) -> DrainEffect {
+    fn effect(instance: &Instance, observed: &ObservedCluster) -> DrainEffect {
         DrainContext::of(observed, true).outcome(instance).effect
     }
 
@@ -314,12 +314,12 @@ mod tests {
             let metadata = json!({"namespace": "n", "name": "a", "ownerReferences": owners});
             let machine = json!({"metadata": metadata, "spec": {"runStrategy": run_strategy}});
             let virtual_machines = Reading::Read(vec![VirtualMachine::of(&machine).unwrap()]);
-            let observed = Observed { virtual_machines, ..observed("", None) };
+            let observed = ObservedCluster { virtual_machines, ..observed("", None) };
             let instance = instance(Some("None"), YES, Some("VirtualMachine"));
             let outcome = DrainContext::of(&observed, true).outcome(&instance);
             assert_eq!((outcome.effect, outcome.cause.as_str()), (expected, words), "in a pool");
         }
-        let gone = Observed { virtual_machines: Reading::Read(Vec::new()), ..observed("Always", None) };
+        let gone = ObservedCluster { virtual_machines: Reading::Read(Vec::new()), ..observed("Always", None) };
         assert_eq!(effect(&instance(Some("None"), YES, Some("VirtualMachine")), &gone), StaysDown);
     }
 
@@ -328,7 +328,7 @@ mod tests {
         for (running, expected) in [(true, DrainEffect::Restarts), (false, DrainEffect::StaysDown)] {
             let machine = json!({"metadata": {"namespace": "n", "name": "a"}, "spec": {"running": running}});
             let virtual_machines = Reading::Read(vec![VirtualMachine::of(&machine).unwrap()]);
-            let observed = Observed { virtual_machines, ..observed("", None) };
+            let observed = ObservedCluster { virtual_machines, ..observed("", None) };
             assert_eq!(effect(&instance(Some("None"), YES, Some("VirtualMachine")), &observed), expected);
         }
     }
@@ -336,12 +336,12 @@ mod tests {
     #[test]
     fn what_could_not_be_read_is_not_guessed() {
         let forbidden = || "forbidden (403)".to_owned();
-        let unread = Observed { virtual_machines: Reading::Unreadable(forbidden()), ..observed("Always", None) };
+        let unread = ObservedCluster { virtual_machines: Reading::Unreadable(forbidden()), ..observed("Always", None) };
         let shut_down = instance(Some("None"), YES, Some("VirtualMachine"));
         assert_eq!(effect(&shut_down, &unread), DrainEffect::Unknown);
         let moved = instance(Some("LiveMigrate"), YES, Some("VirtualMachine"));
         assert_eq!(effect(&moved, &unread), DrainEffect::MovesLive, "nothing depends on what is not known");
-        let unread = Observed { platform: Reading::Unreadable(forbidden()), ..observed("Always", None) };
+        let unread = ObservedCluster { platform: Reading::Unreadable(forbidden()), ..observed("Always", None) };
         let unset = instance(None, YES, Some("VirtualMachine"));
         let outcome = DrainContext::of(&unread, true).outcome(&unset);
         assert_eq!(outcome.effect, DrainEffect::Unknown);

@@ -1,7 +1,7 @@
 //! How long a drain and a reboot take, as a range. What is assumed is said; where nothing is known, a range has no end.
 
 use super::{
-    DrainEffect, Estimate, GuestOutcome, Instance, Migration, Node, Observed, Platform, Reboot, counted,
+    DrainEffect, Estimate, GuestOutcome, Instance, Node, ObservedCluster, ObservedMigration, Platform, Reboot, counted,
     estimate::{at_least, at_most},
 };
 
@@ -50,8 +50,8 @@ pub(super) struct Timing<'a> {
 }
 
 impl<'a> Timing<'a> {
-    pub(super) fn of(observed: &'a Observed, nodes_at_a_time: usize) -> Self {
-        let seconds = observed.migrations.items().iter().filter_map(|migration: &Migration| migration.seconds);
+    pub(super) fn of(observed: &'a ObservedCluster, nodes_at_a_time: usize) -> Self {
+        let seconds = observed.migrations.items().iter().filter_map(|migration: &ObservedMigration| migration.seconds);
         Timing {
             platform: observed.platform.value(),
             migrations: range(seconds.collect()),
@@ -367,8 +367,8 @@ mod tests {
         };
         let seen = |node: &str, seconds| Reboot { node: node.into(), seconds };
         let reboots = vec![seen("a", 300), seen("b", 900)];
-        let observed = Observed { reboots: Reading::Read(reboots), ..Observed::default() };
-        let range = |observed: &Observed, node: &Node| {
+        let observed = ObservedCluster { reboots: Reading::Read(reboots), ..ObservedCluster::default() };
+        let range = |observed: &ObservedCluster, node: &Node| {
             let found = Timing::of(observed, 1).reboot(node);
             (found.min_seconds, found.max_seconds)
         };
@@ -376,7 +376,7 @@ mod tests {
         let mut other = node("aws");
         other.name = "c".into();
         assert_eq!(range(&observed, &other), (360, Some(1020)), "those of others");
-        let nothing = Observed::default();
+        let nothing = ObservedCluster::default();
         assert_eq!(range(&nothing, &node("aws")), (120, Some(240)));
         assert_eq!(range(&nothing, &node("baremetalhost")), (60, None));
     }

@@ -1,9 +1,9 @@
 //! What is worth a sentence beside the figures: what is not looked at, and why nodes are not drained.
 
-use super::{Instance, Node, Observed, counted};
+use super::{Instance, Node, ObservedCluster, counted};
 
 /// The machine config operator decides by the topology, and the number of nodes says nearly the same.
-pub(super) fn is_drained(observed: &Observed) -> bool {
+pub(super) fn is_drained(observed: &ObservedCluster) -> bool {
     match observed.topology.value() {
         Some(topology) => topology != "SingleReplica",
         None => observed.nodes.items().len() != 1,
@@ -11,7 +11,7 @@ pub(super) fn is_drained(observed: &Observed) -> bool {
 }
 
 pub(super) fn notes<'a>(
-    observed: &Observed,
+    observed: &ObservedCluster,
     ambiguous: &[&Node],
     moves: bool,
     instances: impl Iterator<Item = &'a Instance>,

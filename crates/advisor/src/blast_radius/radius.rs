@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::{
     BudgetAtLimit, Capacity, CapacityResult, DrainEffect, Estimate, GuestOutcome, Instance, MachinePool, NamedRisk,
-    Node, Observed, Reading, Unread, budgets,
+    Node, ObservedCluster, Reading, Unread, budgets,
     capacity::capacity,
     drain_effect::DrainContext,
     duration::Timing,
@@ -21,7 +21,7 @@ use super::{
 
 /// What a plan says about itself, as it is in the status of a configuration.
 #[derive(Debug, Clone, Copy)]
-pub struct PlanView<'a> {
+pub struct PlanContents<'a> {
     pub items: &'a [Item],
     pub risks: &'a [Risk],
 }
@@ -148,7 +148,7 @@ struct Affected {
 }
 
 /// The blast radius of a plan. Items that are completed have it behind them.
-pub fn blast_radius(plan: PlanView<'_>, observed: &Observed) -> BlastRadius {
+pub fn blast_radius(plan: PlanContents<'_>, observed: &ObservedCluster) -> BlastRadius {
     let affected = affected(plan.items);
     let reboots = affected.is_some();
     let affected = affected.unwrap_or_default();
@@ -279,7 +279,7 @@ fn waves<'a>(rolls: &[(&str, &Affected, Option<Order<'a>>)]) -> Vec<Vec<&'a str>
 }
 
 /// The longest time that other pods of each node may take to end. None if pods are not known.
-fn graces(observed: &Observed) -> Option<HashMap<&str, u64>> {
+fn graces(observed: &ObservedCluster) -> Option<HashMap<&str, u64>> {
     let mut graces: HashMap<&str, u64> = HashMap::new();
     for pod in observed.pods.value()?.iter().filter(|pod| !pod.stays && pod.instance.is_none()) {
         let grace = graces.entry(&pod.node).or_default();

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{
-    BlastRadius, CapacityResult, DrainEffect, GuestOutcome, Observed, PlanView, PoolRadius, counted,
+    BlastRadius, CapacityResult, DrainEffect, GuestOutcome, ObservedCluster, PlanContents, PoolRadius, counted,
     duration::DEGRADED_AFTER, estimate::at_most,
 };
 use crate::plan_risks::{CONTROL_PLANE_POOL, REBOOTS_CONTROL_PLANE, TAKES_OVER, TAKES_OVER_FIELDS, taken_over};
@@ -25,7 +25,7 @@ fn risk(name: &str, message: impl Into<String>, evidence: Vec<String>) -> Option
     (!evidence.is_empty()).then(|| NamedRisk { name: name.into(), message: message.into(), evidence })
 }
 
-pub(super) fn risks(radius: &BlastRadius, plan: PlanView<'_>, observed: &Observed) -> Vec<NamedRisk> {
+pub(super) fn risks(radius: &BlastRadius, plan: PlanContents<'_>, observed: &ObservedCluster) -> Vec<NamedRisk> {
     let mut found = Vec::new();
     if radius.reboots {
         found.extend(of_machines(radius));
@@ -159,7 +159,7 @@ fn of_rollout(radius: &BlastRadius) -> Vec<NamedRisk> {
     .collect()
 }
 
-fn of_others(observed: &Observed) -> Option<NamedRisk> {
+fn of_others(observed: &ObservedCluster) -> Option<NamedRisk> {
     let migrations = observed.migrations.items().iter().filter(|migration| migration.is_running).count();
     let mut evidence = Vec::new();
     if migrations > 0 {

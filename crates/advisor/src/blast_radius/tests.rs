@@ -19,8 +19,8 @@ pub(super) fn reboots(pools: &[&str]) -> Vec<Item> {
     vec![Item { name: "psi".into(), impact_detail: Some(detail), ..Item::default() }]
 }
 
-pub(super) fn radius(items: &[Item], observed: &Observed) -> BlastRadius {
-    blast_radius(PlanView { items, risks: &[] }, observed)
+pub(super) fn radius(items: &[Item], observed: &ObservedCluster) -> BlastRadius {
+    blast_radius(PlanContents { items, risks: &[] }, observed)
 }
 
 /// A worker with so many GiB of memory.
@@ -80,8 +80,8 @@ pub(super) fn read<T>(objects: &[Value], of: fn(&Value) -> Option<T>) -> Reading
 }
 
 /// A cluster on which everything can be read and nothing is there.
-pub(super) fn empty() -> Observed {
-    Observed {
+pub(super) fn empty() -> ObservedCluster {
+    ObservedCluster {
         namespace: None,
         topology: Reading::NotServed,
         nodes: Reading::Read(Vec::new()),
@@ -98,7 +98,7 @@ pub(super) fn empty() -> Observed {
 }
 
 /// Three workers of 64 GiB, and one guest of each class on the first.
-pub(super) fn each_class() -> Observed {
+pub(super) fn each_class() -> ObservedCluster {
     let guests = [
         ("moves", "LiveMigrate", true, "Always"),
         ("restarts", "None", true, "Always"),
@@ -109,7 +109,7 @@ pub(super) fn each_class() -> Observed {
     let instances = guests.map(|(name, strategy, migratable, _)| instance(name, "w1", strategy, migratable));
     let virtual_machines = guests.map(|(name, _, _, run_strategy)| machine(name, run_strategy));
     let pods = guests.map(|(name, ..)| launcher(name, "w1", 5));
-    Observed {
+    ObservedCluster {
         nodes: read(&[node("w1", 64), node("w2", 64), node("w3", 64)], Node::of),
         pools: read(&[pool("worker", 1)], MachinePool::of),
         instances: read(&instances, Instance::of),
@@ -181,6 +181,6 @@ fn guests_on_other_nodes_and_guests_that_do_not_run_are_not_concerned() {
     let mut deleted = instance("deleted", "w1", "LiveMigrate", true);
     deleted["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
     elsewhere["metadata"]["labels"] = json!({"a": "b"});
-    let observed = Observed { instances: read(&[elsewhere, ended, deleted], Instance::of), ..each_class() };
+    let observed = ObservedCluster { instances: read(&[elsewhere, ended, deleted], Instance::of), ..each_class() };
     assert_eq!(radius(&reboots(&["worker"]), &observed).totals.guests, 0);
 }

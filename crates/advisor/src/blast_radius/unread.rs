@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{DrainEffect, GuestOutcome, Observed, Reading, counted};
+use super::{DrainEffect, GuestOutcome, ObservedCluster, Reading, counted};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -24,7 +24,7 @@ impl Unread {
     }
 }
 
-pub(super) fn unread(observed: &Observed) -> Vec<Unread> {
+pub(super) fn unread(observed: &ObservedCluster) -> Vec<Unread> {
     [
         Unread::of("MachineConfigPools", &observed.pools, "which nodes reboot, and how many at a time"),
         Unread::of("Nodes", &observed.nodes, "which nodes reboot, and in which order"),
@@ -46,7 +46,7 @@ pub(super) fn unread(observed: &Observed) -> Vec<Unread> {
 /// Why it is not known what has to leave its node.
 pub(super) fn unknown_load<'a>(
     knows_nodes: bool,
-    observed: &Observed,
+    observed: &ObservedCluster,
     outcomes: impl Iterator<Item = &'a GuestOutcome>,
 ) -> Option<String> {
     if !knows_nodes {

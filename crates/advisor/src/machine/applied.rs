@@ -10,7 +10,7 @@ use super::{
     Trigger::{DriftFound, DriftGone, EffectLost, InputsChanged, RolloutResumed, SomeFailed, SpecChanged},
     after, drift_text,
     execution::{prerequisites_missing, set_state},
-    inputs, late_pools,
+    late_pools, plan_inputs,
     progress::{Progress, completed_with_errors, follow, progress, watch_overtaken},
     remediation,
     status_draft::{FORCED_REVIEW, StatusDraft},
@@ -47,10 +47,10 @@ pub(super) fn check(mut draft: StatusDraft<'_>, input: &Input<'_>) -> Decision {
     let has_drifted = mark_drift(&mut items, facts);
     // What the autopilot has taken back is drift, although a new plan would leave it out.
     let is_taken = items.iter().any(autopilot::has_taken);
-    if let Some(why) = inputs::left_out(&items, &plan_draft).filter(|_| !is_taken) {
+    if let Some(why) = plan_inputs::left_out(&items, &plan_draft).filter(|_| !is_taken) {
         return left_to_autopilot(draft, why);
     }
-    let changed = inputs::changed(planner.as_ref(), &draft.status.inputs, &draft.status.items, &plan_draft);
+    let changed = plan_inputs::changed(planner.as_ref(), &draft.status.inputs, &draft.status.items, &plan_draft);
     if let Some(change) = changed.filter(|_| !is_taken) {
         return inputs_changed(draft, &change);
     }
@@ -82,8 +82,8 @@ pub(super) fn check(mut draft: StatusDraft<'_>, input: &Input<'_>) -> Decision {
     if is_upgraded || draft.phase() == Phase::CompletedWithUpgrade {
         return upgrade::upgrade(draft, &plan_draft, plan);
     }
-    if let Some(item) = inputs::differs(&draft.status.items, &plan_draft) {
-        let change = inputs::different(item, &plan_draft.left_out);
+    if let Some(item) = plan_inputs::differs(&draft.status.items, &plan_draft) {
+        let change = plan_inputs::different(item, &plan_draft.left_out);
         return plan_changed(draft, &change);
     }
     keep_inputs(&mut draft, &plan_draft);
@@ -118,7 +118,7 @@ fn effect_is_lost(draft: &mut StatusDraft<'_>, planner: &dyn Planner, facts: &Fa
     }
     if is_lost {
         // Nobody has approved what a new version of the operator would add.
-        draft.status.items.retain(|item| !inputs::is_proposed(item));
+        draft.status.items.retain(|item| !plan_inputs::is_proposed(item));
         draft.transition(EffectLost, "");
     }
     is_lost
@@ -210,7 +210,7 @@ fn drift_gone(mut draft: StatusDraft<'_>, set_back: &[String], facts: &Facts) ->
     let is_aborted = is_any(ItemState::Failed) && draft.observed.spec.failure_policy == FailurePolicy::Abort;
     if is_any(ItemState::InProgress) || is_aborted {
         // Nobody has approved what a new version of the operator would add.
-        draft.status.items.retain(|item| !inputs::is_proposed(item));
+        draft.status.items.retain(|item| !plan_inputs::is_proposed(item));
         draft.transition(RolloutResumed, "");
     } else if is_any(ItemState::Failed) {
         let message = completed_with_errors(&draft.status.items);

@@ -23,8 +23,9 @@ pub const WINDOW_INVALID: &str = "WindowInvalid";
 /// The reason for which a plan waits that only its digest approves.
 pub const APPROVAL_REQUIRED: &str = "ApprovalRequired";
 
+/// Whether a plan may be applied.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Approved {
+pub(super) enum MayApply {
     Now,
     /// Approved, and to be started at this time.
     At(Timestamp),
@@ -32,17 +33,17 @@ pub(super) enum Approved {
 }
 
 /// What the spec says about the plan in the status, under `action: Apply`.
-pub(super) fn approved(draft: &StatusDraft<'_>) -> Approved {
+pub(super) fn may_apply(draft: &StatusDraft<'_>) -> MayApply {
     if let Some(refused) = refused(draft) {
-        return Approved::No(explain(draft, refused));
+        return MayApply::No(explain(draft, refused));
     }
     let approval = draft.observed.spec.approval.as_ref();
     match start_time(approval, draft.observed.now) {
-        StartTime::Now => Approved::Now,
-        StartTime::At(time) => Approved::At(time),
-        StartTime::Expired(end) => Approved::No(expired(draft, end)),
+        StartTime::Now => MayApply::Now,
+        StartTime::At(time) => MayApply::At(time),
+        StartTime::Expired(end) => MayApply::No(expired(draft, end)),
         StartTime::Invalid(error) => {
-            Approved::No(Explanation::with_reason(WINDOW_INVALID, format!("Nothing is applied. {error}.")))
+            MayApply::No(Explanation::with_reason(WINDOW_INVALID, format!("Nothing is applied. {error}.")))
         }
     }
 }

@@ -9,7 +9,7 @@ use super::{
         OptionsInvalid, PlanApproved, PlanConverging, PlanDrafted, PlanEmpty, PlanRefused, PrerequisitesAvailable,
         PrerequisitesMissing, SpecChanged,
     },
-    approval::{self, Approved, approved},
+    approval::{self, MayApply, may_apply},
     execution::in_progress,
     progress::{Progress, progress},
     status_draft::{FORCED_REVIEW, StatusDraft, UPGRADE},
@@ -114,13 +114,13 @@ pub(super) fn plan_made(mut draft: StatusDraft<'_>, plan: &Plan) -> Decision {
     if draft.observed.spec.action != Action::Apply || draft.has_condition(FORCED_REVIEW) {
         return to_review(draft);
     }
-    match approved(&draft) {
-        Approved::No(explanation) => {
+    match may_apply(&draft) {
+        MayApply::No(explanation) => {
             draft.transition(PlanDrafted, explanation);
             draft.requeue_for_recheck()
         }
-        Approved::At(start) => approval::schedule(draft, start),
-        Approved::Now => {
+        MayApply::At(start) => approval::schedule(draft, start),
+        MayApply::Now => {
             approval::start(&mut draft);
             draft.transition(PlanApproved, "");
             in_progress(draft, &Input::Plan(Ok(plan)))
@@ -176,7 +176,7 @@ pub(super) fn to_review(mut draft: StatusDraft<'_>) -> Decision {
 pub(super) fn review_explanation(draft: &StatusDraft<'_>) -> Explanation {
     // A new plan does not make an approval of another one right.
     if draft.observed.spec.action == Action::Apply
-        && let Approved::No(explanation) = approved(draft)
+        && let MayApply::No(explanation) = may_apply(draft)
     {
         return explanation;
     }

@@ -12,7 +12,7 @@ use super::{
     Written,
     applied::{mark_drift, require_review_of_missing},
     approval::{self, Refused},
-    inputs,
+    plan_inputs,
     progress::{converge, follow, is_rolled_out, note_rendered, wait_for_pools, watch_overtaken},
     review::PLAN_STALE,
     status_draft::{FORCED_REVIEW, StatusDraft},
@@ -85,7 +85,8 @@ pub(super) fn in_progress(mut draft: StatusDraft<'_>, input: &Input<'_>) -> Deci
         let planned = plan.items.iter().find(|planned| planned.item.name == name);
         // A restore follows from what is left to set back: when nothing is left, it is done.
         let is_done = |planned: &PlannedItem| planned.restores && planned.verb == Verb::Unchanged;
-        let Some(planned) = planned.filter(|planned| is_done(planned) || inputs::is_same(&planned.item, item)) else {
+        let Some(planned) = planned.filter(|planned| is_done(planned) || plan_inputs::is_same(&planned.item, item))
+        else {
             let target = format!("{} {}", item.target_ref.kind, item.target_ref.name);
             return stale(draft, &name, &target);
         };
@@ -223,7 +224,7 @@ fn item_applied(draft: &mut StatusDraft<'_>, name: &str, object: Option<&Value>,
         set_state(item, ItemState::Completed, message.into(), &now.0);
     }
     let item = item.clone();
-    inputs::settle(&mut draft.status.inputs, &item, object);
+    plan_inputs::settle(&mut draft.status.inputs, &item, object);
     draft.update_snapshot();
 }
 

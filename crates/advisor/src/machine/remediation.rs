@@ -6,7 +6,7 @@ use api::virt_platform_config::{Action, ItemState, Phase};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::{
-    Decision, Explanation, Trigger::DriftReverted, approval, drift_text, execution::set_state, inputs,
+    Decision, Explanation, Trigger::DriftReverted, approval, drift_text, execution::set_state, plan_inputs,
     status_draft::StatusDraft,
 };
 use crate::{Plan, Refusal, autopilot};
@@ -80,13 +80,13 @@ pub(super) fn remediate(mut draft: StatusDraft<'_>, plan: &Plan) -> Decision {
         return draft.requeue_after(left);
     }
     // Nobody has approved what a new version of the operator would add.
-    draft.status.items.retain(|item| !inputs::is_proposed(item));
+    draft.status.items.retain(|item| !plan_inputs::is_proposed(item));
     let (mut refused, mut different) = (None, Vec::new());
     for item in draft.status.items.iter_mut().filter(|item| item.drifted_by.is_some()) {
         let planned = plan.items.iter().find(|planned| planned.item.name == item.name);
         // An item that would be different now needs a review.
-        let Some(planned) = planned.filter(|planned| inputs::is_same(&planned.item, item)) else {
-            different.push(inputs::different(&item.name, &plan.left_out));
+        let Some(planned) = planned.filter(|planned| plan_inputs::is_same(&planned.item, item)) else {
+            different.push(plan_inputs::different(&item.name, &plan.left_out));
             continue;
         };
         // Fields that another profile has set meanwhile stay as they are.

@@ -6,11 +6,11 @@ use super::{
     Decision, Explanation, Input, PlanFailure, Request,
     Trigger::{ApprovalLapsed, PlanStale, PrerequisitesMissing, ReviewPassed, SpecChanged, StartTimeReached},
     applied::live_target,
-    approval::{self, Approved, approved},
+    approval::{self, MayApply, may_apply},
     drafting::{plan_failed, plan_made, review_explanation},
     drift_text,
     execution::{STALE, in_progress},
-    inputs,
+    plan_inputs,
     status_draft::{FORCED_REVIEW, StatusDraft},
 };
 use crate::{Facts, Plan, PlannedItem, Refusal, drift, profile::missing};
@@ -27,12 +27,12 @@ pub(super) fn scheduled(draft: StatusDraft<'_>, input: &Input<'_>) -> Decision {
     if draft.spec_is_new() {
         return answered(draft, input);
     }
-    match (approved(&draft), input) {
-        (Approved::No(explanation), _) => lapse(draft, explanation),
-        (Approved::At(_), _) => wait(draft, input),
-        (Approved::Now, Input::Plan(Ok(plan))) => compare(draft, plan),
-        (Approved::Now, Input::Plan(Err(error))) => plan_failed(draft, error),
-        (Approved::Now, _) => draft.request(Request::MakePlan),
+    match (may_apply(&draft), input) {
+        (MayApply::No(explanation), _) => lapse(draft, explanation),
+        (MayApply::At(_), _) => wait(draft, input),
+        (MayApply::Now, Input::Plan(Ok(plan))) => compare(draft, plan),
+        (MayApply::Now, Input::Plan(Err(error))) => plan_failed(draft, error),
+        (MayApply::Now, _) => draft.request(Request::MakePlan),
     }
 }
 
@@ -49,7 +49,7 @@ fn answered(mut draft: StatusDraft<'_>, input: &Input<'_>) -> Decision {
         draft.transition(SpecChanged, message);
         return draft.decide_again();
     }
-    if let Approved::No(explanation) = approved(&draft) {
+    if let MayApply::No(explanation) = may_apply(&draft) {
         draft.enter_phase(Phase::ReviewRequired, explanation);
         return draft.requeue_for_recheck();
     }
@@ -80,7 +80,7 @@ fn compare(mut draft: StatusDraft<'_>, plan: &Plan) -> Decision {
             .status
             .items
             .iter()
-            .all(|item| rederived(&item.name).is_some_and(|new| inputs::is_same(&new.item, item)));
+            .all(|item| rederived(&item.name).is_some_and(|new| plan_inputs::is_same(&new.item, item)));
     if moved && same_items && draft.status.inputs == plan.inputs {
         if draft.may_overwrite() && plan.refusals().next().is_none() {
             draft.adopt_plan(plan);
@@ -90,7 +90,7 @@ fn compare(mut draft: StatusDraft<'_>, plan: &Plan) -> Decision {
         return draft.await_change();
     }
     let left_out = || plan.left_out.iter().find(|left| draft.status.items.iter().any(|item| item.name == left.item));
-    let why = inputs::describe(&draft, plan)
+    let why = plan_inputs::describe(&draft, plan)
         .or_else(|| left_out().map(|left| left.why.clone()))
         .unwrap_or_else(|| "the plan came out differently when it was approved".into());
     draft.set_condition(FORCED_REVIEW, true, "InputChanged", &format!("Input dependency changed: {why}"));
@@ -100,7 +100,7 @@ fn compare(mut draft: StatusDraft<'_>, plan: &Plan) -> Decision {
 /// Applies the plan, or waits for its time.
 fn start(mut draft: StatusDraft<'_>, plan: &Plan) -> Decision {
     draft.acknowledge(FORCED_REVIEW);
-    if let Approved::At(start) = approved(&draft) {
+    if let MayApply::At(start) = may_apply(&draft) {
         return approval::schedule(draft, start);
     }
     approval::start(&mut draft);
@@ -113,7 +113,9 @@ fn only_removals_are_done(draft: &StatusDraft<'_>, plan: &Plan) -> bool {
     let items = &draft.status.items;
     let is_kept = |planned: &PlannedItem| {
         let fingerprint = Some(&planned.fingerprint);
-        items.iter().any(|item| inputs::is_same(&planned.item, item) && item.source_fingerprint.as_ref() == fingerprint)
+        items
+            .iter()
+            .any(|item| plan_inputs::is_same(&planned.item, item) && item.source_fingerprint.as_ref() == fingerprint)
     };
     let is_gone =
         |item: &Item| item.operation == Operation::Delete && plan.facts.target(&item.target_ref) == Some(None);
@@ -140,26 +142,26 @@ fn wait(mut draft: StatusDraft<'_>, input: &Input<'_>) -> Decision {
     }
     let plan_draft = planner.plan(facts);
     let moved = moved(&draft, facts);
-    let change = inputs::changed(planner.as_ref(), &draft.status.inputs, &draft.status.items, &plan_draft);
+    let change = plan_inputs::changed(planner.as_ref(), &draft.status.inputs, &draft.status.items, &plan_draft);
     let change = change.or_else(|| {
         // A plan may also differ because its target changed, and that is reported as such.
-        let item = inputs::differs(&draft.status.items, &plan_draft).filter(|_| moved.is_none())?;
-        Some(inputs::different(item, &plan_draft.left_out))
+        let item = plan_inputs::differs(&draft.status.items, &plan_draft).filter(|_| moved.is_none())?;
+        Some(plan_inputs::different(item, &plan_draft.left_out))
     });
     if let Some(change) = change {
         let Input::Plan(Ok(plan)) = input else { return draft.request(Request::MakePlan) };
         draft.set_condition(FORCED_REVIEW, true, "InputChanged", &format!("Input dependency changed: {change}"));
         return plan_made(draft, plan);
     }
-    let approved = approved(&draft);
-    if let (Phase::Scheduled, Approved::At(start)) = (draft.phase(), &approved) {
+    let may_apply = may_apply(&draft);
+    if let (Phase::Scheduled, MayApply::At(start)) = (draft.phase(), &may_apply) {
         return match moved.filter(|_| !draft.may_overwrite()) {
             Some(moved) => lapse(draft, moved),
             None => approval::schedule(draft, *start),
         };
     }
-    let explanation = match approved {
-        Approved::No(explanation) if draft.observed.spec.action == Action::Apply => Some(explanation),
+    let explanation = match may_apply {
+        MayApply::No(explanation) if draft.observed.spec.action == Action::Apply => Some(explanation),
         _ => moved,
     };
     let explanation = explanation.unwrap_or_else(|| review_explanation(&draft));

@@ -7,7 +7,7 @@ use super::{
     Trigger::{RolloutResumed, UpgradeFound, UpgradeSettled},
     applied::copy_diffs,
     drafting::{adopt_items, settle_upgrade},
-    inputs,
+    plan_inputs,
     status_draft::{StatusDraft, UPGRADE},
 };
 use crate::{Change, Draft, Facts, Plan, diff, drift};
@@ -17,9 +17,9 @@ const ALIGNED: &str = "Cluster manually aligned with new operator logic - upgrad
 pub(super) fn upgrade(mut draft: StatusDraft<'_>, plan_draft: &Draft, plan: Option<&Plan>) -> Decision {
     let version = draft.observed.version;
     let old = draft.status.operator_version.clone().unwrap_or_else(|| "an unknown version".into());
-    if inputs::differs(&draft.status.items, plan_draft).is_none() {
+    if plan_inputs::differs(&draft.status.items, plan_draft).is_none() {
         draft.status.operator_version = Some(version.to_owned());
-        draft.status.items.retain(|item| !inputs::is_proposed(item));
+        draft.status.items.retain(|item| !plan_inputs::is_proposed(item));
         for item in draft.status.items.iter_mut().filter(|item| item.applied_fingerprint.is_some()) {
             item.diff = Some(diff::none(&item.target_ref.kind, &item.target_ref.name));
         }

@@ -13,18 +13,18 @@ pub use rules::{AlertSettings, InvalidTemplate, RUNBOOK_URL_VARIABLE, RunbookUrl
 
 /// How soon a person has to act.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Severity {
+pub enum AlertSeverity {
     /// Within an hour or so.
     Warning,
     /// At the next occasion.
     Info,
 }
 
-impl Severity {
+impl AlertSeverity {
     pub fn as_str(self) -> &'static str {
         match self {
-            Severity::Warning => "warning",
-            Severity::Info => "info",
+            AlertSeverity::Warning => "warning",
+            AlertSeverity::Info => "info",
         }
     }
 }
@@ -61,7 +61,7 @@ pub struct Alert {
     pub window: Option<Duration>,
     /// How long the condition must hold: `for`.
     pub hold: Duration,
-    pub severity: Severity,
+    pub severity: AlertSeverity,
     pub health_impact: HealthImpact,
     /// Whether `oc adm upgrade recommend` shows it before an update of the cluster, which would reboot the same nodes.
     pub update_precheck: bool,

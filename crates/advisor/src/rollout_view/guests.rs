@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::blast_radius::{DrainContext, DrainEffect, Instance, Observed, Platform, Reading, timestamp};
+use crate::blast_radius::{DrainContext, DrainEffect, Instance, ObservedCluster, Platform, Reading, timestamp};
 
 /// A VirtualMachineInstance on a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -118,7 +118,7 @@ impl GuestState {
 
 /// The virtual machines on these nodes.
 pub fn guests(nodes: &[String], guests: &[Guest], moves: &[Move], platform: &Reading<Platform>) -> Vec<GuestState> {
-    let observed = Observed { platform: platform.clone(), ..Observed::default() };
+    let observed = ObservedCluster { platform: platform.clone(), ..ObservedCluster::default() };
     let context = DrainContext::of(&observed, true);
     let on_these = guests.iter().filter(|guest| nodes.contains(&guest.node));
     let mut found: Vec<GuestState> = on_these

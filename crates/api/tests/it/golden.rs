@@ -1,9 +1,8 @@
 //! What users see: `kubectl get`, `kubectl explain` and `kubectl get -o yaml` of all kinds, to the letter.
 
-use std::{
-    panic::catch_unwind,
-    time::{Duration, Instant},
-};
+use std::{panic::catch_unwind, time::Duration};
+
+use devcluster::poll;
 
 use crate::kubectl::Kubectl;
 
@@ -134,14 +133,8 @@ async fn get_shows_an_object_as_yaml() {
 
 /// The documentation of a field. It is published some time after the kind is served, without any signal.
 async fn explain(path: &str) -> String {
-    let start = Instant::now();
-    loop {
-        match kubectl(&["explain", path]).await {
-            Ok(text) => return text,
-            Err(error) if start.elapsed() > TIMEOUT => panic!("{path}: {error}"),
-            Err(_) => tokio::time::sleep(POLL).await,
-        }
-    }
+    let found = poll(POLL, TIMEOUT, async || kubectl(&["explain", path]).await).await;
+    found.unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
 #[tokio::test]

@@ -8,14 +8,14 @@ use std::{
     io::{Read, Write},
     net::{TcpListener, TcpStream},
     sync::Arc,
-    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use balance::{
     Algorithm, PressureModel, Scores, Signals,
     promql::{self, Options, Rule, Source},
 };
-use devcluster::{Cluster, Component, Prometheus};
+use devcluster::{Cluster, Component, Prometheus, poll};
 use serde_json::{Value, json};
 
 use crate::clusters::golden;
@@ -28,6 +28,8 @@ const GAUGES: [&str; 4] =
 /// The memory of a node of the counter family.
 const MEMORY: f64 = 137_438_953_472.0;
 const TIMEOUT: Duration = Duration::from_secs(300);
+/// A comparison asks for every series of every algorithm.
+const POLL: Duration = Duration::from_secs(2);
 
 struct TestCluster {
     name: String,
@@ -254,13 +256,13 @@ async fn recorded_scores_are_those_of_the_evaluator() {
 
     // The first scrape, an evaluation of every group and a full window take some time. The scraped values never change,
     // so a wrong rule stays wrong.
-    let begin = Instant::now();
-    let mut found = differences(&address, &clusters);
-    while !found.is_empty() && begin.elapsed() < TIMEOUT {
-        tokio::time::sleep(Duration::from_secs(2)).await;
-        found = differences(&address, &clusters);
+    let compared = async || {
+        let found = differences(&address, &clusters);
+        if found.is_empty() { Ok(()) } else { Err(found) }
+    };
+    if let Err(found) = poll(POLL, TIMEOUT, compared).await {
+        panic!("{} differences, the first is {}", found.len(), found[0]);
     }
-    assert!(found.is_empty(), "{} differences, the first is {}", found.len(), found[0]);
 
     let groups = ask(&address, "/api/v1/rules");
     for group in groups["groups"].as_array().unwrap() {

@@ -17,7 +17,7 @@ use axum::{
 use balance::PressureModel;
 use kube::Client;
 use serde_json::json;
-use standins::health_page;
+use serving::health_page;
 use tokio::{net::TcpListener, task::JoinSet};
 use tracing::{error, info};
 

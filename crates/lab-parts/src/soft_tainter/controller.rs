@@ -9,12 +9,9 @@ use kube::{
     api::{DynamicObject, Patch, PatchParams},
     runtime::watcher::Config,
 };
-use kube_io::{Change, Class, ResilientWatch, answer_within, forward};
+use kube_io::{Change, Class, ResilientWatch, answer_within, forward, prometheus::PrometheusClient};
 use serde_json::json;
-use standins::{
-    HttpClient,
-    descheduler::{PolicySource, kube_descheduler_api, only_cluster_object},
-};
+use standins::descheduler::{PolicySource, kube_descheduler_api, only_cluster_object};
 use tokio::{
     sync::{mpsc, watch},
     task::JoinSet,
@@ -45,7 +42,7 @@ enum WatchedChange {
 
 pub(super) struct Controller {
     client: Client,
-    prometheus: HttpClient,
+    prometheus: PrometheusClient,
     settings: SoftTainterSettings,
     findings: watch::Sender<Findings>,
     changes: mpsc::Receiver<WatchedChange>,
@@ -59,7 +56,7 @@ pub(super) struct Controller {
 impl Controller {
     pub(super) fn new(
         client: Client,
-        prometheus: HttpClient,
+        prometheus: PrometheusClient,
         settings: SoftTainterSettings,
         findings: watch::Sender<Findings>,
     ) -> Controller {

@@ -6,12 +6,17 @@ use advisor::kube_descheduler::Release;
 use axum::{Router, response::Response, routing::get};
 use balance::Bucket;
 use kube::Client;
+use kube_io::{Login, RequestError, prometheus::PrometheusClient};
 use serde_json::json;
-use standins::{HttpClient, HttpError, descheduler::PolicySource, health_page};
+use serving::health_page;
+use standins::descheduler::PolicySource;
 use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
 use tracing::info;
 
 use super::controller::{Controller, DEADLINE};
+
+/// The name of the soft-tainter in requests to Prometheus.
+const COMPONENT: &str = "soft-tainter";
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct SoftTainterSettings {
@@ -44,8 +49,8 @@ pub struct SoftTainter {
 
 impl SoftTainter {
     /// Starts it. Needs a runtime.
-    pub fn start(client: Client, settings: SoftTainterSettings) -> Result<SoftTainter, HttpError> {
-        let prometheus = HttpClient::new(&settings.prometheus_url, None, DEADLINE)?;
+    pub fn start(client: Client, settings: SoftTainterSettings) -> Result<SoftTainter, RequestError> {
+        let prometheus = PrometheusClient::new(&settings.prometheus_url, COMPONENT, Login::default(), DEADLINE)?;
         let (sender, findings) = watch::channel(Findings::default());
         let task = tokio::spawn(Controller::new(client, prometheus, settings, sender).run());
         Ok(SoftTainter { findings, task })

@@ -5,7 +5,7 @@ use std::{future::Future, io, net::SocketAddr};
 use axum::{Router, response::Response, routing::get};
 use kube::Client;
 use serde_json::json;
-use standins::health_page;
+use serving::health_page;
 use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
 use tracing::info;
 

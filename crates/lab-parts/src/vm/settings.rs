@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use sim::{
-    scenario::{Migration, MigrationModel},
+    scenario::{MigrationModel, MigrationSettings},
     units::Rate,
 };
 
@@ -13,7 +13,7 @@ const SHORTEST_START_TIMEOUT: Duration = Duration::from_secs(5);
 #[derive(Debug, Clone, PartialEq)]
 pub struct VmControllerSettings {
     /// How long migrations take, and how many may run. The simulator has the same.
-    pub migration: Migration,
+    pub migration: MigrationSettings,
     /// The rate at which VMs write to their memory, unless a VM has its own.
     pub dirty_rate: Rate,
     /// A migration fails if its target has not started after this time.
@@ -25,7 +25,7 @@ pub struct VmControllerSettings {
 impl Default for VmControllerSettings {
     fn default() -> Self {
         VmControllerSettings {
-            migration: Migration { model: MigrationModel::PreCopy, ..Migration::default() },
+            migration: MigrationSettings { model: MigrationModel::PreCopy, ..MigrationSettings::default() },
             dirty_rate: Rate(800_000_000),
             start_timeout: Duration::from_secs(30),
             time_scale: 1.0,

@@ -12,8 +12,8 @@ use serde_json::json;
 use serving::{
     Limits, accept,
     admission::{reviewed_by, too_many_requests},
+    health_page,
 };
-use standins::health_page;
 use tokio::{net::TcpListener, task::JoinSet};
 use tracing::info;
 

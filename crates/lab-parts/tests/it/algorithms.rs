@@ -1,9 +1,6 @@
 //! The page of all algorithms is generated from their definitions and from the rules that are shipped.
 
-use std::{
-    fmt::Write,
-    path::{Path, PathBuf},
-};
+use std::{fmt::Write, path::PathBuf};
 
 use balance::{
     Algorithm,
@@ -11,6 +8,7 @@ use balance::{
 };
 use lab_parts::prometheus::PrometheusSettings;
 use serde_json::Value;
+use testkit::files::root;
 
 use crate::rule_names;
 
@@ -104,7 +102,7 @@ fn shipped() -> Vec<Rule> {
 }
 
 fn file(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(name)
+    root().join(name)
 }
 
 #[test]

@@ -5,12 +5,12 @@ use std::{
     io::Write,
 };
 
+use kube_io::prometheus::{PrometheusClient, PrometheusClock, Series, matrix};
 use sim::import::{Grid, Import, ImportedVm, Recording};
 
 use super::{
     metrics::{Form, Found, Metric, Origin, Quantity, candidates},
     objects::{FoundNode, FoundVm},
-    prometheus::{PrometheusClient, PrometheusClock, Series, matrix},
 };
 use crate::Error;
 
@@ -188,8 +188,8 @@ impl Reader<'_> {
     async fn discover(&mut self, quantity: Quantity, found: &mut Vec<Found>) -> Result<Option<Metric>, Error> {
         for metric in candidates(quantity, self.keys.is_pods) {
             self.notes.queries += 1;
-            let count = self.client.number(&format!("count({})", metric.selector(&[])), self.grid.end).await?;
-            if let Some(count) = count.filter(|count| *count > 0.0) {
+            let count = self.client.number(&format!("count({})", metric.selector(&[])), self.grid.end).await;
+            if let Some(count) = count.map_err(Error::Prometheus)?.filter(|count| *count > 0.0) {
                 let (origin, series) = (Origin::Found, count as usize);
                 found.push(Found { quantity, origin, metric: metric.name.to_owned(), series });
                 return Ok(Some(*metric));
@@ -202,13 +202,14 @@ impl Reader<'_> {
     async fn gone(&mut self, of_vms: Option<Metric>, of_nodes: Option<Metric>) -> Result<Vec<(String, String)>, Error> {
         let Some(metric) = of_vms.or(of_nodes) else { return Ok(Vec::new()) };
         self.notes.queries += 2;
-        let series = self.client.series(&metric.selector(&[]), self.grid.start(), self.grid.end).await?;
+        let series = self.client.series(&metric.selector(&[]), self.grid.start(), self.grid.end).await;
+        let series = series.map_err(Error::Prometheus)?;
         if let Some(labels) = series.last() {
             let matchers = labels.iter().filter(|(name, _)| *name != "__name__");
             let matchers: Vec<String> = matchers.map(|(name, value)| format!("{name}={value:?}")).collect();
             let query = format!("{}{{{}}}[{RECENT}s]", metric.name, matchers.join(","));
-            let answer = self.client.raw(&query, self.grid.end).await?;
-            let recent = matrix(&answer).map_err(|problem| self.client.failed(&query, &problem))?;
+            let answer = self.client.raw(&query, self.grid.end).await.map_err(Error::Prometheus)?;
+            let recent = matrix(&answer).map_err(|problem| self.unreadable(&query, &problem))?;
             if let Some(interval) = recent.first().and_then(scrape_interval) {
                 self.notes.scrape_interval_seconds = Some(interval);
                 self.window = self.window.max((interval * SCRAPES).ceil() as u64);
@@ -291,8 +292,8 @@ impl Reader<'_> {
         let query = metric.of_vms(names, self.window);
         for (start, end) in chunks(self.grid, names.len()) {
             self.notes.queries += 1;
-            let answer = self.client.range(&query, start, end, self.grid.step).await?;
-            for series in matrix(&answer).map_err(|problem| self.client.failed(&query, &problem))? {
+            let answer = self.client.range(&query, start, end, self.grid.step).await.map_err(Error::Prometheus)?;
+            for series in matrix(&answer).map_err(|problem| self.unreadable(&query, &problem))? {
                 let name = Keys::name_of(metric, |label| series.label(label).map(str::to_owned));
                 let Some(at) = name.and_then(|name| number(&name)) else { continue };
                 let node = series.label("node").and_then(|node| self.keys.node(node));
@@ -308,6 +309,10 @@ impl Reader<'_> {
             }
         }
         Ok(())
+    }
+
+    fn unreadable(&self, query: &str, problem: &str) -> Error {
+        Error::Prometheus(self.client.failed(query, problem))
     }
 
     /// How often the counters of these names began anew. A Prometheus that cannot count that is no reason to stop.
@@ -346,8 +351,8 @@ impl Reader<'_> {
             let query = metric.of_nodes(self.window);
             for (start, end) in chunks(self.grid, self.keys.memory.len()) {
                 self.notes.queries += 1;
-                let answer = self.client.range(&query, start, end, self.grid.step).await?;
-                for series in matrix(&answer).map_err(|problem| self.client.failed(&query, &problem))? {
+                let answer = self.client.range(&query, start, end, self.grid.step).await.map_err(Error::Prometheus)?;
+                for series in matrix(&answer).map_err(|problem| self.unreadable(&query, &problem))? {
                     let label = |name: &str| series.label(name).and_then(|label| self.keys.node(label));
                     let Some(node) = label("node").or_else(|| label("nodename")).or_else(|| label("instance")) else {
                         others.extend(series.label("instance").map(str::to_owned));

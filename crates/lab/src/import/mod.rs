@@ -8,14 +8,14 @@ mod load;
 mod metrics;
 mod metrics_api;
 pub mod objects;
-mod prometheus;
 mod report;
 mod requirements;
 
-use std::io::Write;
+use std::{io::Write, time::Duration};
 
 use jiff::Timestamp;
 use kube::Client;
+use kube_io::{Login, prometheus::PrometheusClient};
 use sim::{
     import::{Grid, Import, Names, Order, Settings, Summary, anonymize},
     scenario::{MigrationModel, Placement, Rebalancing, Semantics},
@@ -26,10 +26,12 @@ pub use lists::{Selectors, identity, list};
 pub use load::LoadNotes;
 pub use metrics::{Found, Origin, Quantity};
 pub use objects::Objects;
-pub use prometheus::{Login, PrometheusClient, login};
 pub use report::text;
 
-use crate::Error;
+use crate::{COMPONENT, Error};
+
+/// Prometheus itself gives up after two minutes.
+const TIMEOUT: Duration = Duration::from_secs(130);
 
 /// What to import, and how.
 #[derive(Debug, Clone)]
@@ -72,6 +74,11 @@ pub enum Loads<'a> {
     Snapshot(&'a Client),
 }
 
+/// A client of the Prometheus with the loads.
+pub fn prometheus(url: &str, login: Login) -> Result<PrometheusClient, Error> {
+    PrometheusClient::new(url, COMPONENT, login, TIMEOUT).map_err(Error::Prometheus)
+}
+
 /// Writes the scenario of these objects. `progress` gets how many of how many VMs are done.
 pub async fn import<W: Write>(
     objects: Objects,
@@ -82,7 +89,7 @@ pub async fn import<W: Write>(
 ) -> Result<(W, Report), Error> {
     let (grid, clock) = match &loads {
         Loads::Prometheus(client) => {
-            let clock = client.clock().await?;
+            let clock = client.clock().await.map_err(Error::Prometheus)?;
             (Grid::new(clock.now as u64, request.span.0, request.step.0), Some(clock))
         }
         Loads::Snapshot(_) => (Grid::new(Timestamp::now().as_second().cast_unsigned(), 0, request.step.0), None),

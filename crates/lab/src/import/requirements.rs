@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use advisor::demand::{Demand, Resources, Taint};
-use api::quantity;
+use advisor::demand::{Demand, Resources, Taint, requests_while_running};
 use serde_json::Value;
 
 /// A node as the scheduler sees it.
@@ -26,18 +25,10 @@ pub(super) fn demand(spec: &Value) -> Demand {
     Demand::of(spec, Resources::default())
 }
 
-/// Thousandths of a core, and bytes, that a running pod requests. Its init containers have ended.
+/// Thousandths of a core, and bytes, that a running pod requests.
 pub(super) fn requests(spec: &Value) -> [u64; 2] {
-    let list = |field: &str| spec[field].as_array().into_iter().flatten();
-    let sidecars = list("initContainers").filter(|container| container["restartPolicy"] == "Always");
-    let containers = list("containers").chain(sidecars).map(|container| &container["resources"]["requests"]);
-    let mut sum = [0_u64, 0];
-    for amounts in containers.chain([&spec["overhead"]]) {
-        let amount = |name: &str, read: fn(&str) -> Option<u64>| amounts[name].as_str().and_then(read).unwrap_or(0);
-        sum[0] = sum[0].saturating_add(amount("cpu", quantity::thousandths));
-        sum[1] = sum[1].saturating_add(amount("memory", quantity::units));
-    }
-    sum
+    let Resources { cpu, memory, .. } = requests_while_running(spec);
+    [cpu, memory]
 }
 
 #[cfg(test)]

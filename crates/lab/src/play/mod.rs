@@ -11,7 +11,7 @@ mod player;
 mod sample;
 
 pub use load::{LoadSchedule, set_utilization};
-pub use nodes::{NodeEvent, NodeSchedule};
+pub use nodes::{NodeAction, NodeSchedule};
 pub use pattern::matches;
 pub use placement::{NewVm, NodeSize, OpenNodes, Placement, node_sizes};
 pub use player::{Ending, Player};

@@ -26,9 +26,9 @@ use crate::{
     launcher,
 };
 
-/// An event of a node, which is given by its name.
+/// What is done to a node of the lab, which is given by its name.
 #[derive(Debug, Clone, PartialEq)]
-pub enum NodeEvent {
+pub enum NodeAction {
     Cordon(String),
     Uncordon(String),
     /// The VMs that are left on the node are evicted.
@@ -38,14 +38,14 @@ pub enum NodeEvent {
     Add(Box<Node>),
 }
 
-impl fmt::Display for NodeEvent {
+impl fmt::Display for NodeAction {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            NodeEvent::Cordon(node) => write!(formatter, "node {node} is closed"),
-            NodeEvent::Uncordon(node) => write!(formatter, "node {node} is open"),
-            NodeEvent::Evict(node) => write!(formatter, "VMs leave node {node}"),
-            NodeEvent::Fail(node) => write!(formatter, "node {node} is lost"),
-            NodeEvent::Add(node) => write!(formatter, "node {} is there", node.name_any()),
+            NodeAction::Cordon(node) => write!(formatter, "node {node} is closed"),
+            NodeAction::Uncordon(node) => write!(formatter, "node {node} is open"),
+            NodeAction::Evict(node) => write!(formatter, "VMs leave node {node}"),
+            NodeAction::Fail(node) => write!(formatter, "node {node} is lost"),
+            NodeAction::Add(node) => write!(formatter, "node {} is there", node.name_any()),
         }
     }
 }
@@ -100,7 +100,7 @@ impl<'w> NodeSchedule<'w> {
     }
 
     /// The events up to a step. Each is returned once, except evictions.
-    pub fn due(&mut self, step: u64) -> Vec<NodeEvent> {
+    pub fn due(&mut self, step: u64) -> Vec<NodeAction> {
         let mut due = Vec::new();
         while let Some((_, event)) = self.to_come.pop_front_if(|(at, _)| *at <= step) {
             match event {
@@ -112,13 +112,13 @@ impl<'w> NodeSchedule<'w> {
                 sim::NodeEvent::Uncordon(node) => {
                     self.draining.remove(&self.name(node));
                     self.cordoned.remove(&self.name(node));
-                    due.push(NodeEvent::Uncordon(self.name(node)));
+                    due.push(NodeAction::Uncordon(self.name(node)));
                 }
                 sim::NodeEvent::Fail(node) => {
                     self.draining.remove(&self.name(node));
                     self.cordoned.remove(&self.name(node));
                     self.failed.insert(node);
-                    due.push(NodeEvent::Fail(self.name(node)));
+                    due.push(NodeAction::Fail(self.name(node)));
                 }
                 sim::NodeEvent::Recover(node) | sim::NodeEvent::Join(node) => {
                     self.failed.remove(&node);
@@ -126,15 +126,15 @@ impl<'w> NodeSchedule<'w> {
                 }
             }
         }
-        due.extend(self.draining.iter().cloned().map(NodeEvent::Evict));
+        due.extend(self.draining.iter().cloned().map(NodeAction::Evict));
         due
     }
 
     /// Drops the events to come. Returns those that make all nodes exist and take pods again.
-    pub fn restore(&mut self) -> Vec<NodeEvent> {
+    pub fn restore(&mut self) -> Vec<NodeAction> {
         self.to_come.clear();
         self.draining.clear();
-        let open = std::mem::take(&mut self.cordoned).into_iter().map(NodeEvent::Uncordon);
+        let open = std::mem::take(&mut self.cordoned).into_iter().map(NodeAction::Uncordon);
         let back = std::mem::take(&mut self.failed).into_iter().map(|node| self.add(node));
         open.chain(back).collect()
     }
@@ -144,15 +144,15 @@ impl<'w> NodeSchedule<'w> {
         [self.cordoned.iter().cloned().collect(), self.failed.iter().map(|node| self.name(*node)).collect()]
     }
 
-    fn cordon(&mut self, node: u32) -> NodeEvent {
+    fn cordon(&mut self, node: u32) -> NodeAction {
         self.cordoned.insert(self.name(node));
-        NodeEvent::Cordon(self.name(node))
+        NodeAction::Cordon(self.name(node))
     }
 
-    fn add(&self, node: u32) -> NodeEvent {
+    fn add(&self, node: u32) -> NodeAction {
         let (cores, memory_bytes) = self.model.node_size(node);
         let new = || kwok::node(self.model.node_name(node), cores.ceil() as u32, memory_bytes);
-        NodeEvent::Add(Box::new(self.existing.get(node as usize).cloned().unwrap_or_else(new)))
+        NodeAction::Add(Box::new(self.existing.get(node as usize).cloned().unwrap_or_else(new)))
     }
 
     fn name(&self, node: u32) -> String {
@@ -161,19 +161,19 @@ impl<'w> NodeSchedule<'w> {
     }
 }
 
-impl NodeEvent {
+impl NodeAction {
     /// Returns whether the event changed anything.
     pub async fn apply(&self, client: &Client) -> Result<bool, Error> {
         let nodes: Api<Node> = Api::all(client.clone());
         match self {
-            NodeEvent::Cordon(node) => set_cordoned(&nodes, node, true).await,
-            NodeEvent::Uncordon(node) => set_cordoned(&nodes, node, false).await,
-            NodeEvent::Evict(node) => evict(client, node).await,
-            NodeEvent::Fail(node) => {
+            NodeAction::Cordon(node) => set_cordoned(&nodes, node, true).await,
+            NodeAction::Uncordon(node) => set_cordoned(&nodes, node, false).await,
+            NodeAction::Evict(node) => evict(client, node).await,
+            NodeAction::Fail(node) => {
                 let deleted = nodes.delete(node, &DeleteParams::default()).await.map(drop);
                 unless(Class::is_absent, deleted).context(|| format!("deleting Node {node}"))
             }
-            NodeEvent::Add(node) => {
+            NodeAction::Add(node) => {
                 let created = nodes.create(&PostParams::default(), node).await.map(drop);
                 unless(|class| *class == Class::Conflict, created)
                     .context(|| format!("creating Node {}", node.name_any()))
@@ -242,7 +242,7 @@ mod tests {
         (1..=count).map(|number| kwok::node(&format!("kwok-node-{number}"), 16, 1 << 30)).collect()
     }
 
-    fn words(events: Vec<NodeEvent>) -> Vec<String> {
+    fn words(events: Vec<NodeAction>) -> Vec<String> {
         events.iter().map(ToString::to_string).collect()
     }
 
@@ -260,7 +260,7 @@ mod tests {
         let late = nodes.due(9);
         assert_eq!(words(late.clone()), ["node kwok-node-2 is there", "node d is there", "node d is closed"]);
         let added =
-            [NodeEvent::Add(Box::new(existing(2).remove(1))), NodeEvent::Add(Box::new(kwok::node("d", 8, 4 << 30)))];
+            [NodeAction::Add(Box::new(existing(2).remove(1))), NodeAction::Add(Box::new(kwok::node("d", 8, 4 << 30)))];
         assert_eq!(late[..2], added, "the lab's own with the size that they had, new ones as the scenario says");
         assert!(!nodes.is_eventful());
     }

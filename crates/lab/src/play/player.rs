@@ -6,7 +6,7 @@ use kube::Client;
 use sim::ClusterModel;
 
 use super::{
-    LoadSchedule, NodeEvent, NodeSchedule, OpenNodes, Placement, dirty_rates::set_dirty_rates, node_sizes,
+    LoadSchedule, NodeAction, NodeSchedule, OpenNodes, Placement, dirty_rates::set_dirty_rates, node_sizes,
     set_utilization,
 };
 use crate::Error;
@@ -124,7 +124,7 @@ impl<'w> Player<'w> {
     /// Makes all nodes exist and take pods again.
     pub async fn restore_nodes(&mut self) -> Result<(), Error> {
         for event in self.nodes.restore() {
-            NodeEvent::apply(&event, &self.client).await?;
+            NodeAction::apply(&event, &self.client).await?;
         }
         Ok(())
     }

@@ -14,7 +14,7 @@ use super::{NodeState, PartState, Scoring, Survey, Vms};
 use crate::{
     kwok::by_number,
     soft_tainter::{LowNodeUtilization, NodeUtilization, classify, percents, taints},
-    up::Migration,
+    up::JournalEntry,
 };
 
 /// How many migrations are shown.
@@ -36,7 +36,7 @@ pub(super) struct Read {
     pub(super) signals: Result<Value, String>,
     pub(super) plugin: Option<LowNodeUtilization>,
     pub(super) scores: Option<Result<Value, String>>,
-    pub(super) migrations: Result<Vec<Migration>, String>,
+    pub(super) migrations: Result<Vec<JournalEntry>, String>,
 }
 
 pub(super) fn assemble(read: Read) -> Survey {
@@ -273,12 +273,12 @@ mod tests {
 
     #[test]
     fn the_latest_migrations_come_first() {
-        let migration = |number: i64| Migration {
+        let migration = |number: i64| JournalEntry {
             vm: format!("vm-{number}"),
             from: "a".into(),
             to: None,
             why: "Descheduler".into(),
-            outcome: Migration::RUNNING.into(),
+            outcome: JournalEntry::RUNNING.into(),
             began: Timestamp::from_second(number).unwrap(),
             ended: None,
         };

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use sim::Spread;
 
-use crate::up::Migration;
+use crate::up::JournalEntry;
 
 pub use read::{Sources, take};
 pub use text::text;
@@ -29,7 +29,7 @@ pub struct Survey {
     pub spread: Option<Spread>,
     pub vms: Vms,
     /// The latest first.
-    pub migrations: Vec<Migration>,
+    pub migrations: Vec<JournalEntry>,
     /// How many there are in the journal.
     pub migration_count: usize,
     /// What could not be read.

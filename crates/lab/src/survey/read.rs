@@ -5,14 +5,15 @@ use std::{path::PathBuf, time::Duration};
 use futures::future::join_all;
 use jiff::Timestamp;
 use kube::{Api, Client, api::ListParams};
-use standins::HttpClient;
-use tokio::{net::TcpStream, time::timeout};
+use kube_io::{HttpClient, Login, answer_within, prometheus::PrometheusClient, within_deadline};
+use tokio::net::TcpStream;
 
 use super::{
     PartState, Survey,
     assemble::{Read, SIGNALS, assemble},
 };
 use crate::{
+    COMPONENT,
     soft_tainter::LowNodeUtilization,
     up::{Check, Part, journal},
 };
@@ -72,28 +73,25 @@ async fn list<K>(api: Api<K>, what: &str) -> Result<Vec<K>, String>
 where
     K: Clone + std::fmt::Debug + serde::de::DeserializeOwned,
 {
-    match timeout(TIMEOUT, api.list(&ListParams::default())).await {
-        Ok(Ok(found)) => Ok(found.items),
-        Ok(Err(problem)) => Err(format!("listing {what}: {problem}")),
-        Err(_) => Err(format!("listing {what}: no answer within {} s", TIMEOUT.as_secs())),
-    }
+    let found = answer_within(TIMEOUT, format!("listing {what}"), api.list(&ListParams::default())).await;
+    found.map(|found| found.items).map_err(|problem| problem.to_string())
 }
 
 async fn query_prometheus(url: &str, query: &str) -> Result<serde_json::Value, String> {
-    let client = HttpClient::new(url, None, TIMEOUT).map_err(|problem| problem.to_string())?;
-    client.query(query).await.map_err(|problem| problem.to_string())
+    let answer = async { PrometheusClient::new(url, COMPONENT, Login::default(), TIMEOUT)?.query(query).await };
+    answer.await.map_err(|problem| problem.to_string())
 }
 
 async fn check(part: &Part) -> PartState {
     let problem = match &part.check {
         Check::Task => None,
-        Check::Listens(address) => match timeout(TIMEOUT, TcpStream::connect(address)).await {
+        Check::Listens(address) => match within_deadline(TIMEOUT, "connecting", TcpStream::connect(address)).await {
             Ok(Ok(_)) => None,
             Ok(Err(problem)) => Some(problem.to_string()),
             Err(_) => Some("no answer".to_owned()),
         },
         Check::Page { url, path } => {
-            let answer = async { HttpClient::new(url, None, TIMEOUT)?.get(path).await };
+            let answer = async { HttpClient::new(url, COMPONENT, None, TIMEOUT)?.get(path).await };
             answer.await.err().map(|_| "not ready".to_owned())
         }
     };

@@ -5,7 +5,7 @@ use balance::Bucket;
 use terminal::{Align, CompactTable, age};
 
 use super::{NodeState, PartState, Scoring, Survey};
-use crate::up::Migration;
+use crate::up::JournalEntry;
 
 const GOOD: Style = AnsiColor::Green.on_default();
 const BAD: Style = AnsiColor::Red.on_default();
@@ -126,8 +126,8 @@ fn migrations(survey: &Survey, width: Option<usize>) -> String {
     ]);
     for migration in &survey.migrations {
         let sign = match migration.outcome.as_str() {
-            Migration::SUCCEEDED => '✔',
-            Migration::RUNNING => '…',
+            JournalEntry::SUCCEEDED => '✔',
+            JournalEntry::RUNNING => '…',
             _ => '✘',
         };
         table.row(vec![
@@ -173,7 +173,7 @@ mod tests {
             vms,
             soft_taints: Vec::new(),
         };
-        let migration = |vm: &str, to: Option<&str>, outcome: &str, ended: Option<i64>| Migration {
+        let migration = |vm: &str, to: Option<&str>, outcome: &str, ended: Option<i64>| JournalEntry {
             vm: vm.into(),
             from: "kwok-node-1".into(),
             to: to.map(Into::into),

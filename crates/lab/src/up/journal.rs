@@ -20,9 +20,10 @@ use crate::webhook::{EVICTION_REQUESTED, EVICTION_SOURCE};
 const MOST: usize = 500;
 const BACKLOG: usize = 1024;
 
+/// A migration of a VM.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Migration {
+pub struct JournalEntry {
     pub vm: String,
     pub from: String,
     /// The new node. None while the migration runs, or if it failed.
@@ -35,7 +36,7 @@ pub struct Migration {
     pub ended: Option<Timestamp>,
 }
 
-impl Migration {
+impl JournalEntry {
     pub const RUNNING: &'static str = "Migrating";
     pub const SUCCEEDED: &'static str = "Succeeded";
 }
@@ -44,7 +45,7 @@ impl Migration {
 #[derive(Debug, Default)]
 struct Journal {
     nodes: BTreeMap<String, String>,
-    migrations: VecDeque<Migration>,
+    migrations: VecDeque<JournalEntry>,
 }
 
 impl Journal {
@@ -75,8 +76,8 @@ impl Journal {
         match (&status.evacuation_node_name, open) {
             (Some(_), Some(_)) => false,
             (Some(from), None) => {
-                let outcome = Migration::RUNNING.to_owned();
-                self.add(Migration {
+                let outcome = JournalEntry::RUNNING.to_owned();
+                self.add(JournalEntry {
                     vm: name,
                     from: from.clone(),
                     to: None,
@@ -92,7 +93,7 @@ impl Journal {
                 open.to = node.filter(|node| **node != open.from).cloned();
                 let failure = || condition("Migrated").filter(|condition| condition.status == "False");
                 open.outcome = match &open.to {
-                    Some(_) => Migration::SUCCEEDED.to_owned(),
+                    Some(_) => JournalEntry::SUCCEEDED.to_owned(),
                     None => failure().map_or("NotNeeded", |condition| &condition.reason).to_owned(),
                 };
                 true
@@ -100,8 +101,8 @@ impl Journal {
             // The eviction request was set and removed between two observations.
             (None, None) => match (before, node) {
                 (Some(from), Some(to)) if from != *to => {
-                    let (to, outcome) = (Some(to.clone()), Migration::SUCCEEDED.to_owned());
-                    self.add(Migration { vm: name, from, to, why: why(), outcome, began: now, ended: Some(now) });
+                    let (to, outcome) = (Some(to.clone()), JournalEntry::SUCCEEDED.to_owned());
+                    self.add(JournalEntry { vm: name, from, to, why: why(), outcome, began: now, ended: Some(now) });
                     true
                 }
                 _ => false,
@@ -119,7 +120,7 @@ impl Journal {
         true
     }
 
-    fn add(&mut self, migration: Migration) {
+    fn add(&mut self, migration: JournalEntry) {
         if self.migrations.len() == MOST {
             self.migrations.pop_front();
         }
@@ -135,7 +136,7 @@ impl Journal {
 }
 
 /// The migrations in a file, the latest last.
-pub(crate) fn read(file: &Path) -> io::Result<Vec<Migration>> {
+pub(crate) fn read(file: &Path) -> io::Result<Vec<JournalEntry>> {
     Ok(serde_json::from_slice(&std::fs::read(file)?)?)
 }
 

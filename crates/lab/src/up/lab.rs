@@ -245,7 +245,8 @@ impl Lab {
             time_scale: self.options.time_scale,
             policy_source: self.policy_source(),
         };
-        self.soft_tainter = Some(SoftTainter::start(self.client_of("soft-tainter", "soft-tainter").await?, settings)?);
+        let client = self.client_of("soft-tainter", "soft-tainter").await?;
+        self.soft_tainter = Some(SoftTainter::start(client, settings).map_err(Error::SoftTainter)?);
         Ok(())
     }
 

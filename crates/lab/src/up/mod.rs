@@ -11,7 +11,7 @@ mod part;
 mod platform;
 mod psi;
 
-pub use journal::Migration;
+pub use journal::JournalEntry;
 pub use lab::{Lab, PARTS, Ready};
 pub use logs::PartLogs;
 pub use options::{Descheduling, Options, Ports};

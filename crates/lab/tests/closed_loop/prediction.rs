@@ -83,7 +83,7 @@ fn lag(took: f64, rng: &mut Rng) -> Span {
 /// The bandwidth with which two simulated migrations take as long as in the lab. In the lab, scheduler and API server take
 /// most of that time, because the time scale does not make them faster.
 fn bandwidth(placement: &Placement, took: f64) -> Rate {
-    let usual = scenario::Migration::default();
+    let usual = scenario::MigrationSettings::default();
     let (guest, _) = &placement.0[0];
     let dirty = VmGroup::new(&guest.name).dirty_rate.0 as f64;
     let copied = guest.memory_bytes as f64 * guest.memory_use * 8.0 / took.max(f64::MIN_POSITIVE);
@@ -111,7 +111,10 @@ fn scenario(placement: &Placement, algorithm: &Algorithm, mode: Mode) -> Scenari
         mode: mode.slug().to_owned(),
         semantics: Semantics::Descheduler,
         placement: scenario::Placement::Scheduler,
-        migration: scenario::Migration { model: MigrationModel::PreCopy, ..scenario::Migration::default() },
+        migration: scenario::MigrationSettings {
+            model: MigrationModel::PreCopy,
+            ..scenario::MigrationSettings::default()
+        },
         ..Rebalancing::default()
     };
     scenario

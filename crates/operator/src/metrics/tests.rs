@@ -68,7 +68,7 @@ fn full() -> Metrics {
     let mut rejected = (*waiting).clone();
     rejected.status.as_mut().unwrap().conditions[0].reason = "Rejected".into();
     metrics.recorded(waiting.status.as_ref().unwrap(), &rejected);
-    metrics.failed(&RequestError::timed_out("x".into(), 10));
+    metrics.failed(&RequestError::timed_out("x".into(), Duration::from_secs(10)));
     let request = ObservedRequest { verb: "get", path: "/x", code: Some(200), took: Duration::from_millis(3) };
     metrics.answered(&request);
     metrics.watch_restarted("machineconfigpools", &Class::Unknown, 1);

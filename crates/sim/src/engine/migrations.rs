@@ -5,7 +5,7 @@ use crate::{
     history::Cause,
     model::ClusterModel,
     precopy::{self, Copying, Network, Transfer},
-    scenario::Migration,
+    scenario::MigrationSettings,
 };
 
 /// After this many seconds the descheduler no longer counts an eviction as in flight.
@@ -70,7 +70,7 @@ impl Migrations {
     }
 
     /// Whether another migration may leave the node now.
-    pub(super) fn may_start(&self, limits: &Migration, from: u32) -> bool {
+    pub(super) fn may_start(&self, limits: &MigrationSettings, from: u32) -> bool {
         self.running.len() < limits.cluster as usize
             && self.running.iter().filter(|running| running.from == from).count() < limits.per_node as usize
     }
@@ -79,7 +79,7 @@ impl Migrations {
         &mut self,
         model: &ClusterModel,
         state: &mut ClusterState<'_>,
-        limits: &Migration,
+        limits: &MigrationSettings,
         waiting: Waiting,
         to: u32,
         fails: bool,
@@ -101,7 +101,7 @@ impl Migrations {
     /// Advances all migrations by `seconds`.
     pub(super) fn advance(
         &mut self,
-        limits: &Migration,
+        limits: &MigrationSettings,
         nodes: usize,
         seconds: f64,
         mut ended: impl FnMut(&Running, End),

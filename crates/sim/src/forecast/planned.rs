@@ -3,7 +3,9 @@
 use balance::{Algorithm, Mode};
 
 use crate::{
-    scenario::{Guards, Limits, Migration, MigrationModel, Placement, Rebalancing, Scenario, ScenarioError, Semantics},
+    scenario::{
+        Guards, Limits, MigrationModel, MigrationSettings, Placement, Rebalancing, Scenario, ScenarioError, Semantics,
+    },
     units::Span,
 };
 
@@ -64,7 +66,7 @@ impl PlannedSettings {
             limits: if self.evicts { self.limits } else { Limits { total: 0, per_node: 0 } },
             placement: Placement::Scheduler,
             soft_taints: self.soft_taints && self.evicts,
-            migration: Migration {
+            migration: MigrationSettings {
                 model: MigrationModel::PreCopy,
                 per_node: self.migrations_per_node,
                 cluster: self.migrations,

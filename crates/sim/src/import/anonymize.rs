@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 
 use super::ImportedVm;
@@ -28,8 +29,7 @@ impl Names {
             hash.update((part.len() as u64).to_le_bytes());
             hash.update(part.as_bytes());
         }
-        let hash = hash.finalize();
-        hash.iter().take(6).fold(format!("{kind}-"), |name, byte| format!("{name}{byte:02x}"))
+        format!("{kind}-{}", HEXLOWER.encode(&hash.finalize()[..6]))
     }
 
     fn key(&self, real: &str) -> String {

@@ -20,7 +20,9 @@ use serde::{Deserialize, Serialize};
 
 pub use amount::{Amount, Daily, Exponential, Load, Normal, Periodic, Ramp};
 pub use parse::{ScenarioError, parse, text_of};
-pub use rebalancing::{Guards, Limits, Migration, MigrationAware, MigrationModel, Placement, Rebalancing, Semantics};
+pub use rebalancing::{
+    Guards, Limits, MigrationAware, MigrationModel, MigrationSettings, Placement, Rebalancing, Semantics,
+};
 pub use samples::{Packed, Samples};
 pub use stated::{Loads, Measured, OwnLoad, Requests};
 pub use tasks::{Day, Target, TaskGroup, Window};

@@ -35,7 +35,7 @@ pub struct Rebalancing {
     pub soft_taints: bool,
     /// How many times more virtual than real cores a node may promise: a VM requests its cores divided by this.
     pub cpu_overcommit: f64,
-    pub migration: Migration,
+    pub migration: MigrationSettings,
     pub guards: Guards,
 }
 
@@ -54,7 +54,7 @@ impl Default for Rebalancing {
             placement: Placement::Random,
             soft_taints: true,
             cpu_overcommit: 10.0,
-            migration: Migration::default(),
+            migration: MigrationSettings::default(),
             guards: Guards::default(),
         }
     }
@@ -101,7 +101,8 @@ pub enum Placement {
 /// How a VM gets from one node to another.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-pub struct Migration {
+#[schemars(rename = "Migration")]
+pub struct MigrationSettings {
     pub model: MigrationModel,
     /// What each node's network carries, in each direction.
     pub bandwidth: Rate,
@@ -118,7 +119,7 @@ pub struct Migration {
     pub failure_rate: f64,
 }
 
-impl Default for Migration {
+impl Default for MigrationSettings {
     fn default() -> Self {
         Self {
             model: MigrationModel::Instant,

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use sim::{
     ClusterModel, Run, RunSettings, Scenario,
     scenario::{
-        Affinity, Guards, Limits, Load, Measured, Migration, MigrationModel, NodeEventSpec, NodeGroup, OwnLoad,
+        Affinity, Guards, Limits, Load, Measured, MigrationModel, MigrationSettings, NodeEventSpec, NodeGroup, OwnLoad,
         Placement, Ramp, Semantics, Taint, Target, TaskGroup, VmGroup,
     },
     units::{Bytes, Rate, Span},
@@ -138,13 +138,13 @@ pub(crate) fn scenario() -> impl Strategy<Value = Scenario> {
             rules.semantics = if descheduler { Semantics::Descheduler } else { Semantics::Reference };
             rules.placement = if scheduler { Placement::Scheduler } else { Placement::Random };
             rules.limits = Limits { total, per_node };
-            rules.migration = Migration {
+            rules.migration = MigrationSettings {
                 model: if pre_copy { MigrationModel::PreCopy } else { MigrationModel::Instant },
                 bandwidth: Rate(4_000_000_000),
                 per_node: 1 + per_node,
                 cluster: 1 + total,
                 failure_rate: if fails { 0.3 } else { 0.0 },
-                ..Migration::default()
+                ..MigrationSettings::default()
             };
             if guarded {
                 rules.guards = Guards {

@@ -9,12 +9,13 @@ use axum::{
     response::{IntoResponse, Response},
     routing::get,
 };
+use kube_io::HttpClient;
 use serde_json::json;
+use serving::health_page;
 use tokio::{net::TcpListener, sync::watch};
 use tracing::error;
 
 use super::StandInState;
-use crate::{HttpClient, health_page};
 
 #[derive(Debug, Clone)]
 struct Shared {

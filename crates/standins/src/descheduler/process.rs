@@ -11,11 +11,11 @@ use devcluster::{
     Port, RunningProgram,
     tools::{self, Program},
 };
+use kube_io::{HttpClient, RequestError};
 use rcgen::{CertificateParams, KeyPair};
 use thiserror::Error;
 
-use super::{DeschedulerSettings, Policy};
-use crate::{HttpClient, HttpError};
+use super::{COMPONENT, DeschedulerSettings, Policy};
 
 const NAME: &str = "descheduler";
 const POLICY: &str = "descheduler-policy.yaml";
@@ -40,7 +40,7 @@ pub enum Error {
     #[error(transparent)]
     Process(#[from] devcluster::Error),
     #[error(transparent)]
-    Http(#[from] HttpError),
+    Http(#[from] RequestError),
     #[error("listening at {address}: {cause}; choose another address")]
     Listen { address: String, cause: io::Error },
 }
@@ -70,7 +70,7 @@ impl Endpoint {
         write(&folder.join(PROMETHEUS_CA), &certificate.pem(), 0o644)?;
         let port = Port::reserve()?;
         let url = format!("https://{}", port.address());
-        let client = HttpClient::new(&url, Some(certificate.der().to_vec()), TIMEOUT)?;
+        let client = HttpClient::new(&url, COMPONENT, Some(certificate.der().to_vec()), TIMEOUT)?;
         Ok(Endpoint { port, client })
     }
 }

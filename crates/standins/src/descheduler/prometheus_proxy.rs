@@ -11,11 +11,11 @@ use axum::{
     response::{IntoResponse, Response},
     routing::get,
 };
+use kube_io::HttpClient;
 use tokio::{net::TcpListener, task::JoinSet};
 use tracing::error;
 
-use super::Error;
-use crate::HttpClient;
+use super::{COMPONENT, Error};
 
 /// How long the descheduler waits for an answer of Prometheus.
 pub const PROMETHEUS_TIMEOUT: Duration = Duration::from_secs(9);
@@ -29,7 +29,7 @@ pub fn prometheus_timeout(time_scale: f64) -> Duration {
 /// Listens on loopback and forwards queries to `url`. Returns the URL of the proxy.
 pub(super) async fn start(url: &str, timeout: Duration, servers: &mut JoinSet<()>) -> Result<String, Error> {
     let failed = |cause| Error::Listen { address: Ipv4Addr::LOCALHOST.to_string(), cause };
-    let prometheus = HttpClient::new(url, None, timeout)?;
+    let prometheus = HttpClient::new(url, COMPONENT, None, timeout)?;
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;
     // The descheduler tries POST first, and GET when POST is not allowed.

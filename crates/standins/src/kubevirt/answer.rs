@@ -3,7 +3,7 @@
 use kube::{ResourceExt, api::DynamicObject};
 
 use super::{
-    guest::Guest,
+    instance_view::InstanceView,
     launcher::{DOMAIN, Launcher},
 };
 
@@ -29,7 +29,7 @@ pub(super) fn guest_in(pod: &DynamicObject) -> Option<&str> {
 
 /// The answer to the eviction of a guest's pod. `strategy` is that of KubeVirt.
 pub(super) fn answer(pod: &DynamicObject, instance: &DynamicObject, strategy: Option<&str>) -> Answer {
-    let (pod, guest) = (Launcher(pod), Guest(instance));
+    let (pod, guest) = (Launcher(pod), InstanceView(instance));
     let key = guest.key();
     let evacuation = format!("Eviction triggered evacuation of VMI \"{}/{}\"", key.namespace, key.name);
     match (guest.strategy(strategy), guest.is_migratable()) {

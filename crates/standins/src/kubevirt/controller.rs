@@ -1,4 +1,4 @@
-//! The loop of the stand-in: take inputs, decide, send the requests, wait. At rest it makes no requests.
+//! The loop of the stand-in: take changes, decide, send the requests, wait. At rest it makes no requests.
 
 use jiff::Timestamp;
 use kube::{Api, Client, api::DynamicObject, runtime::watcher::Config};
@@ -14,14 +14,15 @@ use crate::time::{Busy, Time};
 
 const BACKLOG: usize = 1024;
 
-type Input = (Kind, Change<DynamicObject>);
+/// What a watch has seen.
+type WatchedChange = (Kind, Change<DynamicObject>);
 
 pub(super) struct Controller {
     client: Client,
     time: Time,
     cluster: Cluster,
     settings: watch::Receiver<KubeVirtSettings>,
-    inputs: mpsc::Receiver<Input>,
+    changes: mpsc::Receiver<WatchedChange>,
     backoff: Backoff,
     /// Set while the scheduler has to place a pod, however long it needs.
     _waits: Option<Busy>,
@@ -31,12 +32,12 @@ pub(super) struct Controller {
 
 impl Controller {
     pub(super) fn new(client: Client, time: Time, settings: watch::Receiver<KubeVirtSettings>) -> Self {
-        let (sender, inputs) = mpsc::channel(BACKLOG);
+        let (sender, changes) = mpsc::channel(BACKLOG);
         let mut watches = JoinSet::new();
-        let mut watch = |kind: Kind, input: fn(Change<DynamicObject>) -> Input| {
+        let mut watch = |kind: Kind, of_kind: fn(Change<DynamicObject>) -> WatchedChange| {
             let api = Api::all_with(client.clone(), &kind.resource());
             let config = Config::default().labels(kind.labels());
-            watches.spawn(forward(ResilientWatch::local(api, config), input, sender.clone()));
+            watches.spawn(forward(ResilientWatch::local(api, config), of_kind, sender.clone()));
         };
         watch(Kind::KubeVirt, |change| (Kind::KubeVirt, change));
         watch(Kind::VirtualMachine, |change| (Kind::VirtualMachine, change));
@@ -50,7 +51,7 @@ impl Controller {
             time,
             cluster: Cluster::default(),
             settings,
-            inputs,
+            changes,
             backoff: Backoff::new(BackoffPolicy::LOCAL, Clock::default()),
             _waits: None,
             _watches: watches,
@@ -63,13 +64,13 @@ impl Controller {
         loop {
             tokio::select! {
                 changed = self.settings.changed() => if changed.is_err() { return },
-                input = self.inputs.recv() => match input {
+                change = self.changes.recv() => match change {
                     Some((kind, change)) => self.cluster.apply(kind, change),
                     None => return,
                 },
                 () = self.time.sleep_until(wake) => {}
             }
-            while let Ok((kind, change)) = self.inputs.try_recv() {
+            while let Ok((kind, change)) = self.changes.try_recv() {
                 self.cluster.apply(kind, change);
             }
             if self.cluster.is_synced() {

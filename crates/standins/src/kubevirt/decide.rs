@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{
     Cluster, KubeVirtSettings, Request, Write,
     cluster::Kind,
-    guest::{Guest, is_ending, precise},
+    instance_view::{InstanceView, is_ending, precise},
     launcher::{Launcher, pod},
     migrations::{active_jobs, migrate},
     owners::run_owners,
@@ -44,7 +44,7 @@ pub(super) fn decide(cluster: &Cluster, now: Timestamp, settings: &KubeVirtSetti
     }
     run_owners(cluster, &mut actions);
     let jobs: HashSet<&str> = active_jobs(cluster).collect();
-    for guest in cluster.objects(Kind::Instance).iter().map(Guest) {
+    for guest in cluster.objects(Kind::Instance).iter().map(InstanceView) {
         let own = pods.remove(guest.uid()).unwrap_or_default();
         if is_ending(guest.0) {
             // Its pods follow when it is gone.
@@ -62,7 +62,7 @@ pub(super) fn decide(cluster: &Cluster, now: Timestamp, settings: &KubeVirtSetti
     actions
 }
 
-fn start(guest: Guest<'_>, pods: &[Launcher<'_>], actions: &mut Actions) {
+fn start(guest: InstanceView<'_>, pods: &[Launcher<'_>], actions: &mut Actions) {
     let Some(launcher) = pods.first() else {
         return actions.request("creating the pod of", Kind::Pod, guest.key(), Write::Create(pod(guest, None, None)));
     };
@@ -79,7 +79,7 @@ fn start(guest: Guest<'_>, pods: &[Launcher<'_>], actions: &mut Actions) {
 
 /// A guest that runs: its pod may be evicted, or it may have moved.
 fn look_after(
-    guest: Guest<'_>,
+    guest: InstanceView<'_>,
     pods: &[Launcher<'_>],
     jobs: &HashSet<&str>,
     now: Timestamp,

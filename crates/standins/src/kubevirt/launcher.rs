@@ -3,7 +3,7 @@
 use kube::{ResourceExt, api::DynamicObject};
 use serde_json::{Value, json};
 
-use super::guest::{Guest, owner};
+use super::instance_view::{InstanceView, owner};
 use crate::STAND_IN_LABEL;
 
 pub(super) const SELECTOR: &str = "kubevirt.io=virt-launcher";
@@ -47,7 +47,7 @@ impl<'a> Launcher<'a> {
 }
 
 /// The pod of a guest, on a node or where the scheduler puts it. `job` is the UID of the migration that it is the target of.
-pub(super) fn pod(guest: Guest<'_>, node: Option<&str>, job: Option<&str>) -> Value {
+pub(super) fn pod(guest: InstanceView<'_>, node: Option<&str>, job: Option<&str>) -> Value {
     let key = guest.key();
     // The name is the same if the pod has to be created again after an answer was lost.
     let suffix: String = job.unwrap_or(guest.uid()).chars().filter(char::is_ascii_alphanumeric).take(8).collect();

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::{
     Actions, Cluster, KubeVirtSettings, Write,
     cluster::Kind,
-    guest::{Guest, is_ending, precise},
+    instance_view::{InstanceView, is_ending, precise},
     launcher::{Launcher, pod},
 };
 use crate::STAND_IN_LABEL;
@@ -96,7 +96,7 @@ pub(super) fn migrate(cluster: &Cluster, now: Timestamp, settings: &KubeVirtSett
     }
     for migration in active {
         let ObjectKey { namespace, name } = migration.guest();
-        let guest = cluster.objects(Kind::Instance).find(&namespace, &name).map(Guest);
+        let guest = cluster.objects(Kind::Instance).find(&namespace, &name).map(InstanceView);
         let Some(guest) = guest.filter(|guest| !guest.is_final()) else {
             migration.fail("the guest has ended", now, actions);
             continue;
@@ -121,7 +121,7 @@ pub(super) fn migrate(cluster: &Cluster, now: Timestamp, settings: &KubeVirtSett
 /// The evacuation controller: asks for the migration of every guest that is marked. Others look after those with `External`.
 fn evacuate(cluster: &Cluster, actions: &mut Actions) {
     let default = cluster.setting("/evictionStrategy").and_then(Value::as_str);
-    for guest in cluster.objects(Kind::Instance).iter().map(Guest) {
+    for guest in cluster.objects(Kind::Instance).iter().map(InstanceView) {
         let Some(node) = guest.evacuation().filter(|node| guest.node() == Some(node) && !guest.is_final()) else {
             continue;
         };
@@ -153,7 +153,7 @@ struct Ended<'a> {
 }
 
 impl<'a> Ended<'a> {
-    fn of(cluster: &'a Cluster, guest: Guest<'_>) -> Self {
+    fn of(cluster: &'a Cluster, guest: InstanceView<'_>) -> Self {
         let key = guest.key();
         let mut migrations: Vec<_> = all(cluster).filter(|it| it.has_ended() && it.guest() == key).collect();
         migrations.sort_by_key(|it| std::cmp::Reverse(it.since(it.phase())));
@@ -180,7 +180,7 @@ impl<'a> Ended<'a> {
 struct Moving<'a> {
     cluster: &'a Cluster,
     migration: Migration<'a>,
-    guest: Guest<'a>,
+    guest: InstanceView<'a>,
     now: Timestamp,
     settings: &'a KubeVirtSettings,
 }

@@ -6,7 +6,7 @@ mod answer;
 mod cluster;
 mod controller;
 mod decide;
-mod guest;
+mod instance_view;
 mod launcher;
 mod migrations;
 mod owners;

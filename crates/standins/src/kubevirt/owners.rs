@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{
     Actions, Cluster, Write,
     cluster::Kind,
-    guest::{Guest, is_ending, owner},
+    instance_view::{InstanceView, is_ending, owner},
 };
 
 pub(super) fn run_owners(cluster: &Cluster, actions: &mut Actions) {
@@ -62,7 +62,7 @@ fn run_machine(cluster: &Cluster, machine: &DynamicObject, actions: &mut Actions
         }
         // What is being deleted is not asked for again.
         (_, Some(guest)) if is_ending(guest) => {}
-        ("Always", Some(guest)) if Guest(guest).is_final() => {
+        ("Always", Some(guest)) if InstanceView(guest).is_final() => {
             delete("removing the end of", Kind::Instance, guest, actions);
         }
         ("Halted", Some(guest)) => delete("stopping", Kind::Instance, guest, actions),
@@ -72,7 +72,7 @@ fn run_machine(cluster: &Cluster, machine: &DynamicObject, actions: &mut Actions
 
 /// The replica set controller. A guest that shuts down does not count any more, so another one is started at once.
 fn fill_set(cluster: &Cluster, set: &DynamicObject, actions: &mut Actions) {
-    let own = || owned(cluster, Kind::Instance, set).map(Guest);
+    let own = || owned(cluster, Kind::Instance, set).map(InstanceView);
     own().filter(|guest| guest.is_final()).for_each(|guest| {
         delete("removing the end of", Kind::Instance, guest.0, actions);
     });

@@ -154,7 +154,7 @@ fn a_pod_has_the_labels_of_its_guest_and_a_target_stays_away_from_its_source() {
     let anti_affinity = "/spec/affinity/podAntiAffinity/requiredDuringSchedulingIgnoredDuringExecution";
     guest.data["spec"]["affinity"] =
         json!({"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [own]}});
-    let pod = |job: Option<&str>| super::launcher::pod(super::guest::Guest(&guest), None, job);
+    let pod = |job: Option<&str>| super::launcher::pod(super::instance_view::InstanceView(&guest), None, job);
     let (first, target) = (pod(None), pod(Some("m")));
     assert_eq!(first["metadata"]["labels"]["app"], "web");
     assert_eq!(first.pointer(anti_affinity), Some(&json!([own])));

@@ -67,6 +67,7 @@ impl<'a> Membership<'a> {
 }
 
 /// How many of a pool's nodes may be unavailable at a time. At least one, or no rollout would ever progress.
+/// Not shared with `advisor::blast_radius` on purpose: tests compare what that expects with what this stand-in does.
 pub fn max_unavailable(pool: &MachineConfigPool, nodes: usize) -> usize {
     let allowed = match &pool.spec.max_unavailable {
         None => 1,

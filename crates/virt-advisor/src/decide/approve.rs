@@ -150,14 +150,14 @@ fn start(config: &VirtPlatformConfig, times: &Times, now: Timestamp) -> anyhow::
 /// What the plan does to nodes and virtual machines. A plan that reboots nothing needs no look at them.
 async fn radius(reader: &Reader, config: &VirtPlatformConfig) -> BlastRadius {
     let status = config.status.clone().unwrap_or_default();
-    let plan = blast_radius::PlanView { items: &status.items, risks: &status.risks };
+    let plan = blast_radius::PlanContents { items: &status.items, risks: &status.risks };
     let reboots = status.items.iter().filter_map(|item| item.impact_detail.as_ref()).any(|detail| detail.reboot);
     let observed = match reboots {
         true => {
             anstream::eprintln!("Looking at what the plan does to virtual machines ...");
             impact::observe::observe(reader).await.0
         }
-        false => blast_radius::Observed::default(),
+        false => blast_radius::ObservedCluster::default(),
     };
     blast_radius(plan, &observed)
 }
@@ -255,8 +255,8 @@ mod tests {
     fn a_plan_without_reboots_is_shown_without_a_table_of_guests() {
         let config = without_reboots();
         let status = config.status.clone().unwrap();
-        let plan = blast_radius::PlanView { items: &status.items, risks: &status.risks };
-        let radius = blast_radius(plan, &blast_radius::Observed::default());
+        let plan = blast_radius::PlanContents { items: &status.items, risks: &status.risks };
+        let radius = blast_radius(plan, &blast_radius::ObservedCluster::default());
         let text = shown(&config, &radius, golden::now(), 80).unwrap();
         let text = anstream::adapter::strip_str(&text).to_string();
         assert!(text.ends_with("Impact: no node reboots, and no virtual machine notices\n"), "{text}");

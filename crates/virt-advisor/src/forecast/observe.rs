@@ -1,16 +1,13 @@
 //! What is read of a cluster: the release of the descheduler, migrations, and the spread of load from Prometheus.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
 use advisor::{
     kind::{KUBE_DESCHEDULER, Kind},
     kube_descheduler::Release,
 };
-use anyhow::Context;
 use jiff::Timestamp;
-use kube::Config;
-use kube_io::Class;
-use rustls::pki_types::{CertificateDer, pem::PemObject};
+use kube_io::{Class, Login, prometheus::PrometheusClient};
 use serde_json::Value;
 
 use crate::reader::Reader;
@@ -26,7 +23,9 @@ const SPREADS: [&str; 3] = [
 ];
 const EVICTED: &str = "sum(descheduler_pods_evicted_total{result=\"success\"})";
 /// Prometheus gives no more points of a series at once.
-const MOST_POINTS: i64 = 10_000;
+const MOST_POINTS: u64 = 10_000;
+/// The time limit of a query.
+const DEADLINE: Duration = Duration::from_secs(10);
 
 /// How to reach Prometheus.
 #[derive(Debug, Clone, clap::Args)]
@@ -72,27 +71,12 @@ fn ended(migration: &Value) -> Option<Timestamp> {
 }
 
 /// A client of Prometheus.
-pub(super) struct Prometheus(Reader);
+pub(super) struct Prometheus(PrometheusClient);
 
 impl Prometheus {
     pub(super) fn connect(url: &str, args: &PrometheusArgs) -> anyhow::Result<Self> {
-        let mut config = Config::new(url.trim_end_matches('/').parse().with_context(|| format!("--prometheus {url}"))?);
-        if let Some(file) = &args.prometheus_token_file {
-            let token = std::fs::read_to_string(file).with_context(|| format!("reading {}", file.display()))?;
-            anyhow::ensure!(!token.trim().is_empty(), "{} holds no token", file.display());
-            config.auth_info.token = Some(token.trim().to_owned().into());
-        }
-        if let Some(file) = &args.prometheus_ca {
-            let text = std::fs::read(file).with_context(|| format!("reading {}", file.display()))?;
-            let found = CertificateDer::pem_slice_iter(&text).map(|found| found.map(|found| found.to_vec()));
-            let found: Vec<Vec<u8>> = found
-                .collect::<Result<_, _>>()
-                .with_context(|| format!("reading certificates of {}", file.display()))?;
-            anyhow::ensure!(!found.is_empty(), "{} holds no certificate: a CA in PEM was expected", file.display());
-            config.root_cert = Some(found);
-        }
-        let reader = Reader::connect(config, "forecast", None, std::sync::Arc::new(()))?;
-        Ok(Prometheus(reader))
+        let login = Login::from_files(args.prometheus_token_file.as_deref(), args.prometheus_ca.as_deref())?;
+        Ok(Prometheus(PrometheusClient::new(url, "forecast", login, DEADLINE)?))
     }
 
     /// The spread of CPU use over time.
@@ -113,13 +97,10 @@ impl Prometheus {
     }
 
     async fn range(&self, query: &str, from: Timestamp, to: Timestamp) -> Result<Vec<(Timestamp, f64)>, String> {
-        let (start, end) = (from.as_second(), to.as_second());
-        let step = ((end - start) / MOST_POINTS + 1).to_string();
-        let (start, end) = (start.to_string(), end.to_string());
-        let mut arguments = form_urlencoded::Serializer::new(String::new());
-        arguments.extend_pairs([("query", query), ("start", &start), ("end", &end), ("step", &step)]);
-        let answer = self.0.get(&format!("/api/v1/query_range?{}", arguments.finish())).await;
-        let answer = answer.map_err(|error| format!("Prometheus: {error}"))?;
+        let [start, end] = [from, to].map(|time| u64::try_from(time.as_second()).unwrap_or(0));
+        let step = end.saturating_sub(start) / MOST_POINTS + 1;
+        let answer = self.0.range(query, start, end, step).await.map_err(|error| error.to_string())?;
+        let answer = serde_json::from_str(&answer).map_err(|error| format!("Prometheus: {error}"))?;
         Ok(points(&answer))
     }
 }

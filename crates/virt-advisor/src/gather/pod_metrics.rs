@@ -11,7 +11,7 @@ use std::{
 use advisor::monitoring::SERVICE;
 use anyhow::ensure;
 use kube::{Config, config::AuthInfo};
-use kube_io::{Class, RequestError};
+use kube_io::{Class, RequestError, answer_within};
 use serde_json::Value;
 
 /// The CA of all certificates that OpenShift makes for Services, as it is in every pod.
@@ -80,10 +80,7 @@ impl PodMetrics {
         config.auth_info = self.token.clone();
         let client = kube_io::connect::client(config, "gather").map_err(|error| failed(error.to_string()))?;
         let request = http::Request::get("/metrics").body(Vec::new()).map_err(|error| failed(error.to_string()))?;
-        match tokio::time::timeout(DEADLINE, client.request_text(request)).await {
-            Ok(answer) => answer.map_err(|error| RequestError::new(doing(), &error)),
-            Err(_) => Err(RequestError::timed_out(doing(), DEADLINE.as_secs())),
-        }
+        answer_within(DEADLINE, doing(), client.request_text(request)).await
     }
 }
 

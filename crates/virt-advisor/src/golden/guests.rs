@@ -3,8 +3,8 @@
 use advisor::{
     approving::Question,
     blast_radius::{
-        BlastRadius, Budget, Instance, MachinePool, Migration, Node, Observed, PlanView, Platform, Pod, Reading,
-        VirtualMachine, blast_radius,
+        BlastRadius, Budget, Instance, MachinePool, Node, ObservedCluster, ObservedMigration, PlanContents, Platform,
+        Pod, Reading, VirtualMachine, blast_radius,
     },
 };
 use api::{VirtPlatformConfig, virt_platform_config::Profile};
@@ -21,7 +21,7 @@ pub(crate) fn waiting() -> VirtPlatformConfig {
 /// What a plan does, as somebody sees it who may not read everything.
 pub(crate) fn radius(config: &VirtPlatformConfig) -> BlastRadius {
     let status = config.status.as_ref().unwrap();
-    blast_radius(PlanView { items: &status.items, risks: &status.risks }, &observed())
+    blast_radius(PlanContents { items: &status.items, risks: &status.risks }, &observed())
 }
 
 /// Every risk of a plan, and an item that somebody has changed since.
@@ -32,8 +32,8 @@ pub(crate) fn questions(radius: &BlastRadius) -> Vec<Question> {
     radius.risks.iter().cloned().map(Question::Risk).chain([item]).collect()
 }
 
-fn observed() -> Observed {
-    Observed {
+fn observed() -> ObservedCluster {
+    ObservedCluster {
         namespace: None,
         topology: Reading::Read("HighlyAvailable".into()),
         nodes: read(NODES.iter().enumerate().map(|(number, name)| node(name, number)).collect(), Node::of),
@@ -41,7 +41,7 @@ fn observed() -> Observed {
         instances: read(guests().into_iter().map(instance).collect(), Instance::of),
         virtual_machines: read(guests().into_iter().map(machine).collect(), VirtualMachine::of),
         platform: Reading::Read(Platform::of(&json!({"spec": {}}))),
-        migrations: read(Vec::new(), |object| Some(Migration::of(object))),
+        migrations: read(Vec::new(), |object| Some(ObservedMigration::of(object))),
         budgets: read(vec![budget()], Budget::of),
         pods: read(guests().into_iter().map(launcher).collect(), Pod::of),
         reboots: Reading::NotServed,

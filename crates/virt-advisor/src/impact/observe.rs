@@ -3,8 +3,8 @@
 use std::time::Instant;
 
 use advisor::blast_radius::{
-    Budget, Instance, MachinePool, Migration, Node, Observed, Operation, Platform, Pod, Reading, VirtualMachine,
-    reboots,
+    Budget, Instance, MachinePool, Node, ObservedCluster, ObservedMigration, Operation, Platform, Pod, Reading,
+    VirtualMachine, reboots,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -34,17 +34,17 @@ const EVENTS: &str = "/api/v1/namespaces/default/events?fieldSelector=involvedOb
 const OPERATIONS: &str = "/apis/ifo.kubevirt.io/v1alpha1/inflightoperations";
 const INFRASTRUCTURE: &str = "/apis/config.openshift.io/v1/infrastructures/cluster";
 
-pub(crate) async fn observe(reader: &Reader) -> (Observed, Read) {
+pub(crate) async fn observe(reader: &Reader) -> (ObservedCluster, Read) {
     observe_in(reader, None).await
 }
 
 /// The same with nothing of other namespaces, if one is named.
-pub(super) async fn observe_in(reader: &Reader, namespace: Option<&str>) -> (Observed, Read) {
+pub(super) async fn observe_in(reader: &Reader, namespace: Option<&str>) -> (ObservedCluster, Read) {
     let within = |path: &str| within(path, namespace);
     let start = Instant::now();
     // One kind after the other: at no time is more than one page in memory, and the API server is not hurried.
     let mut lists = Lists { reader, read: Read::default() };
-    let observed = Observed {
+    let observed = ObservedCluster {
         namespace: namespace.map(str::to_owned),
         topology: lists.topology().await,
         nodes: lists.list(NODES, Node::of).await,
@@ -52,7 +52,7 @@ pub(super) async fn observe_in(reader: &Reader, namespace: Option<&str>) -> (Obs
         instances: lists.list(&within(INSTANCES), Instance::of).await,
         virtual_machines: lists.list(&within(MACHINES), VirtualMachine::of).await,
         platform: lists.platform().await,
-        migrations: lists.list(&within(MIGRATIONS), |object| Some(Migration::of(object))).await,
+        migrations: lists.list(&within(MIGRATIONS), |object| Some(ObservedMigration::of(object))).await,
         budgets: lists.list(&within(BUDGETS), Budget::of).await,
         pods: lists.list(&within(PODS), Pod::of).await,
         reboots: lists.reboots().await,

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use advisor::blast_radius::{BlastRadius, DrainEffect, GuestOutcome, Observed, Pod};
+use advisor::blast_radius::{BlastRadius, DrainEffect, GuestOutcome, ObservedCluster, Pod};
 use futures::{StreamExt, stream};
 use kube_io::{Class, RequestError};
 use schemars::JsonSchema;
@@ -42,7 +42,7 @@ pub(crate) struct Answer {
     pub(crate) message: Option<String>,
 }
 
-pub(super) async fn probe(reader: &Reader, radius: &BlastRadius, observed: &Observed) -> Vec<Answer> {
+pub(super) async fn probe(reader: &Reader, radius: &BlastRadius, observed: &ObservedCluster) -> Vec<Answer> {
     let running: HashMap<(&str, &str), &Pod> =
         observed.pods.items().iter().filter_map(|pod| Some(((pod.instance()?, pod.node.as_str()), pod))).collect();
     let guests = radius.pools.iter().flat_map(|pool| &pool.nodes).flat_map(|node| &node.guests);

@@ -1,7 +1,7 @@
 //! Running our commands and kubectl on a cluster, from the root of the repository.
 
 use std::{
-    path::{Path, PathBuf},
+    path::Path,
     process::{Command, Output},
 };
 
@@ -9,10 +9,7 @@ use devcluster::{
     Access, Identity,
     tools::{self, Program},
 };
-
-pub(crate) fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
+pub(crate) use testkit::files::root;
 
 pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()

@@ -4,10 +4,10 @@ use super::*;
 use api::virt_platform_config::{PoolRollout, RolloutState};
 
 /// A guest on w1 that asks for 32 GiB, with changes to its pod.
-fn guest(change: &dyn Fn(&mut Value)) -> Observed {
+fn guest(change: &dyn Fn(&mut Value)) -> ObservedCluster {
     let mut pod = launcher("g", "w1", 32);
     change(&mut pod);
-    Observed {
+    ObservedCluster {
         nodes: read(&[node("w1", 64), node("w2", 64)], Node::of),
         pools: read(&[pool("worker", 1)], MachinePool::of),
         instances: read(&[instance("g", "w1", "LiveMigrate", true)], Instance::of),
@@ -17,7 +17,7 @@ fn guest(change: &dyn Fn(&mut Value)) -> Observed {
     }
 }
 
-fn constraint(observed: &Observed) -> Option<String> {
+fn constraint(observed: &ObservedCluster) -> Option<String> {
     let radius = radius(&reboots(&["worker"]), observed);
     assert_eq!(
         radius.capacity.result == CapacityResult::Short,
@@ -77,9 +77,9 @@ fn a_taint_keeps_guests_away_that_do_not_tolerate_it() {
     tainted["spec"]["taints"] = json!([{"key": "gpu", "effect": "NoSchedule"}]);
     let nodes = || read(&[node("w1", 64), tainted.clone()], Node::of);
     let refused = "taint: all other nodes have one that it does not tolerate, for example gpu:NoSchedule";
-    assert_eq!(constraint(&Observed { nodes: nodes(), ..guest(&|_| {}) }).as_deref(), Some(refused));
+    assert_eq!(constraint(&ObservedCluster { nodes: nodes(), ..guest(&|_| {}) }).as_deref(), Some(refused));
     let tolerates = |pod: &mut Value| pod["spec"]["tolerations"] = json!([{"key": "gpu", "operator": "Exists"}]);
-    assert_eq!(constraint(&Observed { nodes: nodes(), ..guest(&tolerates) }), None);
+    assert_eq!(constraint(&ObservedCluster { nodes: nodes(), ..guest(&tolerates) }), None);
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn nodes_out_of_service_take_nobody() {
     let mut cordoned = node("w2", 64);
     cordoned["spec"]["unschedulable"] = true.into();
     let nodes = read(&[node("w1", 64), cordoned], Node::of);
-    let observed = Observed { nodes, pools: read(&[pool("worker", 2)], MachinePool::of), ..guest(&|_| {}) };
+    let observed = ObservedCluster { nodes, pools: read(&[pool("worker", 2)], MachinePool::of), ..guest(&|_| {}) };
     assert_eq!(constraint(&observed).as_deref(), Some("no other node is in service"));
 }
 
@@ -115,7 +115,7 @@ fn a_node_that_the_pool_itself_has_cordoned_takes_guests_again_after_its_reboot(
     items[0].rollout =
         vec![PoolRollout { pool: "worker".into(), state: RolloutState::Updating, ..PoolRollout::default() }];
     for (case, first) in [("being drained", taken("w1")), ("away", away)] {
-        let observed = Observed {
+        let observed = ObservedCluster {
             nodes: read(&[first, node("w2", 64)], Node::of),
             pools: read(&[pool.clone()], MachinePool::of),
             instances: read(&[instance("g", "w2", "LiveMigrate", true)], Instance::of),
@@ -128,12 +128,12 @@ fn a_node_that_the_pool_itself_has_cordoned_takes_guests_again_after_its_reboot(
 }
 
 /// Each of three nodes has 40 of 64 GiB in use.
-fn busy(max_unavailable: u64, migratable: bool) -> Observed {
+fn busy(max_unavailable: u64, migratable: bool) -> ObservedCluster {
     let on = |number: usize| format!("w{}", number / 4 + 1);
     let instances: Vec<Value> =
         (0..12).map(|number| instance(&format!("g{number}"), &on(number), "LiveMigrate", migratable)).collect();
     let pods: Vec<Value> = (0..12).map(|number| launcher(&format!("g{number}"), &on(number), 10)).collect();
-    Observed {
+    ObservedCluster {
         nodes: read(&[node("w1", 64), node("w2", 64), node("w3", 64)], Node::of),
         pools: read(&[pool("worker", max_unavailable)], MachinePool::of),
         instances: read(&instances, Instance::of),
@@ -144,7 +144,7 @@ fn busy(max_unavailable: u64, migratable: bool) -> Observed {
 
 #[test]
 fn what_fits_while_one_node_is_away_may_not_fit_while_two_are() {
-    let capacity = |observed: &Observed| radius(&reboots(&["worker"]), observed).capacity;
+    let capacity = |observed: &ObservedCluster| radius(&reboots(&["worker"]), observed).capacity;
     let one = capacity(&busy(1, true));
     assert_eq!((one.result, one.nodes_away), (CapacityResult::Enough, 1));
     let two = capacity(&busy(2, true));
@@ -159,7 +159,7 @@ fn what_fits_while_one_node_is_away_may_not_fit_while_two_are() {
 
 #[test]
 fn a_guest_without_room_is_named_with_the_node_that_it_is_on_now() {
-    let observed = Observed {
+    let observed = ObservedCluster {
         nodes: read(&[node("w1", 55), node("w2", 64)], Node::of),
         instances: read(
             &[instance("small", "w1", "LiveMigrate", true), instance("large", "w2", "LiveMigrate", true)],
@@ -187,7 +187,7 @@ fn other_pods_need_room_too_and_daemons_do_not_move() {
     };
     let capacity = |owner: &str| {
         let pods = read(&[pod("a", owner), launcher("g", "w2", 32)], Pod::of);
-        radius(&reboots(&["worker"]), &Observed { pods, ..guest(&|_| {}) }).capacity
+        radius(&reboots(&["worker"]), &ObservedCluster { pods, ..guest(&|_| {}) }).capacity
     };
     assert_eq!(capacity("ReplicaSet").unschedulable_pods, 1);
     assert_eq!(capacity("DaemonSet").unschedulable_pods, 0);
@@ -195,7 +195,7 @@ fn other_pods_need_room_too_and_daemons_do_not_move() {
 
 #[test]
 fn without_pods_nobody_knows_what_is_free() {
-    let observed = Observed { pods: Reading::Unreadable("forbidden (403)".into()), ..guest(&|_| {}) };
+    let observed = ObservedCluster { pods: Reading::Unreadable("forbidden (403)".into()), ..guest(&|_| {}) };
     let capacity = radius(&reboots(&["worker"]), &observed).capacity;
     assert_eq!(capacity.result, CapacityResult::Unknown);
     assert!(capacity.why.unwrap().ends_with("forbidden (403)"));
@@ -212,14 +212,14 @@ fn room_is_not_promised_for_what_could_not_be_read() {
     for (case, observed, why) in [
         (
             "guests",
-            Observed { instances: forbidden(), ..all() },
+            ObservedCluster { instances: forbidden(), ..all() },
             "which virtual machines have to move is not known: forbidden (403)",
         ),
-        ("nodes", Observed { nodes: forbidden(), ..all() }, nodes),
-        ("pools", Observed { pools: forbidden(), ..all() }, nodes),
+        ("nodes", ObservedCluster { nodes: forbidden(), ..all() }, nodes),
+        ("pools", ObservedCluster { pools: forbidden(), ..all() }, nodes),
         (
             "whether they are started again",
-            Observed { instances: restarts, virtual_machines: forbidden(), ..all() },
+            ObservedCluster { instances: restarts, virtual_machines: forbidden(), ..all() },
             "whether 1 virtual machine has to move is not known",
         ),
     ] {
@@ -231,12 +231,12 @@ fn room_is_not_promised_for_what_could_not_be_read() {
         );
         assert!(found.risks.iter().any(|risk| risk.name == "SpareCapacityUnknown"), "{case}: {:?}", found.risks);
     }
-    let without_kubevirt = Observed { instances: Reading::NotServed, pods: read(&[], Pod::of), ..all() };
+    let without_kubevirt = ObservedCluster { instances: Reading::NotServed, pods: read(&[], Pod::of), ..all() };
     let capacity = radius(&reboots(&["worker"]), &without_kubevirt).capacity;
     assert_eq!(capacity.result, CapacityResult::NotNeeded, "without KubeVirt there are no virtual machines");
     let large = guest(&|pod| pod["spec"]["containers"][0]["resources"]["requests"]["memory"] = "65Gi".into());
     let unknown = instance("h", "w1", "Other", true);
     let instances = read(&[instance("g", "w1", "LiveMigrate", true), unknown], Instance::of);
-    let capacity = radius(&reboots(&["worker"]), &Observed { instances, ..large }).capacity;
+    let capacity = radius(&reboots(&["worker"]), &ObservedCluster { instances, ..large }).capacity;
     assert_eq!((capacity.result, capacity.unschedulable.len()), (CapacityResult::Short, 1), "what is known stays");
 }

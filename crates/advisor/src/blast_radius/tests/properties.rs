@@ -51,7 +51,7 @@ prop_compose! {
     }
 }
 
-fn any_cluster() -> impl Strategy<Value = Observed> {
+fn any_cluster() -> impl Strategy<Value = ObservedCluster> {
     any_objects().prop_flat_map(|(nodes, instances, at_a_time, strategies)| {
         let virtual_machines: Vec<Value> =
             strategies.iter().enumerate().map(|(number, strategy)| machine(&format!("g{number}"), strategy)).collect();
@@ -67,14 +67,14 @@ fn any_cluster() -> impl Strategy<Value = Observed> {
             .collect();
         let parsed = |objects: &[Value]| objects.iter().filter_map(Instance::of).collect::<Vec<_>>();
         let pools = ["worker", "master", "infra"].map(|name| MachinePool::of(&pool(name, at_a_time)).unwrap()).to_vec();
-        let base = Observed { nodes: read(&nodes, Node::of), pools: Reading::Read(pools), ..empty() };
+        let base = ObservedCluster { nodes: read(&nodes, Node::of), pools: Reading::Read(pools), ..empty() };
         (
             maybe(parsed(&instances)),
             maybe(virtual_machines.iter().filter_map(VirtualMachine::of).collect::<Vec<_>>()),
             maybe(pods.iter().filter_map(Pod::of).collect::<Vec<_>>()),
             maybe(Platform::of(&json!({"spec": {"configuration": {"evictionStrategy": "LiveMigrate"}}}))),
         )
-            .prop_map(move |(instances, virtual_machines, pods, platform)| Observed {
+            .prop_map(move |(instances, virtual_machines, pods, platform)| ObservedCluster {
                 instances,
                 virtual_machines,
                 pods,
@@ -138,7 +138,7 @@ proptest! {
         }
         // The new nodes are in no pool that reboots.
         nodes.iter_mut().filter(|node| node.name.starts_with("extra")).for_each(|node| node.labels.clear());
-        let roomy = Observed { nodes: Reading::Read(nodes), ..observed };
+        let roomy = ObservedCluster { nodes: Reading::Read(nodes), ..observed };
         let result = radius(&reboots(&["worker"]), &roomy).capacity.result;
         prop_assert!(result != CapacityResult::Short, "was {short}, and with 50 empty nodes it is {result:?}");
     }

@@ -18,8 +18,11 @@ fn nodes_are_named_in_the_order_in_which_the_pool_takes_them() {
     let mut cordoned = zoned("w0", "a");
     cordoned["spec"]["unschedulable"] = true.into();
     let nodes = [node("w9", 64), zoned("w2", "b"), zoned("w3", "a"), cordoned, zoned("w4", "a")];
-    let observed =
-        Observed { nodes: read(&nodes, Node::of), pools: read(&[pool("worker", 3)], MachinePool::of), ..empty() };
+    let observed = ObservedCluster {
+        nodes: read(&nodes, Node::of),
+        pools: read(&[pool("worker", 3)], MachinePool::of),
+        ..empty()
+    };
     let radius = radius(&reboots(&["worker"]), &observed);
     let expected = [("w3", Some(1)), ("w4", Some(1)), ("w2", Some(2)), ("w9", Some(2)), ("w0", None)];
     assert_eq!(names(&radius), expected);
@@ -37,8 +40,11 @@ fn a_rollout_under_way_names_only_what_is_left() {
     });
     let mut pool = pool("worker", 1);
     pool["spec"]["configuration"] = json!({"name": "new"});
-    let observed =
-        Observed { nodes: read(&[done, node("w2", 64)], Node::of), pools: read(&[pool], MachinePool::of), ..empty() };
+    let observed = ObservedCluster {
+        nodes: read(&[done, node("w2", 64)], Node::of),
+        pools: read(&[pool], MachinePool::of),
+        ..empty()
+    };
     let mut items = reboots(&["worker"]);
     items[0].rollout =
         vec![PoolRollout { pool: "worker".into(), state: RolloutState::Updating, ..PoolRollout::default() }];
@@ -63,7 +69,7 @@ fn the_control_plane_node_with_the_machine_config_operator_comes_last() {
         "metadata": {"namespace": "openshift-machine-config-operator", "name": "o", "labels": {"k8s-app": "machine-config-operator"}},
         "spec": {"nodeName": "m1"},
     });
-    let observed = Observed {
+    let observed = ObservedCluster {
         nodes: read(&[master("m1"), master("m2"), master("m3")], Node::of),
         pools: read(&[pool("master", 1)], MachinePool::of),
         pods: read(&[operator], Pod::of),
@@ -75,7 +81,7 @@ fn the_control_plane_node_with_the_machine_config_operator_comes_last() {
 }
 
 /// Migrations of 60 s, reboots of 300 s.
-fn timed(guests: usize, max_unavailable: u64) -> Observed {
+fn timed(guests: usize, max_unavailable: u64) -> ObservedCluster {
     let transition = |phase: &str, time: &str| json!({"phase": phase, "phaseTransitionTimestamp": time});
     let migration = json!({"status": {"phase": "Succeeded", "phaseTransitionTimestamps": [
         transition("Running", "2026-01-01T10:00:00Z"), transition("Succeeded", "2026-01-01T10:01:00Z"),
@@ -83,12 +89,12 @@ fn timed(guests: usize, max_unavailable: u64) -> Observed {
     let names: Vec<String> = (0..guests).map(|number| format!("g{number}")).collect();
     let instances: Vec<Value> = names.iter().map(|name| instance(name, "w1", "LiveMigrate", true)).collect();
     let pods: Vec<Value> = names.iter().map(|name| launcher(name, "w1", 1)).collect();
-    Observed {
+    ObservedCluster {
         nodes: read(&[node("w1", 640), node("w2", 640), node("w3", 640)], Node::of),
         pools: read(&[pool("worker", max_unavailable)], MachinePool::of),
         instances: read(&instances, Instance::of),
         pods: read(&pods, Pod::of),
-        migrations: Reading::Read(vec![Migration::of(&migration)]),
+        migrations: Reading::Read(vec![ObservedMigration::of(&migration)]),
         reboots: Reading::Read(vec![Reboot { node: "w1".into(), seconds: 300 }]),
         ..empty()
     }
@@ -126,7 +132,7 @@ fn times_without_bounds_are_long_and_no_error() {
     let machines: Vec<Value> = guests.iter().map(|(name, _)| machine(name, "Always")).collect();
     let migrations = json!({"completionTimeoutPerGiB": i64::MAX, "bandwidthPerMigration": "1"});
     let platform = Platform::of(&json!({"spec": {"configuration": {"migrations": migrations}}}));
-    let observed = Observed {
+    let observed = ObservedCluster {
         instances: read(&instances, Instance::of),
         virtual_machines: read(&machines, VirtualMachine::of),
         platform: Reading::Read(platform),
@@ -149,7 +155,7 @@ fn nobody_knows_when_a_drain_ends_that_is_blocked() {
 
 #[test]
 fn the_only_node_is_not_drained() {
-    let observed = Observed { nodes: read(&[node("w1", 64)], Node::of), ..each_class() };
+    let observed = ObservedCluster { nodes: read(&[node("w1", 64)], Node::of), ..each_class() };
     let radius = radius(&reboots(&["worker"]), &observed);
     assert!(!radius.drained && radius.notes[0].starts_with("The cluster has one node"), "{:?}", radius.notes);
     assert_eq!((radius.totals.blocks_drain, radius.totals.moves_live), (0, 0));
@@ -169,7 +175,7 @@ fn the_topology_decides_whether_nodes_are_drained_and_their_number_only_without_
         (three(), Reading::Unreadable("forbidden (403)".into()), true, "What can be moved live still needs a target"),
     ] {
         let unread = topology.is_unreadable();
-        let radius = radius(&reboots(&["worker"]), &Observed { nodes, topology, ..each_class() });
+        let radius = radius(&reboots(&["worker"]), &ObservedCluster { nodes, topology, ..each_class() });
         assert_eq!(radius.drained, drained, "{note}");
         assert!(radius.notes[0].starts_with(note), "{:?}", radius.notes);
         assert_eq!(radius.unread.iter().any(|unread| unread.what == "Infrastructure"), unread);

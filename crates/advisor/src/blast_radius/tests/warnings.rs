@@ -11,7 +11,7 @@ fn named<'a>(radius: &'a BlastRadius, name: &str) -> Option<&'a NamedRisk> {
 }
 
 /// The first piece of evidence of a risk.
-fn evidence(observed: &Observed, name: &str) -> Option<String> {
+fn evidence(observed: &ObservedCluster, name: &str) -> Option<String> {
     let radius = radius(&reboots(&["worker"]), observed);
     named(&radius, name).and_then(|risk| risk.evidence.first().cloned())
 }
@@ -36,14 +36,14 @@ fn risks_name_what_they_are_seen_from() {
 
 #[test]
 fn what_a_live_migration_needs_beyond_what_is_looked_at_is_said_where_something_moves() {
-    let notes = |observed: &Observed| radius(&reboots(&["worker"]), observed).notes.join("\n");
+    let notes = |observed: &ObservedCluster| radius(&reboots(&["worker"]), observed).notes.join("\n");
     assert!(notes(&each_class()).contains("a ResourceQuota has room for a second pod"), "{}", notes(&each_class()));
-    assert_eq!(notes(&Observed { instances: read(&[], Instance::of), ..each_class() }), "");
+    assert_eq!(notes(&ObservedCluster { instances: read(&[], Instance::of), ..each_class() }), "");
 }
 
 #[test]
 fn in_one_namespace_what_the_others_hold_is_not_known() {
-    let observed = Observed { namespace: Some("n".into()), ..each_class() };
+    let observed = ObservedCluster { namespace: Some("n".into()), ..each_class() };
     let radius = radius(&reboots(&["worker"]), &observed);
     assert!(radius.notes[0].starts_with("Only namespace n is looked at"), "{:?}", radius.notes);
     assert_eq!((radius.totals.guests, radius.capacity.result), (5, CapacityResult::Unknown));
@@ -57,15 +57,15 @@ fn a_pool_that_is_paused_or_has_no_node_to_spare_is_named() {
     let mut cordoned = node("w1", 64);
     cordoned["spec"]["unschedulable"] = true.into();
     let nodes = || read(&[cordoned.clone(), node("w2", 64), node("w3", 64)], Node::of);
-    let stands_still = Observed { nodes: nodes(), ..each_class() };
+    let stands_still = ObservedCluster { nodes: nodes(), ..each_class() };
     let expected = "MachineConfigPool worker: 1 may be unavailable; w1 is cordoned";
     assert_eq!(evidence(&stands_still, "PoolStandsStill").as_deref(), Some(expected));
-    let two = Observed { nodes: nodes(), pools: read(&[pool("worker", 2)], MachinePool::of), ..each_class() };
+    let two = ObservedCluster { nodes: nodes(), pools: read(&[pool("worker", 2)], MachinePool::of), ..each_class() };
     assert_eq!(evidence(&two, "PoolStandsStill"), None);
     assert_eq!(evidence(&two, "NodesHeldBack").as_deref(), Some("w1: cordoned"));
     let mut paused = pool("worker", 1);
     paused["spec"]["paused"] = true.into();
-    let paused = Observed { pools: read(&[paused], MachinePool::of), ..each_class() };
+    let paused = ObservedCluster { pools: read(&[paused], MachinePool::of), ..each_class() };
     assert_eq!(evidence(&paused, "PoolPaused").as_deref(), Some("MachineConfigPool worker"));
 }
 
@@ -76,7 +76,7 @@ fn a_pool_that_stands_still_because_of_failures_names_them() {
     failed["metadata"]["annotations"] = json!({
         annotation("currentConfig"): "old", annotation("desiredConfig"): "new", annotation("state"): "Degraded",
     });
-    let observed = Observed { nodes: read(&[failed, node("w2", 64)], Node::of), ..each_class() };
+    let observed = ObservedCluster { nodes: read(&[failed, node("w2", 64)], Node::of), ..each_class() };
     let expected = "MachineConfigPool worker: 1 may be unavailable; w1 is failing";
     assert_eq!(evidence(&observed, "PoolStandsStill").as_deref(), Some(expected));
 }
@@ -89,7 +89,7 @@ fn a_control_plane_is_told_with_how_many_of_its_nodes_reboot_at_a_time() {
         master
     };
     let nodes = read(&[master("m1"), master("m2"), master("m3")], Node::of);
-    let observed = Observed { nodes, pools: read(&[pool("master", 2)], MachinePool::of), ..empty() };
+    let observed = ObservedCluster { nodes, pools: read(&[pool("master", 2)], MachinePool::of), ..empty() };
     let found = radius(&reboots(&["master"]), &observed);
     let risk = named(&found, "RebootsControlPlane").unwrap();
     assert_eq!(risk.message, "Nodes of the control plane reboot");
@@ -120,9 +120,9 @@ fn a_drain_that_takes_an_hour_is_named_before_its_node_becomes_degraded() {
             transition("Running", "2026-01-01T10:00:00Z"), transition("Succeeded", "2026-01-01T10:02:00Z"),
         ]}});
         let platform = json!({"spec": {"configuration": {"migrations": {"parallelOutboundMigrationsPerNode": 1}}}});
-        Observed {
+        ObservedCluster {
             instances: read(&instances, Instance::of),
-            migrations: Reading::Read(vec![Migration::of(&migration)]),
+            migrations: Reading::Read(vec![ObservedMigration::of(&migration)]),
             platform: Reading::Read(Platform::of(&platform)),
             pods: Reading::Read(Vec::new()),
             ..each_class()
@@ -148,12 +148,12 @@ fn budgets_at_their_limit_are_named_if_they_cover_pods_on_these_nodes() {
         budget("kubevirt-disruption-budget-x", 0, "db"),
     ];
     let pods = [pod("a", "w2", "db"), pod("b", "w1", "db"), pod("c", "master", "other")];
-    let observed = Observed { budgets: read(&budgets, Budget::of), pods: read(&pods, Pod::of), ..each_class() };
+    let observed = ObservedCluster { budgets: read(&budgets, Budget::of), pods: read(&pods, Pod::of), ..each_class() };
     let expected = "PodDisruptionBudget n/at-limit with 2 pods on w1, w2";
     let found = radius(&reboots(&["worker"]), &observed);
     assert_eq!(named(&found, "PDBAllowsNoDisruption").unwrap().evidence, [expected]);
     assert_eq!(found.pools[0].nodes[1].drain.max_seconds, None, "nobody knows when the budget allows it");
-    let unknown = Observed { pods: Reading::Unreadable("forbidden".into()), ..observed };
+    let unknown = ObservedCluster { pods: Reading::Unreadable("forbidden".into()), ..observed };
     assert_eq!(radius(&reboots(&["worker"]), &unknown).budgets.len(), 2, "then both may cover pods here");
 }
 
@@ -180,7 +180,8 @@ fn a_budget_covers_pods_of_its_namespace_by_whatever_its_selector_asks_for() {
             pod("n", "c", json!({})),
             pod("elsewhere", "d", json!({"app": "db"})),
         ];
-        let observed = Observed { budgets: read(&[budget], Budget::of), pods: read(&there, Pod::of), ..each_class() };
+        let observed =
+            ObservedCluster { budgets: read(&[budget], Budget::of), pods: read(&there, Pod::of), ..each_class() };
         let found = radius(&reboots(&["worker"]), &observed).budgets;
         assert_eq!(found.first().map_or(0, |budget| budget.pods), pods, "{selector}");
     }
@@ -193,9 +194,9 @@ fn what_else_goes_on_is_told() {
         json!({"spec": {"operation": "Restore", "subject": subject}, "status": {"phase": phase}})
     };
     let operations = read(&[operation("Active"), operation("Completed")], Operation::of);
-    let observed = Observed {
+    let observed = ObservedCluster {
         operations,
-        migrations: Reading::Read(vec![Migration::of(&json!({"status": {"phase": "Running"}}))]),
+        migrations: Reading::Read(vec![ObservedMigration::of(&json!({"status": {"phase": "Running"}}))]),
         ..each_class()
     };
     let found = radius(&reboots(&["worker"]), &observed);
@@ -206,17 +207,17 @@ fn what_else_goes_on_is_told() {
 #[test]
 fn what_could_not_be_read_is_said_and_not_guessed() {
     let forbidden = || "forbidden (403)".to_owned();
-    let nothing = Observed::default();
+    let nothing = ObservedCluster::default();
     let found = radius(&reboots(&["worker"]), &nothing);
     assert_eq!(found.unread.len(), 11);
     assert_eq!(found.pools[0].expected_nodes, Some(3), "what the plan itself says");
     assert_eq!((found.totals.nodes, found.duration), (0, Estimate::UNKNOWN));
-    let missing = Observed { instances: Reading::Unreadable(forbidden()), ..each_class() };
+    let missing = ObservedCluster { instances: Reading::Unreadable(forbidden()), ..each_class() };
     let found = radius(&reboots(&["worker"]), &missing);
     let unread: Vec<_> = found.unread.iter().map(|unread| (unread.what, unread.why.as_str())).collect();
     assert_eq!(unread, [("VirtualMachineInstances", "forbidden (403)")]);
     assert_eq!(found.pools[0].nodes[0].drain.max_seconds, None, "what is on the node is not known");
-    let absent = Observed { instances: Reading::NotServed, ..each_class() };
+    let absent = ObservedCluster { instances: Reading::NotServed, ..each_class() };
     let found = radius(&reboots(&["worker"]), &absent);
     assert_eq!((found.unread.len(), found.totals.guests), (0, 0), "without KubeVirt there are no virtual machines");
 }
@@ -225,6 +226,6 @@ fn what_could_not_be_read_is_said_and_not_guessed() {
 fn risks_of_the_plan_itself_are_kept() {
     let risks = [Risk { name: "AutopilotManages".into(), message: "it has the label".into() }];
     let items = reboots(&["worker"]);
-    let found = blast_radius(PlanView { items: &items, risks: &risks }, &each_class());
+    let found = blast_radius(PlanContents { items: &items, risks: &risks }, &each_class());
     assert_eq!(named(&found, "AutopilotManages").unwrap().message, "it has the label");
 }

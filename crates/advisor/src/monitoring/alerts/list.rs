@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Alert, HealthImpact, Severity};
+use super::{Alert, AlertSeverity, HealthImpact};
 
 const fn minutes(minutes: u64) -> Duration {
     Duration::from_secs(60 * minutes)
@@ -20,7 +20,7 @@ const ALERT: Alert = Alert {
     setting: None,
     window: None,
     hold: minutes(5),
-    severity: Severity::Warning,
+    severity: AlertSeverity::Warning,
     health_impact: HealthImpact::None,
     update_precheck: false,
     summary: "",
@@ -43,7 +43,7 @@ pub const ALERTS: &[Alert] = &[
         name: "VirtAdvisorReviewOverdue",
         expr: "max by (profile) (kubevirt_advisor_review_age_seconds) > {threshold}",
         threshold: Some(hours(72)),
-        severity: Severity::Info,
+        severity: AlertSeverity::Info,
         summary: "A plan waits for its review.",
         description: "The plan of profile {{ $labels.profile }} has waited for {{ $value | humanizeDuration }}. Nothing is changed \
             until somebody approves or rejects it.",

@@ -5,15 +5,11 @@ mod balance;
 mod installation;
 mod stand_in;
 
-use std::{
-    collections::BTreeSet,
-    fs,
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::{collections::BTreeSet, fs, process::Command};
 
 use lab::manifests;
 use serde_json::Value;
+use testkit::files::root;
 
 const POLICY: &str = "/policy-dir/policy.yaml";
 const PROMETHEUS: &str = "http://prometheus.monitoring.svc:9090";
@@ -25,10 +21,6 @@ const FILES: [&str; 6] = [
     "metrics-exporter.yaml",
     "vm-controller.yaml",
 ];
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
 
 fn objects(file: &str) -> Vec<Value> {
     let path = root().join("config/lab").join(file);

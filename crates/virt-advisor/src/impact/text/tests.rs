@@ -1,7 +1,7 @@
 //! The page of a plan for nodes with long names, and for whoever may read one namespace.
 
 use advisor::blast_radius::{
-    Instance, MachinePool, Node, Observed, PlanView, Platform, Pod, Reading, VirtualMachine, blast_radius,
+    Instance, MachinePool, Node, ObservedCluster, PlanContents, Platform, Pod, Reading, VirtualMachine, blast_radius,
 };
 use api::virt_platform_config::{ImpactDetail, Item, Phase, PoolImpact};
 use serde_json::json;
@@ -39,13 +39,13 @@ fn instance(name: &str, node: &str, migratable: &str) -> Instance {
 }
 
 /// Two nodes, with a guest that moves and one that blocks the drain.
-fn observed(nodes: [&str; 2]) -> Observed {
+fn observed(nodes: [&str; 2]) -> ObservedCluster {
     let selector = json!({"matchLabels": {"node-role.kubernetes.io/worker": ""}});
     let pool = json!({"metadata": {"name": "worker"}, "spec": {"nodeSelector": selector, "maxUnavailable": 1}});
     let machine =
         |name: &str| json!({"metadata": {"namespace": "shop", "name": name}, "spec": {"runStrategy": "Always"}});
     let virtual_machines = [machine("web-1"), machine("db-1")];
-    Observed {
+    ObservedCluster {
         namespace: None,
         topology: Reading::Read("HighlyAvailable".into()),
         nodes: Reading::Read(nodes.map(node).into()),
@@ -61,11 +61,11 @@ fn observed(nodes: [&str; 2]) -> Observed {
     }
 }
 
-fn shown(observed: &Observed, width: usize) -> String {
+fn shown(observed: &ObservedCluster, width: usize) -> String {
     shown_of(&["worker"], observed, width)
 }
 
-fn shown_of(pools: &[&str], observed: &Observed, width: usize) -> String {
+fn shown_of(pools: &[&str], observed: &ObservedCluster, width: usize) -> String {
     let pool = |name: &&str| PoolImpact { name: (*name).into(), nodes: Some(2), ..PoolImpact::default() };
     let detail = ImpactDetail { reboot: true, pools: pools.iter().map(pool).collect() };
     let items = [Item { name: "psi".into(), impact_detail: Some(detail), ..Item::default() }];
@@ -73,7 +73,7 @@ fn shown_of(pools: &[&str], observed: &Observed, width: usize) -> String {
         profile: "load-aware-rebalancing",
         phase: Some(Phase::ReviewRequired),
         plan_digest: Some("3f2a9c01b7de"),
-        impact: blast_radius(PlanView { items: &items, risks: &[] }, observed),
+        impact: blast_radius(PlanContents { items: &items, risks: &[] }, observed),
         may_pause: Some(true),
         probe: None,
     };
@@ -100,13 +100,13 @@ fn tables_are_not_wider_than_the_terminal() {
 #[test]
 fn one_namespace_is_named_and_told_about() {
     let all = observed(["worker-1", "worker-2"]);
-    let own = Observed { namespace: Some("shop".into()), ..all.clone() };
+    let own = ObservedCluster { namespace: Some("shop".into()), ..all.clone() };
     let text = shown(&own, 200);
     assert!(text.contains("2 nodes reboot, with 2 virtual machines of namespace shop on them"), "{text}");
     assert!(text.contains("Only namespace shop is looked at"), "{text}");
     let refused = |namespace: Option<&str>| {
         let instances = Reading::Unreadable("forbidden (403)".into());
-        shown(&Observed { namespace: namespace.map(str::to_owned), instances, ..all.clone() }, 200)
+        shown(&ObservedCluster { namespace: namespace.map(str::to_owned), instances, ..all.clone() }, 200)
     };
     let hint = "With -n NAMESPACE only the virtual machines of one namespace are read";
     assert!(refused(None).contains(hint) && !refused(Some("shop")).contains(hint), "{}", refused(None));
@@ -118,12 +118,13 @@ fn what_could_not_be_read_is_not_told_as_none() {
     let all = observed(["worker-1", "worker-2"]);
     let forbidden = || "forbidden (403)".to_owned();
     let unread = [
-        Observed { instances: Reading::Unreadable(forbidden()), ..all.clone() },
-        Observed { nodes: Reading::Unreadable(forbidden()), ..all.clone() },
-        Observed { pools: Reading::Unreadable(forbidden()), ..all.clone() },
+        ObservedCluster { instances: Reading::Unreadable(forbidden()), ..all.clone() },
+        ObservedCluster { nodes: Reading::Unreadable(forbidden()), ..all.clone() },
+        ObservedCluster { pools: Reading::Unreadable(forbidden()), ..all.clone() },
     ];
-    let plain =
-        |observed: &Observed, pools: &[&str]| anstream::adapter::strip_str(&shown_of(pools, observed, 200)).to_string();
+    let plain = |observed: &ObservedCluster, pools: &[&str]| {
+        anstream::adapter::strip_str(&shown_of(pools, observed, 200)).to_string()
+    };
     for observed in unread {
         let text = plain(&observed, &["worker"]);
         assert!(text.lines().next().unwrap().ends_with("; the virtual machines on them are not known"), "{text}");

@@ -13,15 +13,12 @@ use devcluster::{
     tools::{self, Program},
 };
 use serde_json::Value;
+pub(crate) use testkit::files::root;
 use testkit::poll;
 
 pub(crate) struct Terminal {
     /// In the cluster's own folder, which goes with it: there is a key in here.
     folder: PathBuf,
-}
-
-pub(crate) fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
 impl Terminal {

@@ -1,4 +1,4 @@
-//! The health page of a part that runs in the loop.
+//! The health page of a program that has to synchronize first.
 
 use axum::{
     http::{StatusCode, header::CONTENT_TYPE},
@@ -6,7 +6,7 @@ use axum::{
 };
 use serde_json::{Value, json};
 
-/// 503 until the part is ready, then 200. `details` are fields beside its status.
+/// 503 until the program is ready, then 200. `details` are fields beside its status.
 pub fn health_page(is_ready: bool, details: Value) -> Response {
     let (code, status) = match is_ready {
         true => (StatusCode::OK, "healthy"),

@@ -1,4 +1,4 @@
-//! A view of a guest, and what it has in common with KubeVirt's other objects.
+//! A view of a VirtualMachineInstance, and what it has in common with KubeVirt's other objects.
 
 use jiff::Timestamp;
 use kube::{Resource, ResourceExt, api::DynamicObject};
@@ -9,9 +9,9 @@ use crate::machine_config::names::SINCE;
 
 /// A VirtualMachineInstance.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Guest<'a>(pub(super) &'a DynamicObject);
+pub(super) struct InstanceView<'a>(pub(super) &'a DynamicObject);
 
-impl<'a> Guest<'a> {
+impl<'a> InstanceView<'a> {
     pub(super) fn key(self) -> ObjectKey {
         ObjectKey::of(self.0)
     }
