@@ -89,7 +89,7 @@ fn one_file_leads_to_a_plan_in_a_minute_it_is_rolled_out_and_all_of_it_can_be_re
         // The operator offers the profile. A client that looks just before that and creates just after it fails.
         node.kubectl(&["wait", "--for=create", "--timeout=60s", "vpcfg/load-aware-rebalancing"]);
         node.kubectl(&["apply", "-f", &file("config/samples/loadaware_sample.yaml")]);
-        wait_for_phase(node, "ReviewRequired", 60 - start.elapsed().as_secs());
+        wait_for_phase(node, "ReviewRequired", 60_u64.saturating_sub(start.elapsed().as_secs()));
         println!("plan: {:.1} s after `kubectl apply`", start.elapsed().as_secs_f64());
 
         patch(node, r#"{"spec":{"action":"Apply"}}"#);
