@@ -66,16 +66,18 @@ pub(super) fn reopened(item: &Item, facts: &Facts, now: Timestamp) -> Option<Str
 }
 
 /// Whether all nodes of the pools that are waited for run an item and are to keep it. They get an edit of their configs, which may be
-/// somebody else's.
+/// somebody else's. What they run counts as the item as long as it could not be read.
 pub(super) fn is_on_all_nodes(item: &Item, facts: &Facts) -> bool {
     let is_waiting = |pool: &Pool<'_>| item.rollout.iter().any(|wait| wait.pool == pool.name());
+    let is_unread = |config: ObjectRef| facts.answer(&Query::Object(config)).is_none();
     let mut pools = reached(item, facts).into_iter().filter(is_waiting).peekable();
     item.operation == Operation::Apply
         && item.removes.is_empty()
         && pools.peek().is_some()
         && pools.all(|pool| {
             let is_run = running_content(item, pool, facts) == Some(Content::Included);
-            is_run && has_edited_source(item, pool) && has_content(item, pool, facts)
+            let may_be_run = is_run || pool.running_config().is_some_and(is_unread);
+            may_be_run && has_edited_source(item, pool) && has_content(item, pool, facts)
         })
 }
 
