@@ -81,7 +81,7 @@ async fn answer(api_server: &ApiServer, query: &Query) -> Result<Answer, Request
         Query::Object(reference) => object(api_server, reference).await,
         Query::Optional(reference) => match object(api_server, reference).await {
             Err(error) if error.class == Class::Forbidden => Ok(Answer::Denied),
-            answer => answer,
+            answer => answer.map(|answer| query.needed(answer)),
         },
         Query::List(kind) => list(api_server, kind).await,
     }
