@@ -2,6 +2,7 @@
 //! what may go wrong. A pure function of the plan and of what the caller may read; what could not be read is said. The cost is that of
 //! sorting nodes, virtual machines, pods and budgets, as long as virtual machines fit somewhere.
 
+mod attempts;
 mod budgets;
 mod capacity;
 mod cluster;

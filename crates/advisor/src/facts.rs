@@ -2,12 +2,12 @@
 //! An answer always comes from the API server. An object that cannot be read is an error before a plan is made, and never looks like
 //! an absent one.
 
-use std::{collections::BTreeMap, fmt};
+use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use api::virt_platform_config::TargetRef;
 use serde_json::Value;
 
-use crate::{Kind, ObjectRef};
+use crate::{Kind, ObjectRef, kind::MACHINE_CONFIG, rendered_config};
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Query {
@@ -25,6 +25,16 @@ impl Query {
             Query::List(kind) => kind,
         }
     }
+
+    /// What has to be kept of an answer to this query.
+    pub fn needed(&self, answer: Answer) -> Answer {
+        match (self, answer) {
+            (Query::Optional(reference), Answer::Object { version, object }) if reference.kind == &MACHINE_CONFIG => {
+                Answer::Object { version, object: rendered_config::excerpt(object) }
+            }
+            (_, answer) => answer,
+        }
+    }
 }
 
 /// `KubeDescheduler openshift-kube-descheduler-operator/cluster`, `machineconfigpools`
@@ -37,7 +47,7 @@ impl fmt::Display for Query {
     }
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
     /// The API server does not serve the kind in any known version.
     KindMissing,
@@ -57,20 +67,26 @@ pub enum Answer {
     Denied,
 }
 
-/// Everything found so far.
-#[derive(Debug, Clone, Default, PartialEq)]
+/// Everything found so far. A copy of it shares the answers, which may be large.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Facts {
-    answers: BTreeMap<Query, Answer>,
+    answers: BTreeMap<Query, Arc<Answer>>,
 }
 
 impl Facts {
     pub fn insert(&mut self, query: Query, answer: Answer) {
-        self.answers.insert(query, answer);
+        self.answers.insert(query, Arc::new(answer));
     }
 
     /// Builds facts from answers, for tests and examples.
     pub fn of(answers: impl IntoIterator<Item = (Query, Answer)>) -> Self {
-        Facts { answers: answers.into_iter().collect() }
+        Facts { answers: answers.into_iter().map(|(query, answer)| (query, Arc::new(answer))).collect() }
+    }
+
+    /// The answers that are to be kept.
+    pub fn filtered(&self, is_kept: impl Fn(&Query, &Answer) -> bool) -> Self {
+        let kept = self.answers.iter().filter(|(query, answer)| is_kept(query, answer));
+        Facts { answers: kept.map(|(query, answer)| (query.clone(), answer.clone())).collect() }
     }
 
     /// Forgets one answer, so that it is queried again.
@@ -89,7 +105,7 @@ impl Facts {
     }
 
     pub fn answer(&self, query: &Query) -> Option<&Answer> {
-        self.answers.get(query)
+        self.answers.get(query).map(Arc::as_ref)
     }
 
     pub fn object(&self, reference: &ObjectRef) -> Option<&Value> {
@@ -122,7 +138,7 @@ impl Facts {
     pub fn target(&self, target: &TargetRef) -> Option<Option<&Value>> {
         self.answers.iter().find_map(|(query, answer)| {
             let Query::Object(reference) = query else { return None };
-            let (version, object) = match answer {
+            let (version, object) = match &**answer {
                 Answer::Object { version, object } => (version, Some(object)),
                 Answer::Absent { version } => (version, None),
                 Answer::KindMissing | Answer::Denied | Answer::List { .. } => return None,
@@ -136,7 +152,7 @@ impl Facts {
         self.answers.iter().any(|(query, answer)| {
             let Query::Object(reference) = query else { return false };
             let is_it = |version: &&'static str| reference.target(version) == *target;
-            matches!(answer, Answer::KindMissing) && reference.kind.versions.iter().any(is_it)
+            matches!(**answer, Answer::KindMissing) && reference.kind.versions.iter().any(is_it)
         })
     }
 
@@ -149,7 +165,7 @@ impl Facts {
 
     /// The served version of a kind. None if it is not served, or was not queried.
     pub fn version(&self, kind: &'static Kind) -> Option<&'static str> {
-        self.answers.iter().filter(|(query, _)| query.kind() == kind).find_map(|(_, answer)| match answer {
+        self.answers.iter().filter(|(query, _)| query.kind() == kind).find_map(|(_, answer)| match &**answer {
             Answer::KindMissing | Answer::Denied => None,
             Answer::Absent { version } | Answer::Object { version, .. } | Answer::List { version, .. } => {
                 Some(*version)
@@ -159,7 +175,7 @@ impl Facts {
 
     /// Whether the API server said that it does not serve the kind.
     pub fn is_missing(&self, kind: &'static Kind) -> bool {
-        self.answers.iter().any(|(query, answer)| query.kind() == kind && *answer == Answer::KindMissing)
+        self.answers.iter().any(|(query, answer)| query.kind() == kind && **answer == Answer::KindMissing)
     }
 }
 

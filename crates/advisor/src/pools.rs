@@ -1,6 +1,7 @@
 //! MachineConfigPools: which MachineConfigs reach which nodes.
 
 use api::virt_platform_config::Risk;
+use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
 
 use crate::{
@@ -28,8 +29,24 @@ impl<'a> Pool<'a> {
 
     /// The number of nodes, according to its status.
     pub fn nodes(&self) -> Option<i32> {
-        let count = self.0.pointer("/status/machineCount").and_then(Value::as_i64);
+        self.count("machineCount")
+    }
+
+    /// The number of nodes that run what they are to run, according to its status.
+    pub fn updated_nodes(&self) -> Option<i32> {
+        self.count("updatedMachineCount")
+    }
+
+    fn count(&self, name: &str) -> Option<i32> {
+        let count = self.0.pointer("/status")?.get(name).and_then(Value::as_i64);
         count.and_then(|count| i32::try_from(count).ok()).filter(|count| *count >= 0)
+    }
+
+    /// Since when it has been updating nodes, if it is. Another target in between does not change that.
+    pub fn updating_since(&self) -> Option<Timestamp> {
+        let mut conditions = self.0.pointer("/status/conditions")?.as_array()?.iter();
+        let updating = conditions.find(|it| it["type"] == "Updating" && it["status"] == "True")?;
+        updating["lastTransitionTime"].as_str()?.parse().ok()
     }
 
     pub fn is_paused(&self) -> bool {

@@ -2,10 +2,10 @@
 //! A pool lists the names of the configs in a rendered config, but not their versions. Rendered configs never change, and a pool
 //! renders another one only if their content differs. So the content tells whether a pool still has to render a change.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{
-    drift, kernel_arguments,
+    drift, fingerprint, kernel_arguments,
     machine_config::{ALWAYS_REBOOT, same},
 };
 
@@ -20,6 +20,42 @@ pub enum Content {
 
 /// Where the lists of entries with a key are, and the key.
 const LISTS: [(&str, &str); 2] = [("/spec/config/storage/files", "path"), ("/spec/config/systemd/units", "name")];
+
+/// Texts that are longer than this are kept as fingerprints, which are shorter.
+const LONGEST: usize = 100;
+
+/// What `kubectl apply` keeps of an object: as much as the object itself.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// What has to be known of a MachineConfig of somebody else: its metadata, its arguments, and which files and units it has. There may
+/// be many of them, and each may have a megabyte of files.
+pub fn excerpt(mut config: Value) -> Value {
+    let mut take = |at: &str| config.pointer_mut(at).map_or(Value::Null, Value::take);
+    let mut metadata = take("/metadata");
+    if let Some(annotations) = metadata.pointer_mut("/annotations").and_then(Value::as_object_mut) {
+        annotations.remove(LAST_APPLIED);
+    }
+    let [files, units] = LISTS.map(|(at, _)| shortened(take(at)));
+    json!({
+        "apiVersion": take("/apiVersion"),
+        "kind": take("/kind"),
+        "metadata": metadata,
+        "spec": {
+            "kernelArguments": take("/spec/kernelArguments"),
+            "config": {"storage": {"files": files}, "systemd": {"units": units}},
+        },
+    })
+}
+
+/// A value in which fingerprints stand for long texts. Two values are the same if these are.
+fn shortened(value: Value) -> Value {
+    match value {
+        Value::String(text) if text.len() > LONGEST => format!("sha256 {}", fingerprint::sha256(&text.into())).into(),
+        Value::Array(list) => list.into_iter().map(shortened).collect(),
+        Value::Object(map) => map.into_iter().map(|(name, value)| (name, shortened(value))).collect(),
+        value => value,
+    }
+}
 
 /// Compares a rendered config with one of its parts. `before` is that part as it was until now, if it existed.
 pub fn content(rendered: &Value, before: Option<&Value>, after: &Value) -> Content {
@@ -64,10 +100,13 @@ pub fn has_arguments_of(rendered: &Value, configs: &[&Value]) -> bool {
 }
 
 /// Whether a rendered config has exactly the files and units of these configs, which are in the order in which they are merged: the
-/// last of several with one key counts. Entries that a pool merges field by field are not recognized.
+/// last of several with one key counts. Entries that a pool merges field by field are not recognized. Excerpts are sufficient.
 pub fn has_entries_of(rendered: &Value, configs: &[&Value]) -> bool {
     LISTS.iter().all(|(at, key)| {
-        let list = |config: &Value| config.pointer(at).and_then(Value::as_array).cloned().unwrap_or_default();
+        let list = |config: &Value| -> Vec<Value> {
+            let entries = config.pointer(at).and_then(Value::as_array).into_iter().flatten();
+            entries.cloned().map(shortened).collect()
+        };
         let wanted: Vec<Value> = configs.iter().flat_map(|config| list(config)).collect();
         let found = list(rendered);
         let last = |entry: &Value| wanted.iter().rev().find(|known| known[*key] == entry[*key]);
@@ -189,6 +228,44 @@ mod tests {
         ];
         for (case, rendered, expected) in cases {
             assert_eq!(has_entries_of(&files(&rendered), &[&early, &late]), expected, "{case}");
+        }
+    }
+
+    /// A hundred configs of others may be needed at a time.
+    #[test]
+    fn an_excerpt_of_a_config_is_small_and_tells_the_same() {
+        let (long, other) = ("x".repeat(1 << 20), "y".repeat(1 << 20));
+        let whole = |text: &str| {
+            json!({
+                "apiVersion": "v", "kind": "MachineConfig",
+                "metadata": {
+                    "name": "a", "labels": {"role": "worker"}, "annotations": {LAST_APPLIED: text, "mode": "unmanaged"},
+                },
+                "spec": {
+                    "kernelArguments": ["quiet"], "extensions": [text], "osImageURL": text,
+                    "config": {
+                        "passwd": {"users": [text]},
+                        "storage": {"files": [file("/a", text), file("/b", "short")], "directories": [text]},
+                        "systemd": {"units": [{"name": "a.service", "contents": text}]},
+                    },
+                },
+            })
+        };
+        let (config, changed) = (whole(&long), whole(&other));
+        let excerpt = |config: &Value| super::excerpt(config.clone());
+        assert!(excerpt(&config).to_string().len() < 1000, "{}", excerpt(&config));
+        assert_eq!(
+            excerpt(&config)["metadata"],
+            json!({"name": "a", "labels": {"role": "worker"}, "annotations": {"mode": "unmanaged"}})
+        );
+        assert_eq!(kernel_arguments::entries(&excerpt(&config)).collect::<Vec<_>>(), ["quiet"]);
+        assert!(has_arguments_of(&config, &[&excerpt(&config)]));
+        assert!(has_entries_of(&config, &[&config]) && has_entries_of(&config, &[&excerpt(&config)]));
+        assert!(!has_entries_of(&changed, &[&excerpt(&config)]), "a file has other content");
+        assert_eq!(excerpt(&excerpt(&config)), excerpt(&config));
+        assert!(has_entries_of(&json!({}), &[&excerpt(&arguments(&["quiet"]))]), "no files, no units");
+        for odd in [Value::Null, json!("text"), json!({"metadata": 1, "spec": "text"})] {
+            assert!(has_entries_of(&json!({}), &[&excerpt(&odd)]), "{odd}");
         }
     }
 }

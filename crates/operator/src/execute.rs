@@ -17,7 +17,7 @@ use tracing::{debug, warn};
 
 use crate::{
     configs,
-    fetch::{answer_all, fetch},
+    fetch::{answer_some, fetch},
     plan_ahead::PlanAhead,
     plan_timer::PlanTimer,
     reconciler::Reconciler,
@@ -157,7 +157,10 @@ impl Reconciler {
         let mut facts = fetch(&self.api_server, planner.as_ref(), self.known.facts.facts().clone()).await?;
         let status = config.and_then(|config| config.status.as_ref());
         let of_rollout = status.map(|status| machine::rollout_queries(status, &facts)).unwrap_or_default();
-        answer_all(&self.api_server, facts.unanswered(of_rollout), &mut facts).await?;
+        // Without these answers nothing is concluded. The next session asks for them again.
+        if let Some(error) = answer_some(&self.api_server, facts.unanswered(of_rollout), &mut facts).await {
+            warn!(config = self.name(), %error, "cannot tell yet what a pool has to render");
+        }
         self.known.facts.replace(facts.clone());
         Ok(facts)
     }

@@ -32,11 +32,7 @@ impl FactCache {
             (_, Answer::List { .. }) => is_watched(query) && is_current(query),
             _ => false,
         };
-        let keep = |query: &Query| {
-            let answer = self.facts.answer(query).filter(|answer| is_kept(query, answer))?;
-            Some((query.clone(), answer.clone()))
-        };
-        Facts::of(self.facts.queries().filter_map(keep))
+        self.facts.filtered(is_kept)
     }
 
     pub(crate) fn replace(&mut self, facts: Facts) {

@@ -1,10 +1,16 @@
-//! Answers the queries of a profile, as many at once as there are, each with one request.
+//! Answers the queries of a profile and of a rollout, each with one request.
+
+#[cfg(test)]
+mod tests;
 
 use advisor::{Answer, Facts, Kind, ObjectRef, Planner, Query};
-use futures::future::try_join_all;
+use futures::{Stream, StreamExt, TryStreamExt, stream};
 use kube_io::{ApiServer, Class, RequestError};
 
 use crate::request;
+
+/// How many requests are under way at a time. Each of them has a connection of its own.
+const AT_A_TIME: usize = 8;
 
 /// Profiles ask in rounds (pools, then what their nodes run). None needs more than this.
 const ROUNDS: usize = 5;
@@ -32,16 +38,42 @@ pub(crate) async fn fetch(
 }
 
 /// Adds the answers to these queries.
-pub(crate) async fn answer_all(
-    api_server: &ApiServer,
-    queries: Vec<Query>,
-    facts: &mut Facts,
-) -> Result<(), RequestError> {
-    let answers = try_join_all(queries.iter().map(|query| answer(api_server, query))).await?;
-    for (query, answer) in queries.into_iter().zip(answers) {
+async fn answer_all(api_server: &ApiServer, queries: Vec<Query>, facts: &mut Facts) -> Result<(), RequestError> {
+    let mut answers = answers(api_server, queries);
+    while let Some((query, answer)) = answers.try_next().await? {
         facts.insert(query, answer);
     }
     Ok(())
+}
+
+/// Adds the answers to those of these queries that can be answered now, and returns the first error. After some errors no more is
+/// asked, because then the API server is in trouble and not one object.
+pub(crate) async fn answer_some(
+    api_server: &ApiServer,
+    queries: Vec<Query>,
+    facts: &mut Facts,
+) -> Option<RequestError> {
+    let mut answers = answers(api_server, queries);
+    let mut errors = Vec::new();
+    while let Some(answer) = answers.next().await {
+        match answer {
+            Ok((query, answer)) => facts.insert(query, answer),
+            Err(error) => errors.push(error),
+        }
+        if errors.len() == AT_A_TIME {
+            break;
+        }
+    }
+    errors.into_iter().next()
+}
+
+/// The answers as they come.
+fn answers(
+    api_server: &ApiServer,
+    queries: Vec<Query>,
+) -> impl Stream<Item = Result<(Query, Answer), RequestError>> + Unpin {
+    let answered = move |query: Query| async move { answer(api_server, &query).await.map(|answer| (query, answer)) };
+    Box::pin(stream::iter(queries).map(answered).buffer_unordered(AT_A_TIME))
 }
 
 async fn answer(api_server: &ApiServer, query: &Query) -> Result<Answer, RequestError> {
@@ -49,7 +81,7 @@ async fn answer(api_server: &ApiServer, query: &Query) -> Result<Answer, Request
         Query::Object(reference) => object(api_server, reference).await,
         Query::Optional(reference) => match object(api_server, reference).await {
             Err(error) if error.class == Class::Forbidden => Ok(Answer::Denied),
-            answer => answer,
+            answer => answer.map(|answer| query.needed(answer)),
         },
         Query::List(kind) => list(api_server, kind).await,
     }

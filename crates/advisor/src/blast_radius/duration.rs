@@ -1,18 +1,11 @@
 //! How long a drain and a reboot take, as a range. What is assumed is said; where nothing is known, a range has no end.
 
 use super::{
-    DrainEffect, Estimate, GuestOutcome, Instance, Node, ObservedCluster, ObservedMigration, Platform, Reboot, counted,
+    DrainEffect, Estimate, GuestOutcome, Instance, Node, ObservedCluster, ObservedMigration, Platform, Reboot,
+    attempts::{AT_A_TIME, noticed, noticed_at_most},
+    counted,
     estimate::{at_least, at_most},
 };
-
-/// One attempt of the machine config controller to drain a node, in seconds.
-const ATTEMPT: u64 = 90;
-/// The pause after an attempt that failed early, and after one that failed after `LONG_PAUSE_AFTER`.
-const PAUSE: u64 = 60;
-const LONG_PAUSE: u64 = 300;
-const LONG_PAUSE_AFTER: u64 = 600;
-/// After this time a node that is not drained becomes Degraded, although the drain goes on.
-pub(super) const DEGRADED_AFTER: u64 = 3600;
 
 /// Between drain and reboot the machine config daemon writes files and deploys the operating system. Nothing measures that.
 const APPLY: Estimate = Estimate { min_seconds: 60, max_seconds: Some(120) };
@@ -21,22 +14,6 @@ const APPLY: Estimate = Estimate { min_seconds: 60, max_seconds: Some(120) };
 const MANY: usize = 10;
 
 const GIB: u64 = 1 << 30;
-
-/// When the drain of a node is seen to be over, if nothing is left on it after this time: during an attempt at once, during a pause
-/// with the next attempt.
-pub(super) fn noticed(seconds: u64) -> u64 {
-    let mut start = 0_u64;
-    loop {
-        let end = start.saturating_add(ATTEMPT);
-        if seconds <= end {
-            return seconds.max(start);
-        }
-        let next = end.saturating_add(if end < LONG_PAUSE_AFTER { PAUSE } else { LONG_PAUSE });
-        // From here on it repeats: an attempt and a long pause.
-        let skipped = if end >= LONG_PAUSE_AFTER { seconds.saturating_sub(next) / (ATTEMPT + LONG_PAUSE) } else { 0 };
-        start = next + skipped * (ATTEMPT + LONG_PAUSE);
-    }
-}
 
 /// What is known about time in this cluster.
 #[derive(Debug)]
@@ -68,7 +45,8 @@ impl<'a> Timing<'a> {
         let shutdown = guests.iter().filter_map(|(_, outcome)| outcome.shutdown_seconds).max().unwrap_or(0);
         let ends = Estimate { min_seconds: 0, max_seconds: pods.map(|pods| pods.max(shutdown)) };
         let work = self.migrations(&moving).beside(ends);
-        let drain = Estimate { min_seconds: noticed(work.min_seconds), max_seconds: work.max_seconds.map(noticed) };
+        let at_most = |work: u64| noticed_at_most(work, self.nodes_at_a_time);
+        let drain = Estimate { min_seconds: noticed(work.min_seconds), max_seconds: work.max_seconds.map(at_most) };
         let is_open = is_open || of(DrainEffect::BlocksDrain).chain(of(DrainEffect::Unknown)).next().is_some();
         if is_open { drain.endless() } else { drain }
     }
@@ -166,6 +144,12 @@ impl<'a> Timing<'a> {
                 basis.push(format!("migrations at a time: {per_node} from a node, {per_cluster} in the cluster"));
             }
         }
+        if self.nodes_at_a_time > AT_A_TIME {
+            basis.push(format!(
+                "{} nodes drain at the same time, and the machine config operator works on {AT_A_TIME} of them at a time: the others wait",
+                self.nodes_at_a_time
+            ));
+        }
         basis.push(match range(self.reboots.iter().map(|seen| seen.seconds).collect()) {
             Some((min, max, count)) => {
                 format!("{} seen here took {}", counted(count, "reboot"), from_to(min, max))
@@ -213,32 +197,6 @@ mod tests {
 
     use super::*;
     use crate::blast_radius::Reading;
-
-    #[test]
-    fn a_drain_ends_with_an_attempt() {
-        for (work, expected, why) in [
-            (0, 0, "nothing to do"),
-            (30, 30, "within the first attempt"),
-            (90, 90, "at its end"),
-            (91, 150, "in the pause: with the second attempt"),
-            (200, 200, "within the second attempt"),
-            (600, 600, "within the fifth attempt"),
-            (691, 990, "after ten minutes pauses are long"),
-            (3400, 3400, "within a late attempt"),
-            (3600, 3720, "after an hour: in a pause"),
-            (1081, 1380, "and stay long"),
-        ] {
-            assert_eq!(noticed(work), expected, "{work}: {why}");
-        }
-        let lags = (0..20_000).map(|work| (work, noticed(work) - work));
-        for (work, lag) in lags {
-            assert!(lag < if work < 600 { 61 } else { 301 }, "{work}: {lag}");
-        }
-        assert!(noticed(1 << 40) >= 1 << 40, "and it is computed quickly");
-        for less in 0..400 {
-            assert!(noticed(u64::MAX - less) >= u64::MAX - less, "whatever somebody has written into an object");
-        }
-    }
 
     fn instance(gib: u64, copies_disks: bool) -> Instance {
         Instance::of(&json!({

@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{
-    BlastRadius, CapacityResult, DrainEffect, GuestOutcome, ObservedCluster, PlanContents, PoolRadius, counted,
-    duration::DEGRADED_AFTER, estimate::at_most,
+    BlastRadius, CapacityResult, DrainEffect, GuestOutcome, ObservedCluster, PlanContents, PoolRadius,
+    attempts::DEGRADED_AFTER, counted, estimate::at_most,
 };
 use crate::plan_risks::{CONTROL_PLANE_POOL, REBOOTS_CONTROL_PLANE, TAKES_OVER, TAKES_OVER_FIELDS, taken_over};
 

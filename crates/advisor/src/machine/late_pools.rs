@@ -19,6 +19,9 @@ use crate::{
 /// How long after an item was told Completed an edit that its pool renders may be the one of the item.
 const LATE: Duration = Duration::from_secs(60 * 60);
 
+/// How long a pool takes at most to begin with a change that it notices.
+const NOTICING: Duration = Duration::from_secs(60);
+
 /// The most configs of a pool that are read.
 const MOST_SOURCES: usize = 100;
 
@@ -60,22 +63,27 @@ pub(super) fn reopened(item: &Item, facts: &Facts, now: Timestamp) -> Option<Str
     let completed = item.last_transition_time.as_ref()?.0;
     let is_recent = Duration::try_from(now.duration_since(completed)).unwrap_or_default() < LATE;
     let is_waiting = |pool: &Pool<'_>| waits.iter().any(|wait| wait.pool == pool.name());
-    let is_back = |pool: &Pool<'_>| is_lost(item, *pool, facts) || is_recent && is_edited(item, *pool, facts);
+    let is_back = |pool: &Pool<'_>| {
+        let is_lost = is_lost(item, *pool, facts) || is_lost_in_part(item, *pool, facts, completed);
+        is_lost || is_recent && is_edited(item, *pool, facts)
+    };
     let pool = reached(item, facts).into_iter().find(|pool| is_waiting(pool) && is_back(pool))?;
     Some(format!("MachineConfigPool '{}' updates its nodes again", pool.name()))
 }
 
 /// Whether all nodes of the pools that are waited for run an item and are to keep it. They get an edit of their configs, which may be
-/// somebody else's.
+/// somebody else's. What they run counts as the item as long as it could not be read.
 pub(super) fn is_on_all_nodes(item: &Item, facts: &Facts) -> bool {
     let is_waiting = |pool: &Pool<'_>| item.rollout.iter().any(|wait| wait.pool == pool.name());
+    let is_unread = |config: ObjectRef| facts.answer(&Query::Object(config)).is_none();
     let mut pools = reached(item, facts).into_iter().filter(is_waiting).peekable();
     item.operation == Operation::Apply
         && item.removes.is_empty()
         && pools.peek().is_some()
         && pools.all(|pool| {
             let is_run = running_content(item, pool, facts) == Some(Content::Included);
-            is_run && has_edited_source(item, pool) && has_content(item, pool, facts)
+            let may_be_run = is_run || pool.running_config().is_some_and(is_unread);
+            may_be_run && has_edited_source(item, pool) && has_content(item, pool, facts)
         })
 }
 
@@ -157,6 +165,29 @@ fn is_lost(item: &Item, pool: Pool<'_>, facts: &Facts) -> bool {
             Operation::Apply => !pool.target_includes(name) || !has_content(item, pool, facts) || changes && !is_run,
             Operation::Delete => pool.target_includes(name) || changes && pool.is_rendered_from(name),
         }
+}
+
+/// Whether some nodes have lost an item and get it back: its config was written after it was told Completed, while the pool updated nodes.
+/// The pool says that it runs, and is to run, what it always did. A node that joins it looks the same, but nobody writes the config.
+fn is_lost_in_part(item: &Item, pool: Pool<'_>, facts: &Facts, completed: Timestamp) -> bool {
+    let written = facts.target(&item.target_ref).flatten().and_then(last_write);
+    let is_written_meanwhile = written.zip(pool.updating_since()).is_some_and(|(written, since)| {
+        // What the pool does may be a consequence of that write, and begin after it.
+        let latest = written.checked_add(NOTICING).unwrap_or(written);
+        written > completed && since <= latest
+    });
+    item.operation == Operation::Apply
+        && had(item, pool)
+        && pool.target() == pool.rendered()
+        && pool.updated_nodes() < pool.nodes()
+        && is_written_meanwhile
+}
+
+/// When somebody last created an object or changed fields of it.
+fn last_write(object: &Value) -> Option<Timestamp> {
+    let metadata = object.get("metadata")?;
+    let times = metadata["managedFields"].as_array().into_iter().flatten().map(|entry| &entry["time"]);
+    times.chain([&metadata["creationTimestamp"]]).filter_map(|time| time.as_str()?.parse().ok()).max()
 }
 
 /// Whether the nodes of a pool had an item that was told Completed, or had lost it. A pool that is new has never had it.

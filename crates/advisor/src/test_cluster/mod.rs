@@ -213,7 +213,7 @@ impl TestCluster {
             Query::Object(reference) | Query::Optional(reference) => {
                 let version = self.version(reference.kind);
                 match self.find(reference.kind, reference.namespace, &reference.name) {
-                    Some(object) => Answer::Object { version, object: object.clone() },
+                    Some(object) => query.needed(Answer::Object { version, object: object.clone() }),
                     None => Answer::Absent { version },
                 }
             }

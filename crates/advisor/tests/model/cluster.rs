@@ -20,7 +20,8 @@ use serde_json::{Value, json};
 
 use crate::{
     hashed::{Hashed, digest},
-    profile::{self, Part, ROLE, ToyProfile},
+    pool,
+    profile::{self, Part, ToyProfile},
     records::ModelRecord,
     target::Target,
 };
@@ -40,6 +41,9 @@ pub(crate) struct ModelCluster {
     pub(crate) keeps_records: bool,
 }
 
+/// The value that somebody sets.
+pub(crate) const MEDDLED: &str = "meddled";
+
 /// What a stale read is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum StaleRead {
@@ -55,6 +59,8 @@ pub(crate) enum ForeignEdit {
     /// Changes fields that are not managed.
     Touch,
     Delete,
+    /// Sets a MachineConfig back to what a plan makes of it.
+    SetBack,
 }
 
 impl ModelCluster {
@@ -100,11 +106,9 @@ impl ModelCluster {
         let items = if profile.parts.contains(&Part::Nodes) { vec![self.pool(profile)] } else { Vec::new() };
         for pool in &items {
             let name = pool.pointer("/spec/configuration/name").and_then(Value::as_str).unwrap();
-            let object = rendered(name);
-            facts.insert(
-                Query::Object(ObjectRef::cluster(&MACHINE_CONFIG, name)),
-                Answer::Object { version: "v1", object },
-            );
+            let query = Query::Object(ObjectRef::cluster(&MACHINE_CONFIG, name));
+            let answer = pool::answer(profile, &query);
+            facts.insert(query, answer);
         }
         facts.insert(Query::List(&MACHINE_CONFIG_POOL), Answer::List { version: "v1", items });
         if self.keeps_records {
@@ -147,26 +151,9 @@ impl ModelCluster {
     }
 
     fn pool(&self, profile: &ToyProfile) -> Value {
-        let configuration = |taken_in: Option<&Hashed<String>>| {
-            let name = format!("rendered-{}", taken_in.map_or("worker", |it| it.as_str()));
-            let source: Vec<Value> = taken_in.iter().map(|_| json!({"name": Part::Nodes.name()})).collect();
-            json!({"name": name, "source": source})
-        };
         let to_roll_out = self.to_roll_out();
         let rendered = if profile.renders_at_once { &to_roll_out } else { &self.rolled_out };
-        let is_updated = if *rendered == self.rolled_out { "Updated" } else { "Updating" };
-        json!({
-            "metadata": {"name": "worker"},
-            "spec": {
-                "machineConfigSelector": {"matchLabels": {ROLE: "worker"}},
-                "configuration": configuration(rendered.as_ref()),
-            },
-            "status": {
-                "configuration": configuration(self.rolled_out.as_ref()),
-                "machineCount": 1, "updatedMachineCount": 1, "readyMachineCount": 1,
-                "conditions": [{"type": is_updated, "status": "True"}],
-            },
-        })
+        pool::pool(profile, rendered.as_ref(), self.rolled_out.as_ref())
     }
 
     /// What the pool would render now.
@@ -289,11 +276,13 @@ impl ModelCluster {
         let target = &mut self.targets[at];
         let part = target.part;
         let object = match (edit, target.object().cloned()) {
-            (ForeignEdit::Change, live) => {
+            (ForeignEdit::SetBack, _) if part != Part::Nodes => return false,
+            (ForeignEdit::Change | ForeignEdit::SetBack, live) => {
                 let mut object = live.unwrap_or_else(|| part.object(""));
                 let (pointer, value) = match part {
-                    Part::Nodes => ("/spec/kernelArguments".to_owned(), json!(["meddled"])),
-                    part => (format!("/{}/value", part.section()), json!("meddled")),
+                    Part::Nodes if edit == ForeignEdit::SetBack => ("/spec/kernelArguments".to_owned(), json!(["a"])),
+                    Part::Nodes => ("/spec/kernelArguments".to_owned(), json!([MEDDLED])),
+                    part => (format!("/{}/value", part.section()), json!(MEDDLED)),
                 };
                 *object.pointer_mut(&pointer).unwrap() = value;
                 server_side_apply::disown(&mut object, &pointer);
@@ -353,11 +342,4 @@ pub(crate) fn contents(config: &VirtPlatformConfig) -> u64 {
         conditions.iter().map(|it| (&it.type_, &it.status, &it.reason, &it.message, it.observed_generation)).collect();
     let rest = serde_json::to_vec(&(&config.spec, &status)).unwrap();
     digest((config.metadata.generation, times, conditions, rest))
-}
-
-/// A rendered config. It never changes, so its name has its content: the arguments, and then the labels.
-fn rendered(name: &str) -> Value {
-    let content = name.trim_start_matches("rendered-");
-    let arguments = serde_json::Deserializer::from_str(content).into_iter::<Value>().next().and_then(Result::ok);
-    json!({"metadata": {"name": name}, "spec": {"kernelArguments": arguments}})
 }

@@ -4,14 +4,12 @@
 use std::{sync::Arc, time::Duration};
 
 use advisor::{
-    Answer, Facts, Plan, Query, field_manager,
-    kind::PLAN_RECORD,
+    Facts, Plan, field_manager,
     machine::{Intervals, PlanFailure},
     session::{Context, Input, Outcome, RecordInput, Request, Session, Step},
     writing,
 };
 use api::{VirtPlatformConfig, virt_platform_config::ApprovalMode};
-use serde_json::json;
 
 use crate::{
     cluster::{ModelCluster, StaleRead, contents},
@@ -187,13 +185,13 @@ impl Driver {
                 Some(Input::Config(Some(Box::new(self.view(&cluster.config)))))
             }
             Request::FetchFacts => {
-                run.last_result = digest(("facts", cluster.digest_of_facts()));
+                run.last_result = digest(("all facts", cluster.digest_of_facts()));
                 Some(Input::Facts(self.fetch_facts(&cluster, &mut run)))
             }
             // Fetching and previewing are two steps, and the cluster may change in between.
             Request::MakePlan { facts: None } => {
                 run.last_result = digest(("facts", cluster.digest_of_facts()));
-                let facts = Some(self.fetch_facts(&cluster, &mut run));
+                let facts = Some(self.fetch_for_plan(&cluster, &mut run));
                 run.step = Step::Send(Request::MakePlan { facts });
                 None
             }
@@ -330,20 +328,6 @@ impl Driver {
         Input::StatusUpdated(Box::new(self.view(&cluster.config)))
     }
 
-    fn fetch_facts(&self, cluster: &ModelCluster, run: &mut RunningSession) -> Facts {
-        let mut cluster = cluster.clone();
-        let status = run.session.config().and_then(|config| config.status.as_ref());
-        if self.has(Mutation::InputNotWatched) && status.is_some_and(|status| !status.items.is_empty()) {
-            cluster.input = 1;
-        }
-        run.fetched_input = Some(cluster.input);
-        for (at, target) in cluster.targets.iter().enumerate() {
-            run.see(at, target);
-        }
-        let facts = cluster.facts(self.profile);
-        if self.has(Mutation::RecordMisread) { misread(facts) } else { facts }
-    }
-
     fn make_plan(&self, system: &System, run: &mut RunningSession, facts: &Facts) -> Option<Result<Plan, PlanFailure>> {
         if let Some(KeptPlan(plan)) = &system.kept_plan {
             return Some(Ok((**plan).clone()));
@@ -382,17 +366,4 @@ impl Driver {
             (input, _) => input,
         }
     }
-}
-
-/// The facts with records that say something else about what was there before.
-fn misread(mut facts: Facts) -> Facts {
-    let mut items = facts.list(&PLAN_RECORD).to_vec();
-    let recorded = items.iter_mut().flat_map(|record| record["spec"]["items"].as_array_mut().into_iter().flatten());
-    for leaf in recorded.flat_map(|item| item["leaves"].as_array_mut().into_iter().flatten()) {
-        if leaf["before"].is_string() {
-            leaf["before"] = json!("\"misread\"");
-        }
-    }
-    facts.insert(Query::List(&PLAN_RECORD), Answer::List { version: "v1alpha1", items });
-    facts
 }

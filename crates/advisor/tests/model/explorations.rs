@@ -67,6 +67,12 @@ fn steered(name: &'static str, profile: &'static ToyProfile, bounds: Bounds) -> 
     Scenario { edits: STEERING, ..scenario(name, profile, bounds) }
 }
 
+/// With targets that somebody changes and sets back. Nobody edits the spec.
+pub(crate) fn set_back(name: &'static str, profile: &'static ToyProfile, bounds: Bounds) -> Scenario {
+    let foreign_edits = &[ForeignEdit::Change, ForeignEdit::Delete, ForeignEdit::SetBack];
+    Scenario { foreign_edits, ..steered(name, profile, bounds) }
+}
+
 /// From an applied plan on, with the lock and without.
 pub(crate) fn restoring(name: &'static str, profile: &'static ToyProfile, bounds: Bounds) -> Scenario {
     Scenario { edits: RESTORING, starts: starts()[3..].to_vec(), ..scenario(name, profile, bounds) }
@@ -258,6 +264,22 @@ fn late_nodes() {
         &profile::LATE_NODES,
         Bounds { edits: 1, lost_answers: 1, crashes: 1, ..NONE },
     ));
+}
+
+/// Nodes lose a MachineConfig that was applied, and get it back, with a session in between or without.
+#[test]
+fn set_back_by_somebody() {
+    let bounds = Bounds { foreign_edits: 2, ..NONE };
+    check(set_back("set back", &profile::NODES, bounds));
+    check(set_back("set back, faults", &profile::SHARED_NODES, Bounds { lost_answers: 1, crashes: 1, ..bounds }));
+    check(set_back("set back, late nodes", &profile::LATE_SHARED_NODES, bounds));
+}
+
+/// Another MachineConfig of the pool has the argument that somebody sets in ours, so the rendered config has it in any case.
+#[test]
+fn nodes_shared_with_others() {
+    check(steered("shared nodes", &profile::SHARED_NODES, Bounds { edits: 1, foreign_edits: 1, ..NONE }));
+    check(steered("late shared nodes", &profile::LATE_SHARED_NODES, Bounds { edits: 1, foreign_edits: 1, ..NONE }));
 }
 
 /// A new plan may revert a MachineConfig before its pool has rendered somebody's change. Then the pool keeps its rendering, and there

@@ -1,7 +1,7 @@
 //! Every deliberate mistake is found, by a rule that it concerns. Without the mistake, the same scenarios keep all rules.
 
 use crate::{
-    explorations::{NONE, TIMED, explore, restoring, scenario},
+    explorations::{NONE, TIMED, explore, restoring, scenario, set_back},
     mutation::Mutation::{self, *},
     profile,
     scenario::{Bounds, Scenario},
@@ -37,6 +37,8 @@ const MISTAKES: &[(Mutation, Bounds, &[&str])] = &[
     (RestoreNotReviewed, Bounds { edits: 2, ..NONE }, &["begins or ends a restore"]),
     (OwnershipKept, Bounds { edits: 2, ..NONE }, &["5."]),
     (ProgressForgotten, Bounds { days: 1, ..NONE }, &["5."]),
+    (RunningNotRead, Bounds { foreign_edits: 2, ..NONE }, &["5."]),
+    (SourcesNotRead, Bounds { foreign_edits: 1, ..NONE }, &["5."]),
     (StopIgnored, Bounds { stops: 1, ..NONE }, &["after a stop"]),
 ];
 
@@ -46,6 +48,8 @@ fn scenario_of(mistake: Mutation, name: &'static str, bounds: Bounds) -> Scenari
         RejectionIgnored | StartIgnored | EndIgnored | ProgressForgotten => {
             Scenario { edits: TIMED, ..scenario(name, &profile::NODES, bounds) }
         }
+        RunningNotRead => set_back(name, &profile::SHARED_NODES, bounds),
+        SourcesNotRead => scenario(name, &profile::LATE_SHARED_NODES, bounds),
         RecordMisread | RestoreNotReviewed | OwnershipKept => restoring(name, &profile::TWO, bounds),
         _ => scenario(name, &profile::TWO, bounds),
     }
@@ -57,8 +61,9 @@ fn every_mistake_is_noticed_and_without_it_nothing_is() {
     let (mut missed, mut sound) = (Vec::new(), Vec::new());
     for (mistake, bounds, words) in MISTAKES {
         let without = scenario_of(*mistake, "no mistake", *bounds);
-        if !sound.contains(&(without.edits, *bounds)) {
-            sound.push((without.edits, *bounds));
+        let explored = (without.edits, without.profile.parts, *bounds);
+        if !sound.contains(&explored) {
+            sound.push(explored);
             let found = explore(without, None);
             assert!(found.violations.is_empty(), "{bounds:?}: {:?}", found.violations);
         }

@@ -67,6 +67,10 @@ pub(crate) enum Mutation {
     OwnershipKept,
     /// The status does not record when a node was last updated.
     ProgressForgotten,
+    /// What the nodes of a pool run is not read.
+    RunningNotRead,
+    /// The other MachineConfigs of a pool are not read.
+    SourcesNotRead,
     /// A process that was stopped sends what it was about to send.
     StopIgnored,
 }

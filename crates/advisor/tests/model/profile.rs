@@ -43,6 +43,8 @@ pub(crate) struct ToyProfile {
     pub(crate) parts: &'static [Part],
     /// Whether a pool renders a changed MachineConfig at once. Its nodes follow later in any case.
     pub(crate) renders_at_once: bool,
+    /// Whether the pool has a MachineConfig of somebody else, too.
+    pub(crate) has_other_config: bool,
 }
 
 const fn toy_profile(parts: &'static [Part], renders_at_once: bool) -> ToyProfile {
@@ -57,7 +59,7 @@ const fn toy_profile(parts: &'static [Part], renders_at_once: bool) -> ToyProfil
         former_manager: Some(FIELD_MANAGER),
         documentation: "",
     };
-    ToyProfile { about, parts, renders_at_once }
+    ToyProfile { about, parts, renders_at_once, has_other_config: false }
 }
 
 pub(crate) static ONE: ToyProfile = toy_profile(&[Part::Derived], true);
@@ -65,6 +67,9 @@ pub(crate) static TWO: ToyProfile = toy_profile(&[Part::Chosen, Part::Derived], 
 pub(crate) static DEFAULT: ToyProfile = toy_profile(&[Part::Default, Part::Derived], true);
 pub(crate) static NODES: ToyProfile = toy_profile(&[Part::Derived, Part::Nodes], true);
 pub(crate) static LATE_NODES: ToyProfile = toy_profile(&[Part::Nodes], false);
+pub(crate) static SHARED_NODES: ToyProfile = ToyProfile { has_other_config: true, ..toy_profile(&[Part::Nodes], true) };
+pub(crate) static LATE_SHARED_NODES: ToyProfile =
+    ToyProfile { has_other_config: true, ..toy_profile(&[Part::Nodes], false) };
 pub(crate) static REMOVALS: ToyProfile = toy_profile(&[Part::Cleared, Part::Optional], true);
 pub(crate) static CLEARED: ToyProfile = toy_profile(&[Part::Cleared], true);
 pub(crate) static PASSING: ToyProfile = toy_profile(&[Part::Derived, Part::Passing], true);

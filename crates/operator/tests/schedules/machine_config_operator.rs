@@ -39,6 +39,11 @@ pub(crate) async fn run(server: Server, seed: u64) {
     }
 }
 
+/// Makes all steps at once.
+pub(crate) fn finish(server: &Server) {
+    while step(server) {}
+}
+
 /// Makes one step, and returns whether there was something to do.
 fn step(server: &Server) -> bool {
     let (pool, configs) = {

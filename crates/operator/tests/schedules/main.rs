@@ -19,6 +19,7 @@ mod samples;
 mod schedule;
 mod slow_way;
 mod sweep;
+mod unreadable;
 mod watches;
 
 use std::time::Instant;

@@ -117,6 +117,24 @@ fn times_add_up_over_waves_and_a_drain_is_rounded_up_to_the_next_attempt() {
     assert!(together.duration.max_seconds < one_by_one.duration.max_seconds);
 }
 
+/// The machine config operator works on five nodes at a time, whatever `maxUnavailable` says.
+#[test]
+fn nodes_that_drain_at_the_same_time_wait_for_each_other_if_there_are_more_than_five() {
+    let plan = reboots(&["worker"]);
+    let of = |count: u64| {
+        let nodes: Vec<Value> = (1..=count).map(|number| node(&format!("w{number}"), 640)).collect();
+        radius(&plan, &Observed { nodes: read(&nodes, Node::of), ..timed(0, count) })
+    };
+    for (count, wait) in [(5, 0), (6, 90), (10, 90), (11, 180)] {
+        let radius = of(count);
+        let drains: Vec<_> = radius.pools[0].nodes.iter().map(|node| node.drain).collect();
+        assert!(drains.iter().all(|drain| (drain.min_seconds, drain.max_seconds) == (0, Some(wait))), "{drains:?}");
+        assert_eq!(radius.duration.max_seconds, Some(wait + 420), "{count}");
+        let told = format!("{count} nodes drain at the same time");
+        assert_eq!(radius.basis.iter().any(|line| line.starts_with(&told)), wait > 0, "{:?}", radius.basis);
+    }
+}
+
 /// People who never want a guest to be killed write the largest number there is.
 #[test]
 fn times_without_bounds_are_long_and_no_error() {
