@@ -22,6 +22,8 @@ pub struct RunSettings {
     /// The age of the newest signals, in steps.
     pub lag: u64,
     pub limits: Limits,
+    /// Whether one decision evicts no more than one VM of a node, as the descheduler does where its plugin has no limit.
+    pub one_per_node: bool,
     pub placement: Placement,
     pub soft_taints: bool,
     pub cpu_overcommit: f64,
@@ -97,6 +99,7 @@ impl RunSettings {
             window: given.window.map_or(1, |window| window.0 / step.max(1)),
             lag: given.lag.map_or(0, |lag| lag.0 / step.max(1)),
             limits: given.limits,
+            one_per_node: false,
             placement: given.placement,
             soft_taints: given.soft_taints,
             cpu_overcommit: given.cpu_overcommit,

@@ -220,7 +220,7 @@ impl Run<'_> {
         let limits = Limits {
             total: Some(self.settings.limits.total as usize),
             per_node: Some(self.settings.limits.per_node as usize),
-            plugin_per_node: Some(self.settings.limits.per_node as usize),
+            plugin_per_node: (!self.settings.one_per_node).then_some(self.settings.limits.per_node as usize),
         };
         let (sources, mut cycle) = (std::mem::take(&mut self.sources), std::mem::take(&mut self.cycle));
         cycle.run(&sources, &limits, &mut DeschedulerView(self));

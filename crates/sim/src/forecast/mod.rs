@@ -117,8 +117,9 @@ pub fn forecast(
     }
     let planned = plan.in_scenario(scenario, options.horizon)?;
     let model = ClusterModel::new(&planned)?;
-    // A slug has no parameters.
-    let settings = RunSettings { algorithm: plan.algorithm, ..RunSettings::new(&planned)? };
+    // A scenario has neither the parameters of an algorithm nor the limit of the plugin.
+    let settings =
+        RunSettings { algorithm: plan.algorithm, one_per_node: plan.one_per_node, ..RunSettings::new(&planned)? };
     let compared = alternatives::settings(plan, &options.alternatives);
     let jobs: Vec<(&Setting, u64)> =
         compared.iter().flat_map(|setting| options.seeds.clone().map(move |seed| (setting, seed))).collect();

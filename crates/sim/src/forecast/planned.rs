@@ -25,6 +25,8 @@ pub struct PlannedSettings {
     pub algorithm: Algorithm,
     pub mode: Mode,
     pub limits: Limits,
+    /// Whether a decision evicts no more than one VM of a node. The limit per node counts those of earlier decisions as well.
+    pub one_per_node: bool,
     /// The time from one decision of the descheduler to the next.
     pub interval: Span,
     /// Whether VMs are evicted. Otherwise the descheduler only says what it would evict.
@@ -84,13 +86,15 @@ impl PlannedSettings {
         let yes = |is: bool, text: &str| if is { format!(", {text}") } else { String::new() };
         let limits = match self.limits {
             Limits { total: u32::MAX, .. } => "any number of evictions".to_owned(),
+            Limits { total, per_node } if per_node >= total => format!("at most {total} evictions"),
             Limits { total, per_node } => format!("at most {total} evictions and {per_node} per node"),
         };
         format!(
-            "{}, {}, every {}, {limits}, {} migrations at a time and {} per node{}{}{}",
+            "{}, {}, every {}, {limits}{}, {} migrations at a time and {} per node{}{}{}",
             self.algorithm.name(),
             self.mode,
             self.interval,
+            yes(self.one_per_node, "each time one per node"),
             self.migrations,
             self.migrations_per_node,
             yes(self.soft_taints, "soft taints"),

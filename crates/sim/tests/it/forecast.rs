@@ -20,6 +20,7 @@ fn plan() -> PlannedSettings {
         algorithm: Algorithm::amplified(3.0),
         mode: Mode::AsymmetricLow,
         limits: Limits { total: 5, per_node: 2 },
+        one_per_node: false,
         interval: Span(60),
         evicts: true,
         soft_taints: true,
@@ -156,6 +157,23 @@ fn a_skew_becomes_less_and_the_vms_of_the_hot_node_move() {
     assert!((30.0..=60.0).contains(&forecast.migrations.expected), "{forecast:?}");
     assert_eq!(forecast.migrations, forecast.migrations_first_day, "nothing moves at rest");
     assert!(forecast.settled_after_seconds.is_some_and(|figure| figure.high < 2700.0), "{forecast:?}");
+}
+
+/// As before the plugin had a limit: two decisions evict what one decision could.
+#[test]
+fn a_plugin_without_a_limit_evicts_one_vm_of_a_node_each_time() {
+    let scenario = read(
+        "{name: small, nodes: [{name: n, count: 5}], vms: [{name: v, count: 60, cores: 1, memory: 1Gi, cpu: 0.5, on: [n-1]}]}",
+    );
+    let first_hour = |one_per_node: bool, limits: Limits| {
+        let plan = PlannedSettings { one_per_node, limits, interval: Span(300), ..plan() };
+        let text = plan.describe();
+        assert_eq!(text.contains("each time one per node"), one_per_node, "{text}");
+        of(&scenario, &plan, &options(0..2)).migrations_first_hour.high
+    };
+    let two = Limits { total: 5, per_node: 2 };
+    assert_eq!((first_hour(false, two), first_hour(true, two)), (24.0, 12.0), "twelve decisions");
+    assert_eq!(first_hour(true, Limits { total: 5, per_node: 1 }), 12.0);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The settings of a stored plan, as the simulator takes them.
 
-use advisor::kube_descheduler::{LONG_LIFECYCLE, Release};
+use advisor::kube_descheduler::{LONG_LIFECYCLE, PolicyLimits, Release};
 use api::virt_platform_config::{Item, VirtPlatformConfigStatus};
 use balance::{Algorithm, Mode};
 use serde_json::{Map, Value};
@@ -40,10 +40,7 @@ pub(super) fn planned(status: &VirtPlatformConfigStatus, release: Option<Release
         assumed.push("The descheduler has the newest release, because its definition could not be read.".to_owned());
     }
     let release = release.unwrap_or(Release::NEWEST);
-    let limits = limits(spec);
-    if limits.total == u32::MAX {
-        assumed.push("The descheduler may evict any number of virtual machines: the plan sets no limit.".to_owned());
-    }
+    let (limits, one_per_node) = limits(spec, release, &mut assumed);
     let interval = number(spec.get("deschedulingIntervalSeconds"));
     if interval.is_none() {
         assumed.push("The descheduler runs every minute: the plan sets no interval.".to_owned());
@@ -52,9 +49,10 @@ pub(super) fn planned(status: &VirtPlatformConfigStatus, release: Option<Release
         algorithm: algorithm(spec, release, &mut assumed),
         mode: mode(spec, &mut assumed)?,
         limits,
+        one_per_node,
         interval: Span(interval.unwrap_or(60).into()),
         evicts: spec.get("mode").and_then(Value::as_str) != Some("Predictive"),
-        soft_taints: true,
+        soft_taints: release.has_soft_tainter(customization(spec, "devEnableSoftTainter") == Some(&Value::Bool(true))),
         cool_down: release >= Release::V5_1,
         migrations: migrations(status, CLUSTER, 5, &mut assumed),
         migrations_per_node: migrations(status, PER_NODE, 2, &mut assumed),
@@ -66,16 +64,39 @@ fn number(value: Option<&Value>) -> Option<u32> {
     value?.as_u64().and_then(|number| u32::try_from(number).ok()).filter(|number| *number > 0)
 }
 
-/// Without a limit per node, that of all nodes holds for each.
-fn limits(spec: &Map<String, Value>) -> Limits {
-    let limit = |name: &str| number(spec.get("evictionLimits").and_then(|limits| limits.get(name)));
-    let total = limit("total").unwrap_or(u32::MAX);
-    Limits { total, per_node: limit("node").unwrap_or(total) }
+fn customization<'a>(spec: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
+    spec.get("profileCustomizations")?.get(name)
+}
+
+/// The limits as the operator of this release sets them, and whether one of each node is evicted at a time. Without a limit per node,
+/// that of all nodes holds for each.
+fn limits(spec: &Map<String, Value>, release: Release, assumed: &mut Vec<String>) -> (Limits, bool) {
+    let given = |name: &str| spec.get("evictionLimits").and_then(|limits| limits.get(name)).and_then(Value::as_i64);
+    let PolicyLimits { total, node, plugin } = release.eviction_limits(given("total"), given("node"), true);
+    let bounded = |limit: u64| u32::try_from(limit).unwrap_or(u32::MAX);
+    let most = total.map_or(u32::MAX, bounded);
+    let limits = Limits { total: most, per_node: node.map_or(most, bounded) };
+    match (given("total"), total) {
+        (None, None) => {
+            assumed.push("The descheduler may evict any number of virtual machines: the plan sets no limit.".to_owned())
+        }
+        (None, Some(total)) => {
+            assumed.push(format!(
+                "The descheduler evicts at most {total} at a time, its default: the plan sets no limit."
+            ));
+        }
+        (Some(_), _) => {}
+    }
+    if let (None, Some(node)) = (given("node"), node) {
+        assumed.push(format!(
+            "It evicts at most {node} of a node at a time, its default: the plan sets no limit per node."
+        ));
+    }
+    (limits, plugin.is_none())
 }
 
 fn mode(spec: &Map<String, Value>, assumed: &mut Vec<String>) -> Result<Mode, String> {
-    let named = spec.get("profileCustomizations").and_then(|custom| custom.get("devDeviationThresholds"));
-    match named.and_then(Value::as_str) {
+    match customization(spec, "devDeviationThresholds").and_then(Value::as_str) {
         None => {
             assumed.push("The thresholds are AsymmetricLow: the plan sets none.".to_owned());
             Ok(Mode::AsymmetricLow)
@@ -86,8 +107,7 @@ fn mode(spec: &Map<String, Value>, assumed: &mut Vec<String>) -> Result<Mode, St
 
 /// What the descheduler measures. Older releases take CPU use alone, and pressure where all nodes are busy.
 fn algorithm(spec: &Map<String, Value>, release: Release, assumed: &mut Vec<String>) -> Algorithm {
-    let metric = spec.get("profileCustomizations").and_then(|custom| custom.get("devActualUtilizationProfile"));
-    let is_combined = match metric.and_then(Value::as_str) {
+    let is_combined = match customization(spec, "devActualUtilizationProfile").and_then(Value::as_str) {
         Some("PrometheusCPUCombined") => true,
         Some(other) => {
             assumed.push(format!("The metric {other} is that of the newest release."));
@@ -153,7 +173,29 @@ mod tests {
         });
         let settings = planned(&changed, Some(Release::V5_1)).unwrap().settings;
         assert_eq!((settings.mode, settings.interval, settings.evicts), (Mode::High, Span(300), false));
-        assert_eq!(settings.limits, Limits { total: 7, per_node: 7 });
+        assert_eq!(settings.limits, Limits { total: 7, per_node: 2 });
+    }
+
+    #[test]
+    fn limits_and_soft_taints_are_those_of_the_descheduler_s_release() {
+        let unlimited = with(|spec| drop(spec.remove("evictionLimits")));
+        // By release: the limits of a plan without any, and whether one of each node is evicted at a time.
+        let table = [
+            (Release::V4_18, Limits { total: u32::MAX, per_node: u32::MAX }, true, "any number"),
+            (Release::V4_19, Limits { total: 5, per_node: 2 }, true, "at most 5 at a time"),
+            (Release::V4_21, Limits { total: 5, per_node: 2 }, true, "at most 2 of a node"),
+            (Release::V5_1, Limits { total: 5, per_node: 2 }, false, "at most 2 of a node"),
+        ];
+        for (release, limits, one_per_node, said) in table {
+            let Planned { settings, assumed } = planned(&unlimited, Some(release)).unwrap();
+            assert_eq!((settings.limits, settings.one_per_node), (limits, one_per_node), "{release}");
+            assert!(assumed.iter().any(|text| text.contains(said)), "{release}: {assumed:?}");
+        }
+        let untainted =
+            with(|spec| drop(spec["profileCustomizations"].as_object_mut().unwrap().remove("devEnableSoftTainter")));
+        let taints = |status, release| planned(status, Some(release)).unwrap().settings.soft_taints;
+        assert!(taints(&status(), Release::V4_18) && !taints(&untainted, Release::V4_18));
+        assert!(taints(&untainted, Release::V4_19));
     }
 
     #[test]
