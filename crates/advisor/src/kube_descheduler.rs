@@ -84,6 +84,11 @@ impl Release {
         self >= Release::V4_19 || is_enabled
     }
 
+    /// Whether the descheduler has the plugin KubevirtMigrationAware, which lets virtual machines stay for a while after a migration.
+    pub fn is_migration_aware(self) -> bool {
+        self >= Release::V5_1
+    }
+
     /// Its name, as `4.21`, also in file names.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -121,11 +121,7 @@ impl RunSettings {
             MigrationModel::PreCopy => format!("pre-copy migrations at {}", self.migration.bandwidth),
         };
         let Limits { total, per_node } = self.limits;
-        let aware = self.guards.migration_aware.map(|aware| {
-            let MigrationAware { cool_down, max_cool_down, history_window } = aware;
-            format!(", cool-down from {cool_down} to {max_cool_down} by the migrations of {history_window}")
-        });
-        let aware = aware.unwrap_or_default();
+        let aware = self.guards.migration_aware.map(|aware| format!(", {}", aware.describe())).unwrap_or_default();
         format!(
             "{}, {}, {}, at most {total} evictions and {per_node} per node, {placement}, {migration}{aware}",
             self.classifier,

@@ -8,7 +8,7 @@ use sim::{
         CheckResult, Figure, FigureName, Forecast, ForecastOptions, HotReason, Observation, PlannedSettings, Setting,
         StuckReason, check, forecast,
     },
-    scenario::{Limits, Load, VmGroup, parse, shipped},
+    scenario::{Guards, Limits, Load, MigrationAware, VmGroup, parse, shipped},
     simulate,
     units::{Bytes, Span},
 };
@@ -24,7 +24,7 @@ fn plan() -> PlannedSettings {
         interval: Span(60),
         evicts: true,
         soft_taints: true,
-        cool_down: false,
+        migration_aware: None,
         migrations: 5,
         migrations_per_node: 2,
     }
@@ -65,8 +65,8 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 32, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_cluster_has_a_forecast_whose_figures_fit_each_other(scenario in scenario(), cool_down in any::<bool>()) {
-        let plan = PlannedSettings { cool_down, ..plan() };
+    fn any_cluster_has_a_forecast_whose_figures_fit_each_other(scenario in scenario(), aware in any::<bool>()) {
+        let plan = PlannedSettings { migration_aware: aware.then(MigrationAware::default), ..plan() };
         let forecast = of(&scenario, &plan, &options(0..3));
         for figure in figures(&forecast) {
             prop_assert!(0.0 <= figure.low && figure.low <= figure.expected && figure.expected <= figure.high, "{figure:?}");
@@ -174,6 +174,25 @@ fn a_plugin_without_a_limit_evicts_one_vm_of_a_node_each_time() {
     let two = Limits { total: 5, per_node: 2 };
     assert_eq!((first_hour(false, two), first_hour(true, two)), (24.0, 12.0), "twelve decisions");
     assert_eq!(first_hour(true, Limits { total: 5, per_node: 1 }), 12.0);
+}
+
+#[test]
+fn the_cool_down_is_that_of_the_descheduler_s_plugin() {
+    let with = |migration_aware: Option<MigrationAware>| {
+        let plan = PlannedSettings { migration_aware, ..plan() };
+        let guards = plan.in_scenario(&skewed(""), None).unwrap().rebalancing.guards;
+        assert_eq!(guards, Guards { migration_aware, ..Guards::default() });
+        let forecast = of(&skewed(""), &plan, &options(0..4));
+        (forecast, plan.describe())
+    };
+    let most = |forecast: &Forecast| forecast.most_moved.first().map_or(0.0, |moved| moved.migrations);
+    let (without, _) = with(None);
+    let (usual, text) = with(Some(MigrationAware::default()));
+    assert!(text.contains("cool-down from 15m to 6h by the migrations of 2d"), "{text}");
+    let cool_down = Span(7200);
+    let (long, _) = with(Some(MigrationAware { cool_down, ..MigrationAware::default() }));
+    assert!(most(&without) > most(&usual) && most(&usual) > most(&long), "{without:?} {usual:?} {long:?}");
+    assert_eq!(most(&long), 1.0, "it is longer than the forecast");
 }
 
 #[test]

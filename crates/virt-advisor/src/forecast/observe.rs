@@ -7,13 +7,15 @@ use advisor::{
     kube_descheduler::Release,
 };
 use anyhow::Context;
+use api::VirtPlatformConfig;
 use jiff::Timestamp;
 use kube::Config;
 use kube_io::Class;
 use rustls::pki_types::{CertificateDer, pem::PemObject};
 use serde_json::Value;
 
-use crate::reader::Reader;
+use super::settings;
+use crate::{drift, reader::Reader};
 
 /// The migrations that evictions cause have names that begin with this.
 const EVACUATION: &str = "kubevirt-evacuation-";
@@ -50,6 +52,14 @@ pub(super) async fn release(reader: &Reader) -> Option<Release> {
     let versions = definition.pointer("/spec/versions")?.as_array()?;
     let version = versions.iter().find(|version| version["name"] == KUBE_DESCHEDULER.first_version())?;
     Some(Release::of(Some(version.pointer("/schema/openAPIV3Schema/properties/spec")?)))
+}
+
+/// The KubeDescheduler that a plan configures, as it is. None if there is none yet, and why that is not known.
+pub(super) async fn descheduler(reader: &Reader, config: &VirtPlatformConfig) -> Result<Option<Value>, String> {
+    match config.status.as_ref().and_then(settings::item) {
+        Some(item) => drift::target(reader, &item.target_ref).await.map_err(|unread| unread.why),
+        None => Ok(None),
+    }
 }
 
 /// When migrations that evictions caused ended, and why that is not known.
