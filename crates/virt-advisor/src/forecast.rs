@@ -3,7 +3,10 @@
 mod check;
 mod document;
 mod observe;
+mod prometheus;
 mod settings;
+#[cfg(test)]
+mod test_server;
 mod text;
 
 use std::{

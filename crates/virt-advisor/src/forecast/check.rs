@@ -17,8 +17,8 @@ use sim::{
 use terminal::table::{self, Cell};
 
 use super::{
-    document,
-    observe::{self, Prometheus, PrometheusArgs},
+    document, observe,
+    prometheus::{self, Points, Prometheus, PrometheusArgs},
     text::rounded,
 };
 use crate::{
@@ -170,14 +170,14 @@ async fn observation(
     let prometheus = &args.prometheus;
     let client = prometheus.prometheus.as_ref().map(|url| Prometheus::connect(url, prometheus)).transpose()?;
     let spread = match &client {
-        Some(client) => kept(client.spread(since, now).await, &mut unread),
+        Some(client) => spread(reader, client, (since, now), &mut unread).await,
         None => kept(Err("the spread of load: --prometheus names who knows it".to_owned()), &mut unread),
     };
     let migrations = match (observe::migrations(reader).await, &client) {
         (Ok(Some(migrations)), _) => Some(migrations),
         (found, Some(client)) => {
             unread.extend(found.err());
-            kept(client.evictions(since, now).await, &mut unread).map(|points| observe::increases(&points))
+            kept(client.evictions(since, now).await, &mut unread).map(|points| prometheus::increases(&points))
         }
         (Err(why), None) => kept(Err(why), &mut unread),
         (Ok(None), None) => {
@@ -193,6 +193,25 @@ async fn observation(
         bytes: None,
     };
     Ok((seen, unread))
+}
+
+/// The spread over the nodes that take virtual machines. Others are no part of a forecast.
+async fn spread(
+    reader: &Reader,
+    client: &Prometheus,
+    (since, now): (Timestamp, Timestamp),
+    unread: &mut Vec<String>,
+) -> Option<Points> {
+    let nodes = kept(observe::nodes(reader).await, unread)?;
+    let spread = kept(client.spread(&nodes, since, now).await, unread)?;
+    if spread.nodes < nodes.len() {
+        unread.push(format!(
+            "the load of {} of {} nodes: Prometheus has none",
+            nodes.len() - spread.nodes,
+            nodes.len()
+        ));
+    }
+    Some(spread.points)
 }
 
 fn kept<T>(result: Result<T, String>, unread: &mut Vec<String>) -> Option<T> {

@@ -1,17 +1,12 @@
-//! What is read of a cluster: the release of the descheduler, migrations, and the spread of load from Prometheus.
-
-use std::path::PathBuf;
+//! What is read of a cluster: the release of the descheduler, migrations, and the nodes that take virtual machines.
 
 use advisor::{
     kind::{KUBE_DESCHEDULER, Kind},
     kube_descheduler::Release,
 };
-use anyhow::Context;
 use api::VirtPlatformConfig;
 use jiff::Timestamp;
-use kube::Config;
 use kube_io::Class;
-use rustls::pki_types::{CertificateDer, pem::PemObject};
 use serde_json::Value;
 
 use super::settings;
@@ -20,29 +15,10 @@ use crate::{drift, reader::Reader};
 /// The migrations that evictions cause have names that begin with this.
 const EVACUATION: &str = "kubevirt-evacuation-";
 const MIGRATIONS: &str = "/apis/kubevirt.io/v1/virtualmachineinstancemigrations";
-/// The spread over nodes: by the rules of the lab, by those of the descheduler's operator, or by what nodes export.
-const SPREADS: [&str; 3] = [
-    "stddev(descheduler:node:cpu_usage:avg1m)",
-    "stddev(descheduler:nodeutilization:cpu:avg1m)",
-    "stddev(1 - avg by (instance) (rate(node_cpu_seconds_total{mode=\"idle\"}[1m])))",
-];
-const EVICTED: &str = "sum(descheduler_pods_evicted_total{result=\"success\"})";
-/// Prometheus gives no more points of a series at once.
-const MOST_POINTS: i64 = 10_000;
-
-/// How to reach Prometheus.
-#[derive(Debug, Clone, clap::Args)]
-pub(super) struct PrometheusArgs {
-    /// The Prometheus with the loads, such as https://thanos-querier.example.com
-    #[arg(long, value_name = "URL")]
-    pub(super) prometheus: Option<String>,
-    /// A file with a token for Prometheus
-    #[arg(long, value_name = "FILE", requires = "prometheus")]
-    pub(super) prometheus_token_file: Option<PathBuf>,
-    /// A file with the CA of Prometheus, in PEM [default: those that the system trusts]
-    #[arg(long, value_name = "FILE", requires = "prometheus")]
-    pub(super) prometheus_ca: Option<PathBuf>,
-}
+const NODES: &str = "/api/v1/nodes";
+/// KubeVirt sets it to true on nodes that take virtual machines.
+const SCHEDULABLE: &str = "kubevirt.io/schedulable";
+const CONTROL_PLANE: [&str; 2] = ["node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"];
 
 /// The release of the descheduler's operator. None if its definition cannot be read.
 pub(super) async fn release(reader: &Reader) -> Option<Release> {
@@ -81,79 +57,50 @@ fn ended(migration: &Value) -> Option<Timestamp> {
     end.parse().ok().filter(|_| is_eviction && is_done)
 }
 
-/// A client of Prometheus.
-pub(super) struct Prometheus(Reader);
-
-impl Prometheus {
-    pub(super) fn connect(url: &str, args: &PrometheusArgs) -> anyhow::Result<Self> {
-        let mut config = Config::new(url.trim_end_matches('/').parse().with_context(|| format!("--prometheus {url}"))?);
-        if let Some(file) = &args.prometheus_token_file {
-            let token = std::fs::read_to_string(file).with_context(|| format!("reading {}", file.display()))?;
-            anyhow::ensure!(!token.trim().is_empty(), "{} holds no token", file.display());
-            config.auth_info.token = Some(token.trim().to_owned().into());
-        }
-        if let Some(file) = &args.prometheus_ca {
-            let text = std::fs::read(file).with_context(|| format!("reading {}", file.display()))?;
-            let found = CertificateDer::pem_slice_iter(&text).map(|found| found.map(|found| found.to_vec()));
-            let found: Vec<Vec<u8>> = found
-                .collect::<Result<_, _>>()
-                .with_context(|| format!("reading certificates of {}", file.display()))?;
-            anyhow::ensure!(!found.is_empty(), "{} holds no certificate: a CA in PEM was expected", file.display());
-            config.root_cert = Some(found);
-        }
-        let reader = Reader::connect(config, "forecast", None, std::sync::Arc::new(()))?;
-        Ok(Prometheus(reader))
-    }
-
-    /// The spread of CPU use over time.
-    pub(super) async fn spread(&self, from: Timestamp, to: Timestamp) -> Result<Vec<(Timestamp, f64)>, String> {
-        for query in SPREADS {
-            let found = self.range(query, from, to).await?;
-            if !found.is_empty() {
-                return Ok(found);
-            }
-        }
-        Err("Prometheus has no CPU use of nodes".to_owned())
-    }
-
-    /// The number of evictions over time.
-    pub(super) async fn evictions(&self, from: Timestamp, to: Timestamp) -> Result<Vec<(Timestamp, f64)>, String> {
-        let found = self.range(EVICTED, from, to).await?;
-        if found.is_empty() { Err("Prometheus has no evictions of the descheduler".to_owned()) } else { Ok(found) }
-    }
-
-    async fn range(&self, query: &str, from: Timestamp, to: Timestamp) -> Result<Vec<(Timestamp, f64)>, String> {
-        let (start, end) = (from.as_second(), to.as_second());
-        let step = ((end - start) / MOST_POINTS + 1).to_string();
-        let (start, end) = (start.to_string(), end.to_string());
-        let mut arguments = form_urlencoded::Serializer::new(String::new());
-        arguments.extend_pairs([("query", query), ("start", &start), ("end", &end), ("step", &step)]);
-        let answer = self.0.get(&format!("/api/v1/query_range?{}", arguments.finish())).await;
-        let answer = answer.map_err(|error| format!("Prometheus: {error}"))?;
-        Ok(points(&answer))
-    }
+/// A node that takes virtual machines, and the addresses that metrics may name instead.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct VmNode {
+    pub(super) name: String,
+    pub(super) addresses: Vec<String>,
 }
 
-/// The points of the one series of an answer.
-fn points(answer: &Value) -> Vec<(Timestamp, f64)> {
-    let values = answer.pointer("/data/result/0/values").and_then(Value::as_array);
-    let point = |value: &Value| {
-        let time = Timestamp::from_millisecond((value[0].as_f64()? * 1000.0) as i64).ok()?;
-        let value = value[1].as_str()?.parse().ok().filter(|value: &f64| value.is_finite())?;
-        Some((time, value))
-    };
-    values.into_iter().flatten().filter_map(point).collect()
+/// A node that can be one.
+struct Candidate {
+    node: VmNode,
+    is_labeled: bool,
+    is_of_the_control_plane: bool,
 }
 
-/// The times at which a counter grew, once for each by which it did. A counter that begins anew begins at 0.
-pub(super) fn increases(points: &[(Timestamp, f64)]) -> Vec<Timestamp> {
-    let mut times = Vec::new();
-    for pair in points.windows(2) {
-        let ((_, before), (time, after)) = (pair[0], pair[1]);
-        let grown = if after >= before { after - before } else { after };
-        times.extend(std::iter::repeat_n(time, grown.round() as usize));
-    }
-    times
+/// The nodes that take virtual machines, and why that is not known.
+pub(super) async fn nodes(reader: &Reader) -> Result<Vec<VmNode>, String> {
+    let (found, _, _) = reader.pages(NODES, candidate).await;
+    let found = found.map_err(|error| format!("nodes: {}", crate::reader::why(&error.class)))?;
+    Some(chosen(found)).filter(|nodes| !nodes.is_empty()).ok_or_else(|| "nodes: none takes virtual machines".to_owned())
+}
+
+/// A cordoned node takes none.
+fn candidate(object: &Value) -> Option<Candidate> {
+    let labels = object.pointer("/metadata/labels");
+    let label = |name: &str| labels.and_then(|labels| labels.get(name));
+    let list = |pointer: &str| object.pointer(pointer).and_then(Value::as_array).into_iter().flatten();
+    let addresses = list("/status/addresses").filter(|address| address["type"] == "InternalIP");
+    // Where an address has colons, it cannot be told from its port.
+    let addresses = addresses.filter_map(|known| known["address"].as_str()).filter(|address| !address.contains(':'));
+    let is_tainted = list("/spec/taints").any(|taint| CONTROL_PLANE.iter().any(|key| taint["key"] == **key));
+    let name = object.pointer("/metadata/name")?.as_str()?.to_owned();
+    let is_cordoned = object.pointer("/spec/unschedulable") == Some(&Value::Bool(true));
+    (!is_cordoned).then(|| Candidate {
+        node: VmNode { name, addresses: addresses.map(str::to_owned).collect() },
+        is_labeled: label(SCHEDULABLE).is_some_and(|value| value == "true"),
+        is_of_the_control_plane: is_tainted && CONTROL_PLANE.iter().any(|name| label(name).is_some()),
+    })
+}
+
+/// Those that KubeVirt names; without KubeVirt, those that are not reserved for the control plane, as in an imported scenario.
+fn chosen(candidates: Vec<Candidate>) -> Vec<VmNode> {
+    let is_told = candidates.iter().any(|candidate| candidate.is_labeled);
+    let takes = |candidate: &Candidate| if is_told { candidate.is_labeled } else { !candidate.is_of_the_control_plane };
+    candidates.into_iter().filter(takes).map(|candidate| candidate.node).collect()
 }
 
 #[cfg(test)]
@@ -161,17 +108,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-
-    fn at(second: i64) -> Timestamp {
-        Timestamp::from_second(second).unwrap()
-    }
-
-    #[test]
-    fn a_counter_tells_when_it_grew_and_survives_a_restart() {
-        let points = [(at(0), 3.0), (at(15), 3.0), (at(30), 5.0), (at(45), 1.0)];
-        assert_eq!(increases(&points), [at(30), at(30), at(45)]);
-        assert_eq!(increases(&[]), []);
-    }
 
     #[test]
     fn only_finished_migrations_of_evictions_count() {
@@ -187,9 +123,30 @@ mod tests {
     }
 
     #[test]
-    fn points_are_those_of_the_first_series() {
-        let answer = json!({"data": {"result": [{"values": [[10.5, "0.25"], [25, "NaN?"], [40, "3"]]}]}});
-        assert_eq!(points(&answer), [(Timestamp::from_millisecond(10_500).unwrap(), 0.25), (at(40), 3.0)]);
-        assert_eq!(points(&json!({"data": {"result": []}})), []);
+    fn nodes_that_take_virtual_machines_are_open_and_not_of_the_control_plane() {
+        let node = |name: &str, labels: Value, spec: Value| {
+            let addresses =
+                json!([{"type": "InternalIP", "address": "10.0.0.1"}, {"type": "InternalIP", "address": "fd00::1"}]);
+            json!({"metadata": {"name": name, "labels": labels}, "spec": spec, "status": {"addresses": addresses}})
+        };
+        let taint = |key: &str| json!({"taints": [{"key": key, "effect": "NoSchedule"}]});
+        let mut nodes = vec![
+            node("worker", json!({}), json!({})),
+            node("cordoned", json!({}), json!({"unschedulable": true})),
+            node("master", json!({CONTROL_PLANE[0]: ""}), taint(CONTROL_PLANE[0])),
+            node("old-master", json!({CONTROL_PLANE[1]: ""}), taint(CONTROL_PLANE[1])),
+            node("both", json!({CONTROL_PLANE[0]: ""}), json!({})),
+            node("special", json!({}), taint("gpu")),
+        ];
+        let names = |nodes: &[Value]| {
+            let found = chosen(nodes.iter().filter_map(candidate).collect());
+            found.into_iter().map(|node| node.name).collect::<Vec<_>>()
+        };
+        assert_eq!(names(&nodes), ["worker", "both", "special"]);
+        nodes.push(node("kubevirt", json!({SCHEDULABLE: "true"}), json!({})));
+        nodes.push(node("resting", json!({SCHEDULABLE: "true"}), json!({"unschedulable": true})));
+        nodes.push(node("broken", json!({SCHEDULABLE: "false"}), json!({})));
+        assert_eq!(names(&nodes), ["kubevirt"], "where KubeVirt says which ones take them, only those");
+        assert_eq!(candidate(&nodes[0]).unwrap().node.addresses, ["10.0.0.1"]);
     }
 }

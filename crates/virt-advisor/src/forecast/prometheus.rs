@@ -1,0 +1,247 @@
+//! What Prometheus knows of a cluster: the spread of load over nodes, and evictions.
+
+use std::{collections::BTreeMap, path::PathBuf};
+
+use anyhow::Context;
+use jiff::Timestamp;
+use kube::Config;
+use rustls::pki_types::{CertificateDer, pem::PemObject};
+use serde_json::Value;
+
+use super::observe::VmNode;
+use crate::reader::Reader;
+
+/// The CPU use of nodes: by the rules of the lab, by those of the descheduler's operator, or by what nodes export.
+const USES: [&str; 3] = [
+    "descheduler:node:cpu_usage:avg1m{NODES}",
+    "descheduler:nodeutilization:cpu:avg1m{NODES}",
+    "1 - avg by (instance) (rate(node_cpu_seconds_total{mode=\"idle\",NODES}[1m]))",
+];
+const EVICTED: &str = "sum(descheduler_pods_evicted_total{result=\"success\"})";
+/// Prometheus gives no more points of a series at once.
+const MOST_POINTS: i64 = 10_000;
+/// The names of nodes in a query have no more characters than this, because a query is a part of a URL.
+const LONGEST_NAMES: usize = 3000;
+
+pub(super) type Points = Vec<(Timestamp, f64)>;
+
+/// How to reach Prometheus.
+#[derive(Debug, Clone, clap::Args)]
+pub(super) struct PrometheusArgs {
+    /// The Prometheus with the loads, such as https://thanos-querier.example.com
+    #[arg(long, value_name = "URL")]
+    pub(super) prometheus: Option<String>,
+    /// A file with a token for Prometheus
+    #[arg(long, value_name = "FILE", requires = "prometheus")]
+    pub(super) prometheus_token_file: Option<PathBuf>,
+    /// A file with the CA of Prometheus, in PEM [default: those that the system trusts]
+    #[arg(long, value_name = "FILE", requires = "prometheus")]
+    pub(super) prometheus_ca: Option<PathBuf>,
+}
+
+/// The spread of CPU use over time.
+#[derive(Debug)]
+pub(super) struct Spread {
+    pub(super) points: Points,
+    /// How many nodes were measured at the end.
+    pub(super) nodes: usize,
+}
+
+/// A client of Prometheus.
+pub(super) struct Prometheus(Reader);
+
+impl Prometheus {
+    pub(super) fn connect(url: &str, args: &PrometheusArgs) -> anyhow::Result<Self> {
+        let mut config = Config::new(url.trim_end_matches('/').parse().with_context(|| format!("--prometheus {url}"))?);
+        if let Some(file) = &args.prometheus_token_file {
+            let token = std::fs::read_to_string(file).with_context(|| format!("reading {}", file.display()))?;
+            anyhow::ensure!(!token.trim().is_empty(), "{} holds no token", file.display());
+            config.auth_info.token = Some(token.trim().to_owned().into());
+        }
+        if let Some(file) = &args.prometheus_ca {
+            let text = std::fs::read(file).with_context(|| format!("reading {}", file.display()))?;
+            let found = CertificateDer::pem_slice_iter(&text).map(|found| found.map(|found| found.to_vec()));
+            let found: Vec<Vec<u8>> = found
+                .collect::<Result<_, _>>()
+                .with_context(|| format!("reading certificates of {}", file.display()))?;
+            anyhow::ensure!(!found.is_empty(), "{} holds no certificate: a CA in PEM was expected", file.display());
+            config.root_cert = Some(found);
+        }
+        let reader = Reader::connect(config, "forecast", None, std::sync::Arc::new(()))?;
+        Ok(Prometheus(reader))
+    }
+
+    /// The spread of CPU use over the nodes that take virtual machines, which is the spread that a forecast tells.
+    pub(super) async fn spread(&self, nodes: &[VmNode], from: Timestamp, to: Timestamp) -> Result<Spread, String> {
+        let parts = matchers(nodes);
+        for query in USES {
+            let found = self.spread_by(query, &parts, from, to).await?;
+            if !found.points.is_empty() {
+                return Ok(found);
+            }
+        }
+        Err("the spread of load: Prometheus has no CPU use of the nodes that take virtual machines".to_owned())
+    }
+
+    /// Nodes are asked for in parts. Their numbers, sums and squares add up, which deviations do not.
+    async fn spread_by(&self, query: &str, parts: &[String], from: Timestamp, to: Timestamp) -> Result<Spread, String> {
+        let mut moments = BTreeMap::<Timestamp, (usize, [f64; 3])>::new();
+        for part in parts {
+            let used = query.replace("NODES", part);
+            for (at, query) in
+                [format!("count({used})"), format!("sum({used})"), format!("sum(({used})^2)")].iter().enumerate()
+            {
+                let points = self.range(query, from, to).await?;
+                if points.is_empty() {
+                    return Ok(Spread { points, nodes: 0 });
+                }
+                for (time, value) in points {
+                    let (answers, sums) = moments.entry(time).or_default();
+                    *answers += 1;
+                    sums[at] += value;
+                }
+            }
+        }
+        moments.retain(|_, (answers, sums)| *answers == 3 * parts.len() && sums[0] >= 1.0);
+        let nodes = moments.last_key_value().map_or(0, |(_, (_, [count, ..]))| *count as usize);
+        let sigma = |[count, sum, squares]: [f64; 3]| (squares / count - (sum / count).powi(2)).max(0.0).sqrt();
+        Ok(Spread { points: moments.into_iter().map(|(time, (_, sums))| (time, sigma(sums))).collect(), nodes })
+    }
+
+    /// The number of evictions over time.
+    pub(super) async fn evictions(&self, from: Timestamp, to: Timestamp) -> Result<Points, String> {
+        let found = self.range(EVICTED, from, to).await?;
+        if found.is_empty() { Err("Prometheus has no evictions of the descheduler".to_owned()) } else { Ok(found) }
+    }
+
+    async fn range(&self, query: &str, from: Timestamp, to: Timestamp) -> Result<Points, String> {
+        let (start, end) = (from.as_second(), to.as_second());
+        let step = ((end - start) / MOST_POINTS + 1).to_string();
+        let (start, end) = (start.to_string(), end.to_string());
+        let mut arguments = form_urlencoded::Serializer::new(String::new());
+        arguments.extend_pairs([("query", query), ("start", &start), ("end", &end), ("step", &step)]);
+        let answer = self.0.get(&format!("/api/v1/query_range?{}", arguments.finish())).await;
+        let answer = answer.map_err(|error| format!("Prometheus: {error}"))?;
+        Ok(points(&answer))
+    }
+}
+
+/// Matchers for the series of these nodes, a part of them each. An instance is the name of a node or an address, maybe with a port.
+fn matchers(nodes: &[VmNode]) -> Vec<String> {
+    let mut parts: Vec<String> = Vec::new();
+    for node in nodes {
+        // Names and addresses have no other character that means something in a regular expression.
+        let names = [&node.name].into_iter().chain(&node.addresses).map(|name| name.replace('.', "[.]"));
+        let names = names.collect::<Vec<_>>().join("|");
+        match parts.last_mut() {
+            Some(part) if part.len() + names.len() < LONGEST_NAMES => *part += &format!("|{names}"),
+            _ => parts.push(names),
+        }
+    }
+    parts.iter().map(|names| format!("instance=~\"({names})(:[0-9]+)?\"")).collect()
+}
+
+/// The points of the one series of an answer.
+fn points(answer: &Value) -> Points {
+    let values = answer.pointer("/data/result/0/values").and_then(Value::as_array);
+    let point = |value: &Value| {
+        let time = Timestamp::from_millisecond((value[0].as_f64()? * 1000.0) as i64).ok()?;
+        let value = value[1].as_str()?.parse().ok().filter(|value: &f64| value.is_finite())?;
+        Some((time, value))
+    };
+    values.into_iter().flatten().filter_map(point).collect()
+}
+
+/// The times at which a counter grew, once for each by which it did. A counter that begins anew begins at 0.
+pub(super) fn increases(points: &[(Timestamp, f64)]) -> Vec<Timestamp> {
+    let mut times = Vec::new();
+    for pair in points.windows(2) {
+        let ((_, before), (time, after)) = (pair[0], pair[1]);
+        let grown = if after >= before { after - before } else { after };
+        times.extend(std::iter::repeat_n(time, grown.round() as usize));
+    }
+    times
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::forecast::test_server::TestServer;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    fn node(name: &str, address: &str) -> VmNode {
+        VmNode { name: name.to_owned(), addresses: vec![address.to_owned()] }
+    }
+
+    fn client(server: &TestServer) -> Prometheus {
+        let args = PrometheusArgs { prometheus: None, prometheus_token_file: None, prometheus_ca: None };
+        Prometheus::connect(&server.url, &args).unwrap()
+    }
+
+    /// The answer to a query over `uses`, which are by instance, at two times.
+    fn evaluated(query: &str, metric: &str, uses: &[(String, f64)]) -> Value {
+        let names = query.split_once("=~\"(").and_then(|(_, rest)| rest.split_once(")(:")).map(|(names, _)| names);
+        let names: Vec<String> = names.unwrap().split('|').map(|name| name.replace("[.]", ".")).collect();
+        let known = |instance: &str| names.iter().any(|name| instance.split(':').next() == Some(name));
+        let used = uses.iter().filter(|(instance, _)| query.contains(metric) && known(instance)).map(|(_, used)| *used);
+        let used: Vec<f64> = used.collect();
+        let value = match query {
+            _ if query.starts_with("count(") => used.len() as f64,
+            _ if query.starts_with("sum((") => used.iter().map(|used| used * used).sum(),
+            _ => used.iter().sum(),
+        };
+        let values = json!([[10, value.to_string()], [25, value.to_string()]]);
+        json!({"data": {"result": if used.is_empty() { json!([]) } else { json!([{"values": values}]) }}})
+    }
+
+    #[tokio::test]
+    async fn the_spread_is_that_of_the_nodes_that_take_virtual_machines() {
+        let uses = [("worker-0.a.b", 0.2), ("worker-1.a.b", 0.6), ("master-0.a.b", 0.9), ("worker-0xaxb", 0.9)];
+        let uses = uses.map(|(name, used)| (name.to_owned(), used)).to_vec();
+        let nodes = [node("worker-0.a.b", "10.0.0.1"), node("worker-1.a.b", "10.0.0.2"), node("new", "10.0.0.3")];
+        for metric in ["descheduler:node:cpu_usage", "descheduler:nodeutilization", "node_cpu_seconds_total"] {
+            let uses = uses.clone();
+            let server = TestServer::start(move |request| evaluated(&request.query, metric, &uses)).await;
+            let spread = client(&server).spread(&nodes, at(10), at(25)).await.unwrap();
+            assert_eq!((spread.points.len(), spread.nodes), (2, 2), "{metric}");
+            assert!(spread.points.iter().all(|(_, sigma)| (sigma - 0.2).abs() < 1e-9), "{metric}: {spread:?}");
+        }
+        let empty = TestServer::start(|request| evaluated(&request.query, "none", &[])).await;
+        let unknown = client(&empty).spread(&nodes, at(10), at(25)).await.unwrap_err();
+        assert!(unknown.contains("has no CPU use of the nodes that take"), "{unknown}");
+    }
+
+    #[tokio::test]
+    async fn a_large_cluster_is_asked_for_in_parts() {
+        let name = |number: usize| format!("worker-{number}.a-long-name.of-a-cluster.example.com");
+        let nodes: Vec<VmNode> = (0..500).map(|number| node(&name(number), &format!("10.0.{number}.1"))).collect();
+        let uses: Vec<_> =
+            (0..500).map(|number| (format!("10.0.{number}.1:9100"), (number % 2) as f64 / 2.0)).collect();
+        let server = TestServer::start(move |request| {
+            assert!(request.query.len() < 2 * LONGEST_NAMES, "{}", request.query.len());
+            evaluated(&request.query, "node_cpu_seconds_total", &uses)
+        })
+        .await;
+        let spread = client(&server).spread(&nodes, at(10), at(25)).await.unwrap();
+        assert!(spread.nodes == 500 && (spread.points[0].1 - 0.25).abs() < 1e-9, "{spread:?}");
+    }
+
+    #[test]
+    fn a_counter_tells_when_it_grew_and_survives_a_restart() {
+        let points = [(at(0), 3.0), (at(15), 3.0), (at(30), 5.0), (at(45), 1.0)];
+        assert_eq!(increases(&points), [at(30), at(30), at(45)]);
+        assert_eq!(increases(&[]), []);
+    }
+
+    #[test]
+    fn points_are_those_of_the_first_series() {
+        let answer = json!({"data": {"result": [{"values": [[10.5, "0.25"], [25, "NaN?"], [40, "3"]]}]}});
+        assert_eq!(points(&answer), [(Timestamp::from_millisecond(10_500).unwrap(), 0.25), (at(40), 3.0)]);
+        assert_eq!(points(&json!({"data": {"result": []}})), []);
+    }
+}
