@@ -199,7 +199,7 @@ impl Run<'_> {
     fn begin_migration(&mut self, vm: u32, from: u32, to: Option<u32>) {
         match (self.settings.migration.model, to) {
             (MigrationModel::Instant, Some(to)) => {
-                self.totals.bytes += self.state.usage(vm)[1];
+                self.totals.sent(self.state.usage(vm)[1], Cause::Eviction);
                 self.relocate(vm, to, Cause::Eviction);
             }
             _ => {
@@ -228,7 +228,7 @@ impl Run<'_> {
         // Accepted VMs are in flight during the whole cycle and arrive after it.
         for (vm, to) in std::mem::take(&mut self.migrations.arrivals) {
             self.state.remove_arrival(vm, to);
-            self.totals.bytes += self.state.usage(vm)[1];
+            self.totals.sent(self.state.usage(vm)[1], Cause::Eviction);
             self.relocate(vm, to, Cause::Eviction);
         }
         self.cycle = cycle;

@@ -76,7 +76,7 @@ pub struct Forecast {
     pub migrations_per_hour_at_rest: Figure,
     /// Migrations within the horizon.
     pub migrations: Figure,
-    /// Bytes that migrations send within the horizon.
+    /// Bytes that these migrations send within the horizon, with those that fail.
     pub bytes_moved: Figure,
     /// The share of runs without a migration at rest.
     pub settles: f64,

@@ -20,6 +20,7 @@ pub(super) struct Outcome {
     pub(super) first_day: f64,
     pub(super) per_hour_at_rest: f64,
     pub(super) migrations: f64,
+    /// Of migrations to balance load, those that fail included.
     pub(super) bytes: f64,
     /// The seconds until the last migration, if there is none at rest.
     pub(super) settled_after: Option<f64>,
@@ -52,7 +53,7 @@ pub(super) fn of_run(model: &ClusterModel, settings: &RunSettings, seed: u64) ->
         first_day: before(DAY) + per_hour_at_rest * beyond,
         per_hour_at_rest,
         migrations,
-        bytes: result.migrations.bytes,
+        bytes: run.totals().evicted_bytes,
         settled_after: (per_hour_at_rest == 0.0).then(|| times.last().copied().unwrap_or(0) as f64),
         moves,
         hot: hot::of_run(model, &run, &settings, rest),

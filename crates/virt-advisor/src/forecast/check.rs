@@ -17,7 +17,8 @@ use sim::{
 use terminal::table::{self, Cell};
 
 use super::{
-    document, observe,
+    document,
+    observe::{self, EndedMigration},
     prometheus::{self, Points, Prometheus, PrometheusArgs},
     text::rounded,
 };
@@ -85,8 +86,8 @@ pub(super) async fn run(
     };
     let since = finished(&record, profile)?;
     let now = Timestamp::now();
-    let (seen, unread) = observation(reader, args, since, now).await?;
     let horizon = u64::try_from(forecast.horizon_seconds).unwrap_or_default();
+    let (seen, unread) = observation(reader, args, (since, now), horizon).await?;
     let report = CheckReport {
         profile: profile.to_owned(),
         plan_digest: record.spec.plan_digest.clone(),
@@ -159,8 +160,8 @@ fn finished(record: &VirtPlatformPlanRecord, profile: &str) -> anyhow::Result<Ti
 async fn observation(
     reader: &Reader,
     args: &CheckArgs,
-    since: Timestamp,
-    now: Timestamp,
+    (since, now): (Timestamp, Timestamp),
+    horizon: u64,
 ) -> anyhow::Result<(Observation, Vec<String>)> {
     let seconds = |time: Timestamp| {
         let passed = time.duration_since(since).as_secs_f64() * args.time_scale;
@@ -173,24 +174,34 @@ async fn observation(
         Some(client) => spread(reader, client, (since, now), &mut unread).await,
         None => kept(Err("the spread of load: --prometheus names who knows it".to_owned()), &mut unread),
     };
-    let migrations = match (observe::migrations(reader).await, &client) {
-        (Ok(Some(migrations)), _) => Some(migrations),
-        (found, Some(client)) => {
-            unread.extend(found.err());
+    let found = kept(observe::migrations(reader).await, &mut unread).flatten();
+    let bytes = match (&found, &client) {
+        (Some(found), Some(client)) => {
+            let counts = |migration: &&EndedMigration| seconds(migration.end).is_some_and(|end| end < horizon);
+            let counted: Vec<EndedMigration> = found.iter().filter(counts).cloned().collect();
+            kept(client.bytes(&counted, since, now).await, &mut unread)
+        }
+        (Some(_), None) => kept(Err("memory moved: --prometheus names who knows it".to_owned()), &mut unread),
+        (None, _) => kept(Err("memory moved: migrations of KubeVirt are not known".to_owned()), &mut unread),
+    };
+    let migrations = match (found, &client) {
+        (Some(found), _) => {
+            Some(found.iter().filter(|migration| migration.is_done).map(|migration| migration.end).collect())
+        }
+        (None, Some(client)) => {
             kept(client.evictions(since, now).await, &mut unread).map(|points| prometheus::increases(&points))
         }
-        (Err(why), None) => kept(Err(why), &mut unread),
-        (Ok(None), None) => {
-            kept(Err("migrations: KubeVirt is not served, and --prometheus is not given".to_owned()), &mut unread)
+        (None, None) => {
+            kept(Err("migrations: --prometheus names who knows evictions without KubeVirt".to_owned()), &mut unread)
         }
     };
-    unread.push("memory moved: no object tells it after a migration".to_owned());
+    let in_seconds =
+        |points: Points| points.into_iter().filter_map(|(time, value)| Some((seconds(time)?, value))).collect();
     let seen = Observation {
         elapsed: seconds(now).unwrap_or_default(),
-        migrations: migrations.map(|times| times.into_iter().filter_map(seconds).collect()),
-        spread: spread
-            .map(|points| points.into_iter().filter_map(|(time, spread)| Some((seconds(time)?, spread))).collect()),
-        bytes: None,
+        migrations: migrations.map(|times: Vec<Timestamp>| times.into_iter().filter_map(seconds).collect()),
+        spread: spread.map(in_seconds),
+        bytes: bytes.map(in_seconds),
     };
     Ok((seen, unread))
 }

@@ -14,6 +14,8 @@ use crate::{drift, reader::Reader};
 
 /// The migrations that evictions cause have names that begin with this.
 const EVACUATION: &str = "kubevirt-evacuation-";
+/// The priority of those whose eviction the descheduler has asked for.
+const OF_THE_DESCHEDULER: &str = "system-maintenance";
 const MIGRATIONS: &str = "/apis/kubevirt.io/v1/virtualmachineinstancemigrations";
 const NODES: &str = "/api/v1/nodes";
 /// KubeVirt sets it to true on nodes that take virtual machines.
@@ -38,8 +40,19 @@ pub(super) async fn descheduler(reader: &Reader, config: &VirtPlatformConfig) ->
     }
 }
 
-/// When migrations that evictions caused ended, and why that is not known.
-pub(super) async fn migrations(reader: &Reader) -> Result<Option<Vec<Timestamp>>, String> {
+/// A migration that an eviction caused, and that has ended.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct EndedMigration {
+    /// Namespace and name of the virtual machine.
+    pub(super) vm: (String, String),
+    pub(super) start: Timestamp,
+    pub(super) end: Timestamp,
+    /// Whether the virtual machine is elsewhere now.
+    pub(super) is_done: bool,
+}
+
+/// The migrations that evictions caused. None if KubeVirt is not served, and why they are not known.
+pub(super) async fn migrations(reader: &Reader) -> Result<Option<Vec<EndedMigration>>, String> {
     let (found, _, _) = reader.pages(MIGRATIONS, ended).await;
     match found {
         Ok(found) => Ok(Some(found)),
@@ -48,13 +61,20 @@ pub(super) async fn migrations(reader: &Reader) -> Result<Option<Vec<Timestamp>>
     }
 }
 
-/// When a migration that an eviction caused has ended well.
-fn ended(migration: &Value) -> Option<Timestamp> {
+/// Where KubeVirt gives migrations a priority, it tells an eviction by the descheduler from a drain.
+fn ended(migration: &Value) -> Option<EndedMigration> {
     let word = |pointer: &str| migration.pointer(pointer).and_then(Value::as_str);
-    let is_eviction = word("/metadata/name").is_some_and(|name| name.starts_with(EVACUATION));
-    let is_done = word("/status/phase") == Some("Succeeded");
-    let end = word("/status/migrationState/endTimestamp")?;
-    end.parse().ok().filter(|_| is_eviction && is_done)
+    let is_eviction = word("/metadata/name")?.starts_with(EVACUATION)
+        && word("/spec/priority").is_none_or(|priority| priority == OF_THE_DESCHEDULER);
+    let is_done = match word("/status/phase") {
+        Some("Succeeded") => true,
+        Some("Failed") => false,
+        _ => return None,
+    };
+    let end = word("/status/migrationState/endTimestamp")?.parse().ok()?;
+    let start = word("/status/migrationState/startTimestamp").and_then(|time| time.parse().ok()).unwrap_or(end);
+    let vm = (word("/metadata/namespace")?.to_owned(), word("/spec/vmiName")?.to_owned());
+    is_eviction.then_some(EndedMigration { vm, start, end, is_done })
 }
 
 /// A node that takes virtual machines, and the addresses that metrics may name instead.
@@ -110,15 +130,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_finished_migrations_of_evictions_count() {
-        let migration = |name: &str, phase: &str| {
-            let state = json!({"endTimestamp": "2026-03-02T22:00:00Z"});
-            json!({"metadata": {"name": name}, "status": {"phase": phase, "migrationState": state}})
+    fn only_migrations_count_that_evictions_of_the_descheduler_caused_and_that_have_ended() {
+        let migration = |name: &str, phase: &str, priority: Option<&str>| {
+            let state = json!({"startTimestamp": "2026-03-02T21:59:00Z", "endTimestamp": "2026-03-02T22:00:00Z"});
+            json!({
+                "metadata": {"namespace": "shop", "name": name}, "spec": {"vmiName": "web", "priority": priority},
+                "status": {"phase": phase, "migrationState": state},
+            })
         };
-        let time: Timestamp = "2026-03-02T22:00:00Z".parse().unwrap();
-        assert_eq!(ended(&migration("kubevirt-evacuation-x7", "Succeeded")), Some(time));
-        assert_eq!(ended(&migration("kubevirt-evacuation-x7", "Failed")), None);
-        assert_eq!(ended(&migration("by-hand", "Succeeded")), None);
+        let (start, end) = ("2026-03-02T21:59:00Z".parse().unwrap(), "2026-03-02T22:00:00Z".parse().unwrap());
+        let expected = |is_done| Some(EndedMigration { vm: ("shop".into(), "web".into()), start, end, is_done });
+        let of = |name: &str, phase: &str, priority| ended(&migration(name, phase, priority));
+        assert_eq!(of("kubevirt-evacuation-x7", "Succeeded", None), expected(true));
+        assert_eq!(of("kubevirt-evacuation-x7", "Succeeded", Some("system-maintenance")), expected(true));
+        assert_eq!(of("kubevirt-evacuation-x7", "Failed", None), expected(false));
+        assert_eq!(of("kubevirt-evacuation-x7", "Running", None), None);
+        assert_eq!(of("kubevirt-evacuation-x7", "Succeeded", Some("system-critical")), None, "a drain");
+        assert_eq!(of("by-hand", "Succeeded", None), None);
         assert_eq!(ended(&json!({})), None);
     }
 

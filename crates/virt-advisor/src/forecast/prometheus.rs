@@ -1,14 +1,17 @@
-//! What Prometheus knows of a cluster: the spread of load over nodes, and evictions.
+//! What Prometheus knows of a cluster: the spread of load over nodes, evictions, and what migrations have sent.
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{
+    collections::{BTreeMap, HashMap},
+    path::PathBuf,
+};
 
 use anyhow::Context;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use kube::Config;
 use rustls::pki_types::{CertificateDer, pem::PemObject};
 use serde_json::Value;
 
-use super::observe::VmNode;
+use super::observe::{EndedMigration, VmNode};
 use crate::reader::Reader;
 
 /// The CPU use of nodes: by the rules of the lab, by those of the descheduler's operator, or by what nodes export.
@@ -18,6 +21,9 @@ const USES: [&str; 3] = [
     "1 - avg by (instance) (rate(node_cpu_seconds_total{mode=\"idle\",NODES}[1m]))",
 ];
 const EVICTED: &str = "sum(descheduler_pods_evicted_total{result=\"success\"})";
+/// What migrations have sent, and what they have left to send. They are known while a migration runs.
+const PROCESSED: &str = "kubevirt_vmi_migration_data_processed_bytes";
+const REMAINING: &str = "kubevirt_vmi_migration_data_remaining_bytes";
 /// Prometheus gives no more points of a series at once.
 const MOST_POINTS: i64 = 10_000;
 /// The names of nodes in a query have no more characters than this, because a query is a part of a URL.
@@ -114,16 +120,56 @@ impl Prometheus {
         if found.is_empty() { Err("Prometheus has no evictions of the descheduler".to_owned()) } else { Ok(found) }
     }
 
+    /// When migrations ended, and the bytes that each sent: what it had sent and had left when Prometheus saw it last. It must have
+    /// seen all of them, because those that it has not seen are the short ones.
+    pub(super) async fn bytes(
+        &self,
+        migrations: &[EndedMigration],
+        from: Timestamp,
+        to: Timestamp,
+    ) -> Result<Points, String> {
+        let step = step(from, to);
+        let last = |metric: &str| format!("sum by (namespace, name) (last_over_time({metric}[{step}s]))");
+        let answer = self.answer(&format!("{} + {}", last(PROCESSED), last(REMAINING)), from, to).await?;
+        let series = answer.pointer("/data/result").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        let label = |series: &Value, name: &str| series["metric"][name].as_str().unwrap_or_default().to_owned();
+        let by_vm: HashMap<(String, String), Points> = series
+            .iter()
+            .map(|series| ((label(series, "namespace"), label(series, "name")), values(&series["values"])))
+            .collect();
+        let sent = |migration: &EndedMigration| {
+            // A point is up to a step after the sample.
+            let end = migration.end + SignedDuration::from_secs(step);
+            let during = |(time, _): &&(Timestamp, f64)| (migration.start..=end).contains(time);
+            let (_, bytes) = by_vm.get(&migration.vm)?.iter().rfind(during)?;
+            Some((migration.end, *bytes))
+        };
+        let found: Points = migrations.iter().filter_map(sent).collect();
+        match (found.len(), migrations.len()) {
+            (seen, all) if seen == all => Ok(found),
+            (0, _) => Err(format!("memory moved: Prometheus has no {PROCESSED} of these migrations")),
+            (seen, all) => Err(format!(
+                "memory moved: Prometheus has seen {seen} of {all} migrations; the others ended between two scrapes"
+            )),
+        }
+    }
+
     async fn range(&self, query: &str, from: Timestamp, to: Timestamp) -> Result<Points, String> {
-        let (start, end) = (from.as_second(), to.as_second());
-        let step = ((end - start) / MOST_POINTS + 1).to_string();
-        let (start, end) = (start.to_string(), end.to_string());
+        Ok(values(&self.answer(query, from, to).await?["data"]["result"][0]["values"]))
+    }
+
+    async fn answer(&self, query: &str, from: Timestamp, to: Timestamp) -> Result<Value, String> {
+        let [start, end, step] = [from.as_second(), to.as_second(), step(from, to)].map(|number| number.to_string());
         let mut arguments = form_urlencoded::Serializer::new(String::new());
         arguments.extend_pairs([("query", query), ("start", &start), ("end", &end), ("step", &step)]);
         let answer = self.0.get(&format!("/api/v1/query_range?{}", arguments.finish())).await;
-        let answer = answer.map_err(|error| format!("Prometheus: {error}"))?;
-        Ok(points(&answer))
+        answer.map_err(|error| format!("Prometheus: {error}"))
     }
+}
+
+/// The seconds from one point to the next.
+fn step(from: Timestamp, to: Timestamp) -> i64 {
+    (to.as_second() - from.as_second()) / MOST_POINTS + 1
 }
 
 /// Matchers for the series of these nodes, a part of them each. An instance is the name of a node or an address, maybe with a port.
@@ -141,15 +187,14 @@ fn matchers(nodes: &[VmNode]) -> Vec<String> {
     parts.iter().map(|names| format!("instance=~\"({names})(:[0-9]+)?\"")).collect()
 }
 
-/// The points of the one series of an answer.
-fn points(answer: &Value) -> Points {
-    let values = answer.pointer("/data/result/0/values").and_then(Value::as_array);
+/// The points of a series. What is no number is left out.
+fn values(of_series: &Value) -> Points {
     let point = |value: &Value| {
         let time = Timestamp::from_millisecond((value[0].as_f64()? * 1000.0) as i64).ok()?;
         let value = value[1].as_str()?.parse().ok().filter(|value: &f64| value.is_finite())?;
         Some((time, value))
     };
-    values.into_iter().flatten().filter_map(point).collect()
+    of_series.as_array().into_iter().flatten().filter_map(point).collect()
 }
 
 /// The times at which a counter grew, once for each by which it did. A counter that begins anew begins at 0.
@@ -238,10 +283,40 @@ mod tests {
         assert_eq!(increases(&[]), []);
     }
 
+    #[tokio::test]
+    async fn a_migration_has_sent_what_prometheus_saw_last_while_it_ran() {
+        let server = TestServer::start(|request| {
+            assert!(request.query.contains(PROCESSED) && request.query.contains(REMAINING), "{}", request.query);
+            let vm = |name: &str| json!({"namespace": "shop", "name": name});
+            json!({"data": {"result": [
+                {"metric": vm("web"), "values": [[30, "7"], [110, "50"], [120, "60"], [200, "9"]]},
+                {"metric": vm("db"), "values": [[500, "8"]]},
+            ]}})
+        })
+        .await;
+        let migration = |name: &str, start: i64, end: i64| EndedMigration {
+            vm: ("shop".to_owned(), name.to_owned()),
+            start: at(start),
+            end: at(end),
+            is_done: true,
+        };
+        let seen = [migration("web", 100, 125), migration("web", 180, 200), migration("db", 490, 500)];
+        let sent = |migrations: Vec<EndedMigration>| {
+            let client = client(&server);
+            async move { client.bytes(&migrations, at(0), at(600)).await }
+        };
+        assert_eq!(sent(seen.to_vec()).await, Ok(vec![(at(125), 60.0), (at(200), 9.0), (at(500), 8.0)]));
+        assert_eq!(sent(Vec::new()).await, Ok(Vec::new()), "nothing moved");
+        let short = sent([&seen[..], &[migration("db", 300, 305)]].concat()).await.unwrap_err();
+        assert!(short.contains("has seen 3 of 4 migrations"), "{short}");
+        let none = sent(vec![migration("other", 0, 600)]).await.unwrap_err();
+        assert!(none.contains("has no kubevirt_vmi_migration_data_processed_bytes"), "{none}");
+    }
+
     #[test]
-    fn points_are_those_of_the_first_series() {
-        let answer = json!({"data": {"result": [{"values": [[10.5, "0.25"], [25, "NaN?"], [40, "3"]]}]}});
-        assert_eq!(points(&answer), [(Timestamp::from_millisecond(10_500).unwrap(), 0.25), (at(40), 3.0)]);
-        assert_eq!(points(&json!({"data": {"result": []}})), []);
+    fn points_are_the_numbers_of_a_series() {
+        let series = json!([[10.5, "0.25"], [25, "NaN?"], [40, "3"]]);
+        assert_eq!(values(&series), [(Timestamp::from_millisecond(10_500).unwrap(), 0.25), (at(40), 3.0)]);
+        assert_eq!(values(&Value::Null), []);
     }
 }
