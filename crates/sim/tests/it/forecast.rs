@@ -230,6 +230,35 @@ fn a_vm_that_cannot_move_is_listed_with_the_reason_and_so_is_the_node_that_stays
 }
 
 #[test]
+fn vms_that_cannot_be_migrated_are_grouped_by_the_cause() {
+    let text = "
+name: stuck
+nodes: [{name: n, count: 2}]
+vms:
+- {name: plain, migratable: false}
+- {name: disk, count: 2, migratable: false, notMigratableBecause: DisksNotLiveMigratable}
+- {name: card, count: 25, migratable: false, notMigratableBecause: HostDeviceNotLiveMigratable}
+- {name: other-disk, migratable: false, notMigratableBecause: DisksNotLiveMigratable}
+- {name: free}";
+    let forecast = of(&read(text), &plan(), &options(0..1));
+    let groups: Vec<_> = forecast.stuck_vms.iter().map(|stuck| (stuck.because.as_str(), stuck.count)).collect();
+    let expected = [
+        ("cannot be migrated while they run: HostDeviceNotLiveMigratable", 25),
+        ("cannot be migrated while they run: DisksNotLiveMigratable", 3),
+        ("cannot be migrated while they run", 1),
+    ];
+    assert_eq!(groups, expected);
+    assert_eq!(forecast.stuck_vms[1].vms, ["disk-1", "disk-2", "other-disk"]);
+    let causes =
+        (0..30).map(|number| format!("{{name: v{number}, migratable: false, notMigratableBecause: c{number}}}"));
+    let text =
+        format!("{{name: many, nodes: [{{name: n, count: 2}}], vms: [{}]}}", causes.collect::<Vec<_>>().join(", "));
+    let forecast = of(&read(&text), &plan(), &options(0..1));
+    let others = forecast.stuck_vms.last().map(|stuck| (stuck.cause.as_deref(), stuck.count));
+    assert_eq!((forecast.stuck_vms.len(), others), (21, Some((None, 10))), "a long list helps nobody");
+}
+
+#[test]
 fn one_vm_that_makes_a_node_hot_is_told() {
     let text = "
 name: one
