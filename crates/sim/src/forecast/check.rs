@@ -8,6 +8,8 @@ use serde::Serialize;
 use super::{DAY, Figure, HOUR, outcome::REST};
 use crate::stats;
 
+const GIB: f64 = 1_073_741_824.0;
+
 /// The figures that can be compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 pub enum FigureName {
@@ -59,8 +61,22 @@ impl FigureName {
         }
     }
 
+    /// A value of it, for people.
+    pub fn text(self, value: f64) -> String {
+        match self {
+            Self::SpreadNow | Self::SpreadAtRest => format!("{:.1} %", value * 100.0),
+            Self::BytesMoved => format!("{:.0} GiB", value / GIB),
+            _ => format!("{value:.1}").trim_end_matches(".0").to_owned(),
+        }
+    }
+
+    /// Whether it is a number of migrations.
+    pub(super) const fn is_number(self) -> bool {
+        matches!(self, Self::MigrationsFirstHour | Self::MigrationsFirstDay | Self::Migrations)
+    }
+
     /// How exact it can be measured. Averages of Prometheus are never exactly those of a simulation.
-    const fn resolution(self) -> f64 {
+    pub(super) const fn resolution(self) -> f64 {
         match self {
             Self::SpreadNow | Self::SpreadAtRest => 0.01,
             _ => 0.0,

@@ -10,6 +10,7 @@ mod outcome;
 mod planned;
 mod stuck;
 mod unmodeled;
+mod wide;
 
 use data_encoding::HEXLOWER;
 use schemars::JsonSchema;
@@ -22,6 +23,7 @@ pub use figure::Figure;
 pub use hot::{HotNode, HotReason};
 pub use planned::{DAY, HOUR, LONGEST, PlannedSettings, SHORTEST};
 pub use stuck::{StuckReason, StuckVms};
+pub use wide::WideFigure;
 
 use crate::{
     compare::{Progress, in_parallel},
@@ -78,6 +80,8 @@ pub struct Forecast {
     pub migrations: Figure,
     /// Bytes that these migrations send within the horizon, with those that fail.
     pub bytes_moved: Figure,
+    /// The figures whose interval is wider than half of what is expected, and why.
+    pub wide: Vec<WideFigure>,
     /// The share of runs without a migration at rest.
     pub settles: f64,
     /// The seconds until the last migration, of the runs that settle.
@@ -131,6 +135,7 @@ pub fn forecast(
     let by_setting: Vec<&[Outcome]> = outcomes.chunks(count).collect();
     let own = by_setting[0];
     let table = alternatives::table(&compared, &by_setting);
+    let figure = |name: FigureName| Figure::over(own, |outcome| outcome.value(name));
     Ok(Forecast {
         scenario: model.name().to_owned(),
         nodes: model.node_count(),
@@ -140,13 +145,14 @@ pub fn forecast(
         level: LEVEL,
         horizon_seconds: planned.duration.0,
         rest_seconds: planned.duration.0 / outcome::REST,
-        spread_now: Figure::over(own, |outcome| outcome.spread_now),
-        spread_at_rest: Figure::over(own, |outcome| outcome.spread_at_rest),
-        migrations_first_hour: Figure::over(own, |outcome| outcome.first_hour),
-        migrations_first_day: Figure::over(own, |outcome| outcome.first_day),
-        migrations_per_hour_at_rest: Figure::over(own, |outcome| outcome.per_hour_at_rest),
-        migrations: Figure::over(own, |outcome| outcome.migrations),
-        bytes_moved: Figure::over(own, |outcome| outcome.bytes),
+        spread_now: figure(FigureName::SpreadNow),
+        spread_at_rest: figure(FigureName::SpreadAtRest),
+        migrations_first_hour: figure(FigureName::MigrationsFirstHour),
+        migrations_first_day: figure(FigureName::MigrationsFirstDay),
+        migrations_per_hour_at_rest: figure(FigureName::MigrationsPerHourAtRest),
+        migrations: figure(FigureName::Migrations),
+        bytes_moved: figure(FigureName::BytesMoved),
+        wide: wide::figures(own, planned.duration.0),
         settles: outcome::settles(own),
         settled_after_seconds: Figure::of(own.iter().filter_map(|outcome| outcome.settled_after).collect()),
         most_moved: most_moved(&model, own),

@@ -1,7 +1,7 @@
 //! One run of a forecast, in the numbers that are kept of it.
 
 use super::{
-    DAY, HOUR,
+    DAY, FigureName, HOUR,
     hot::{self, HotReason},
 };
 use crate::{history::Cause, model::ClusterModel, result::simulate, rng::Rng, settings::RunSettings, stats};
@@ -27,6 +27,20 @@ pub(super) struct Outcome {
     /// By VM, to balance load.
     pub(super) moves: Vec<u32>,
     pub(super) hot: Vec<(u32, HotReason)>,
+}
+
+impl Outcome {
+    pub(super) fn value(&self, figure: FigureName) -> f64 {
+        match figure {
+            FigureName::SpreadNow => self.spread_now,
+            FigureName::SpreadAtRest => self.spread_at_rest,
+            FigureName::MigrationsFirstHour => self.first_hour,
+            FigureName::MigrationsFirstDay => self.first_day,
+            FigureName::MigrationsPerHourAtRest => self.per_hour_at_rest,
+            FigureName::Migrations => self.migrations,
+            FigureName::BytesMoved => self.bytes,
+        }
+    }
 }
 
 pub(super) fn of_run(model: &ClusterModel, settings: &RunSettings, seed: u64) -> Outcome {

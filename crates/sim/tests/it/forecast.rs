@@ -199,6 +199,19 @@ fn the_cool_down_is_that_of_the_descheduler_s_plugin() {
 }
 
 #[test]
+fn a_wide_interval_says_why() {
+    let scenario = shipped::find("hotspot").unwrap();
+    let forecast = of(&scenario, &plan(), &options(0..8));
+    assert!((0.0..1.0).contains(&forecast.settles), "{forecast:?}");
+    let figure = forecast.migrations_first_day;
+    assert!(figure.high - figure.low > figure.expected / 2.0, "{figure:?}");
+    let wide = forecast.wide.iter().find(|wide| wide.figure == FigureName::MigrationsFirstDay).unwrap();
+    assert!(wide.because.contains("settle") && wide.because.contains("counts 93 times"), "{}", wide.because);
+    let narrow = of(&skewed(", migratable: false"), &plan(), &options(0..8));
+    assert_eq!(narrow.wide, [], "nothing moves");
+}
+
+#[test]
 fn a_vm_that_cannot_move_is_listed_with_the_reason_and_so_is_the_node_that_stays_hot() {
     let not_allowed = ", affinity: {nodes: {only: here}}";
     for (words, stuck, hot) in [

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 use sim::{
-    forecast::{CheckResult, Checked, FigureName, Observation, check},
+    forecast::{CheckResult, Checked, Observation, check},
     units::Span,
 };
 use terminal::table::{self, Cell};
@@ -20,7 +20,6 @@ use super::{
     document,
     observe::{self, EndedMigration},
     prometheus::{self, Points, Prometheus, PrometheusArgs},
-    text::rounded,
 };
 use crate::{
     configs,
@@ -237,11 +236,7 @@ fn render(report: &CheckReport, width: usize) -> String {
         report.since
     );
     let cells = |checked: &Checked| {
-        let number = |value: f64| match checked.figure {
-            FigureName::SpreadNow | FigureName::SpreadAtRest => format!("{} %", rounded(value * 100.0, 1)),
-            FigureName::BytesMoved => format!("{} GiB", rounded(value / 1_073_741_824.0, 0)),
-            _ => rounded(value, 1).trim_end_matches(".0").to_owned(),
-        };
+        let number = |value: f64| checked.figure.text(value);
         let result = match checked.result {
             CheckResult::In => "in",
             CheckResult::Out => "OUT",
