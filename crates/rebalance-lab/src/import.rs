@@ -11,11 +11,10 @@ use std::{
 
 use anyhow::{Context, bail};
 use flate2::{Compression, write::GzEncoder};
-use kube::{Client, Config, config::AuthInfo};
-use kube_io::connect;
-use lab::import::{Loads, PrometheusClient, Report, Request, Selectors, identity, import, list, login, text};
+use kube::{Client, Config};
+use kube_io::{Login, connect};
+use lab::import::{Loads, PrometheusClient, Report, Request, Selectors, identity, import, list, text};
 use process::cluster::Selection;
-use rustls::pki_types::{CertificateDer, pem::PemObject};
 use sim::{MOST_STEPS, import::Order, units::Span};
 use terminal::{Terminal, print};
 
@@ -162,30 +161,8 @@ async fn sources(args: &Args) -> anyhow::Result<Sources> {
 }
 
 fn prometheus(args: &Args, url: &str, config: &Config) -> anyhow::Result<PrometheusClient> {
-    let read = |path: &Path| std::fs::read(path).with_context(|| format!("reading {}", path.display()));
-    let token = match &args.prometheus_token_file {
-        Some(path) => {
-            let text = String::from_utf8(read(path)?).ok();
-            let token = text.map(|text| text.trim().to_owned()).filter(|token| !token.is_empty());
-            Some(token.with_context(|| format!("{} holds no token", path.display()))?)
-        }
-        None => None,
-    };
-    let trusted = match &args.prometheus_ca {
-        Some(path) => {
-            let pem = read(path)?;
-            let found: Result<Vec<_>, _> =
-                CertificateDer::pem_slice_iter(&pem).map(|found| found.map(|der| der.to_vec())).collect();
-            let found = found.with_context(|| format!("reading certificates of {}", path.display()))?;
-            if found.is_empty() {
-                bail!("{} holds no certificate: a CA in PEM was expected", path.display());
-            }
-            Some(found)
-        }
-        None => None,
-    };
-    let user: &AuthInfo = &config.auth_info;
-    Ok(PrometheusClient::new(url, login(url, user, token, trusted))?)
+    let (token, ca) = (args.prometheus_token_file.as_deref(), args.prometheus_ca.as_deref());
+    Ok(PrometheusClient::new(url, Login::read(url, &config.auth_info, token, ca)?)?)
 }
 
 /// A file that gets its name when it is complete, and is removed otherwise.

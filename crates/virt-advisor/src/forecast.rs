@@ -75,13 +75,13 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(args: &Args, connection: &Connection) -> anyhow::Result<ExitCode> {
-    let reader = connection.reader("forecast").await?;
     if args.check.check {
-        return check::run(&args.profile, &args.check, &args.output, &reader).await;
+        return check::run(&args.profile, &args.check, &args.output, connection).await;
     }
     anyhow::ensure!(!args.check.is_given(), "--prometheus and --forecast are for what has happened: add --check");
     let path = args.scenario.as_deref().context("--scenario names the cluster and its load")?;
     let (scenario, digest) = read(path)?;
+    let reader = connection.reader("forecast").await?;
     let config = configs::get(&reader, &args.profile).await?;
     let release = observe::release(&reader).await;
     let live = observe::descheduler(&reader, &config).await;

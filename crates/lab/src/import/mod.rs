@@ -26,7 +26,7 @@ pub use lists::{Selectors, identity, list};
 pub use load::LoadNotes;
 pub use metrics::{Found, Origin, Quantity};
 pub use objects::Objects;
-pub use prometheus::{Login, PrometheusClient, login};
+pub use prometheus::PrometheusClient;
 pub use report::text;
 
 use crate::Error;

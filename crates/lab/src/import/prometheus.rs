@@ -1,10 +1,10 @@
-//! A client of Prometheus, with the login of a kubectl user, and its answers.
+//! A client of Prometheus, and its answers.
 
 use std::{collections::BTreeMap, time::Duration};
 
 use jiff::Timestamp;
-use kube::{Client, Config, config::AuthInfo};
-use kube_io::connect;
+use kube::Client;
+use kube_io::{Login, connect};
 use serde::{Deserialize, de::DeserializeOwned};
 use tokio::time::timeout;
 
@@ -12,32 +12,6 @@ use crate::{COMPONENT, Error};
 
 /// Prometheus itself gives up after two minutes.
 const TIMEOUT: Duration = Duration::from_secs(130);
-
-/// How to log in to a Prometheus.
-#[derive(Debug, Clone, Default)]
-pub struct Login {
-    /// The token, without line breaks.
-    pub token: Option<String>,
-    /// Certificates to trust, in DER. Those of the system without it.
-    pub trusted: Option<Vec<Vec<u8>>>,
-    /// How the user of the kubeconfig gets a token.
-    pub user: Option<AuthInfo>,
-}
-
-/// The login of the kubeconfig's user. A token of the cluster is only sent over TLS.
-pub fn login(url: &str, user: &AuthInfo, token: Option<String>, trusted: Option<Vec<Vec<u8>>>) -> Login {
-    let is_secure = url.starts_with("https://");
-    // Client certificates are for the API server.
-    let user = AuthInfo {
-        token: user.token.clone(),
-        token_file: user.token_file.clone(),
-        exec: user.exec.clone(),
-        auth_provider: user.auth_provider.clone(),
-        ..AuthInfo::default()
-    };
-    let user = (token.is_none() && is_secure).then_some(user);
-    Login { token, trusted, user }
-}
 
 #[derive(Clone)]
 #[allow(missing_debug_implementations, reason = "a client has none")]
@@ -99,10 +73,7 @@ pub(super) fn matrix(answer: &str) -> Result<Vec<Series<'_>>, String> {
 impl PrometheusClient {
     pub fn new(url: &str, login: Login) -> Result<Self, Error> {
         let fail = |problem: String| Error::Asset(format!("connecting to Prometheus at {url}: {problem}"));
-        let mut config = Config::new(url.trim_end_matches('/').parse().map_err(|problem| fail(format!("{problem}")))?);
-        config.auth_info = login.user.unwrap_or_default();
-        config.auth_info.token = login.token.map(Into::into).or(config.auth_info.token);
-        config.root_cert = login.trusted;
+        let config = login.config(url).map_err(|problem| fail(problem.to_string()))?;
         let client = connect::client(config, COMPONENT).map_err(|problem| fail(problem.to_string()))?;
         Ok(PrometheusClient { url: url.to_owned(), client })
     }

@@ -23,6 +23,7 @@ use super::{
 };
 use crate::{
     configs,
+    connection::Connection,
     decide::forecast_file,
     failure::{Failure, failed},
     history,
@@ -75,9 +76,10 @@ pub(super) async fn run(
     profile: &str,
     args: &CheckArgs,
     output: &OutputArgs,
-    reader: &Reader,
+    connection: &Connection,
 ) -> anyhow::Result<ExitCode> {
     anyhow::ensure!(args.time_scale > 0.0 && args.time_scale.is_finite(), "--time-scale is not a number above 0");
+    let reader = &connection.reader("forecast").await?;
     let record = record(reader, profile).await?;
     let forecast = match &args.forecast {
         Some(file) => forecast_file::read(file, profile, &record.spec.plan_digest)?,
@@ -86,7 +88,13 @@ pub(super) async fn run(
     let since = finished(&record, profile)?;
     let now = Timestamp::now();
     let horizon = u64::try_from(forecast.horizon_seconds).unwrap_or_default();
-    let (seen, unread) = observation(reader, args, (since, now), horizon).await?;
+    let client = match &args.prometheus.prometheus {
+        Some(url) => {
+            Some(Prometheus::connect(url, &args.prometheus, &connection.selection().config().await?.auth_info)?)
+        }
+        None => None,
+    };
+    let (seen, unread) = observation(reader, args, client, (since, now), horizon).await;
     let report = CheckReport {
         profile: profile.to_owned(),
         plan_digest: record.spec.plan_digest.clone(),
@@ -159,16 +167,15 @@ fn finished(record: &VirtPlatformPlanRecord, profile: &str) -> anyhow::Result<Ti
 async fn observation(
     reader: &Reader,
     args: &CheckArgs,
+    client: Option<Prometheus>,
     (since, now): (Timestamp, Timestamp),
     horizon: u64,
-) -> anyhow::Result<(Observation, Vec<String>)> {
+) -> (Observation, Vec<String>) {
     let seconds = |time: Timestamp| {
         let passed = time.duration_since(since).as_secs_f64() * args.time_scale;
         (passed >= 0.0).then_some(passed as u64)
     };
     let mut unread = Vec::new();
-    let prometheus = &args.prometheus;
-    let client = prometheus.prometheus.as_ref().map(|url| Prometheus::connect(url, prometheus)).transpose()?;
     let spread = match &client {
         Some(client) => spread(reader, client, (since, now), &mut unread).await,
         None => kept(Err("the spread of load: --prometheus names who knows it".to_owned()), &mut unread),
@@ -202,7 +209,7 @@ async fn observation(
         spread: spread.map(in_seconds),
         bytes: bytes.map(in_seconds),
     };
-    Ok((seen, unread))
+    (seen, unread)
 }
 
 /// The spread over the nodes that take virtual machines. Others are no part of a forecast.

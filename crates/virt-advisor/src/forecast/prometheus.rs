@@ -7,8 +7,8 @@ use std::{
 
 use anyhow::Context;
 use jiff::{SignedDuration, Timestamp};
-use kube::Config;
-use rustls::pki_types::{CertificateDer, pem::PemObject};
+use kube::config::AuthInfo;
+use kube_io::Login;
 use serde_json::Value;
 
 use super::observe::{EndedMigration, VmNode};
@@ -37,7 +37,7 @@ pub(super) struct PrometheusArgs {
     /// The Prometheus with the loads, such as https://thanos-querier.example.com
     #[arg(long, value_name = "URL")]
     pub(super) prometheus: Option<String>,
-    /// A file with a token for Prometheus
+    /// A file with a token for Prometheus [default: the token of the kubeconfig, if the URL is one of https]
     #[arg(long, value_name = "FILE", requires = "prometheus")]
     pub(super) prometheus_token_file: Option<PathBuf>,
     /// A file with the CA of Prometheus, in PEM [default: those that the system trusts]
@@ -57,24 +57,11 @@ pub(super) struct Spread {
 pub(super) struct Prometheus(Reader);
 
 impl Prometheus {
-    pub(super) fn connect(url: &str, args: &PrometheusArgs) -> anyhow::Result<Self> {
-        let mut config = Config::new(url.trim_end_matches('/').parse().with_context(|| format!("--prometheus {url}"))?);
-        if let Some(file) = &args.prometheus_token_file {
-            let token = std::fs::read_to_string(file).with_context(|| format!("reading {}", file.display()))?;
-            anyhow::ensure!(!token.trim().is_empty(), "{} holds no token", file.display());
-            config.auth_info.token = Some(token.trim().to_owned().into());
-        }
-        if let Some(file) = &args.prometheus_ca {
-            let text = std::fs::read(file).with_context(|| format!("reading {}", file.display()))?;
-            let found = CertificateDer::pem_slice_iter(&text).map(|found| found.map(|found| found.to_vec()));
-            let found: Vec<Vec<u8>> = found
-                .collect::<Result<_, _>>()
-                .with_context(|| format!("reading certificates of {}", file.display()))?;
-            anyhow::ensure!(!found.is_empty(), "{} holds no certificate: a CA in PEM was expected", file.display());
-            config.root_cert = Some(found);
-        }
-        let reader = Reader::connect(config, "forecast", None, std::sync::Arc::new(()))?;
-        Ok(Prometheus(reader))
+    /// `user` is the user of the kubeconfig, whose token is taken where no other one is named.
+    pub(super) fn connect(url: &str, args: &PrometheusArgs, user: &AuthInfo) -> anyhow::Result<Self> {
+        let (token, ca) = (args.prometheus_token_file.as_deref(), args.prometheus_ca.as_deref());
+        let config = Login::read(url, user, token, ca)?.config(url).with_context(|| format!("--prometheus {url}"))?;
+        Ok(Prometheus(Reader::connect(config, "forecast", None, std::sync::Arc::new(()))?))
     }
 
     /// The spread of CPU use over the nodes that take virtual machines, which is the spread that a forecast tells.
@@ -213,7 +200,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::forecast::test_server::TestServer;
+    use crate::forecast::test_server::{Asked, TestServer};
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(second).unwrap()
@@ -225,7 +212,7 @@ mod tests {
 
     fn client(server: &TestServer) -> Prometheus {
         let args = PrometheusArgs { prometheus: None, prometheus_token_file: None, prometheus_ca: None };
-        Prometheus::connect(&server.url, &args).unwrap()
+        Prometheus::connect(&server.url, &args, &AuthInfo::default()).unwrap()
     }
 
     /// The answer to a query over `uses`, which are by instance, at two times.
@@ -274,6 +261,28 @@ mod tests {
         .await;
         let spread = client(&server).spread(&nodes, at(10), at(25)).await.unwrap();
         assert!(spread.nodes == 500 && (spread.points[0].1 - 0.25).abs() < 1e-9, "{spread:?}");
+    }
+
+    #[tokio::test]
+    async fn a_prometheus_behind_tls_gets_the_token_of_the_kubeconfig_and_one_without_tls_does_not() {
+        let answer = |_: &Asked| json!({"data": {"result": [{"values": [[10, "3"]]}]}});
+        let (secure, ca) = TestServer::start_secure(answer).await;
+        let plain = TestServer::start(answer).await;
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), ca).unwrap();
+        let user = AuthInfo { token: Some("own".to_owned().into()), ..AuthInfo::default() };
+        for (server, expected) in [(&secure, Some("Bearer own")), (&plain, None)] {
+            let args = PrometheusArgs {
+                prometheus: None,
+                prometheus_token_file: None,
+                prometheus_ca: Some(file.path().to_owned()),
+            };
+            let client = Prometheus::connect(&server.url, &args, &user).unwrap();
+            assert_eq!(client.evictions(at(0), at(20)).await, Ok(vec![(at(10), 3.0)]), "{}", server.url);
+            let asked = server.asked.lock().unwrap().clone();
+            assert_eq!(asked.last().unwrap().authorization.as_deref(), expected, "{}", server.url);
+            assert_eq!(asked.last().unwrap().path, "/api/v1/query_range");
+        }
     }
 
     #[test]

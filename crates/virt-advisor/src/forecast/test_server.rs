@@ -7,6 +7,7 @@ use axum::{
     extract::Request,
     http::header::{AUTHORIZATION, CONTENT_TYPE},
 };
+use rustls::ServerConfig;
 use serde_json::Value;
 use tokio::task::JoinHandle;
 
@@ -28,12 +29,31 @@ pub(super) struct TestServer {
 
 impl TestServer {
     pub(super) async fn start(answer: impl Fn(&Asked) -> Value + Clone + Send + Sync + 'static) -> Self {
+        Self::serve(answer, None).await
+    }
+
+    /// The same behind TLS, and the certificate to trust, in PEM.
+    pub(super) async fn start_secure(
+        answer: impl Fn(&Asked) -> Value + Clone + Send + Sync + 'static,
+    ) -> (Self, String) {
+        let made = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).unwrap();
+        let tls =
+            serving::tls_config(vec![made.cert.der().clone()], made.signing_key.serialize_der().try_into().unwrap())
+                .unwrap();
+        (Self::serve(answer, Some(tls)).await, made.cert.pem())
+    }
+
+    async fn serve(
+        answer: impl Fn(&Asked) -> Value + Clone + Send + Sync + 'static,
+        tls: Option<Arc<ServerConfig>>,
+    ) -> Self {
         let listener = serving::listen("127.0.0.1:0".parse().unwrap()).await.unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
+        let scheme = if tls.is_some() { "https" } else { "http" };
+        let url = format!("{scheme}://{}", listener.local_addr().unwrap());
         let asked = Arc::new(Mutex::new(Vec::new()));
         let router = Self::router(asked.clone(), answer);
         let task = tokio::spawn(async move {
-            serving::accept(listener, || None, router, serving::Limits::STRANGERS).await;
+            serving::accept(listener, move || tls.clone(), router, serving::Limits::STRANGERS).await;
         });
         TestServer { url, asked, task }
     }
