@@ -66,12 +66,9 @@ pub(super) fn vms(model: &ClusterModel, settings: &RunSettings, scenario: &Scena
             StuckReason::NotMigratable => model.group(vm).not_migratable_because.as_deref(),
             _ => None,
         };
-        let known =
-            |cause: Option<&str>| move |known: &StuckVms| known.reason == reason && known.cause.as_deref() == cause;
         let causes = stuck.iter().filter(|known| known.cause.is_some()).count();
-        let is_known = stuck.iter().any(known(cause));
-        let cause = cause.filter(|_| is_known || causes < MOST_CAUSES);
-        let at = stuck.iter().position(known(cause)).unwrap_or_else(|| {
+        let cause = cause.filter(|_| causes < MOST_CAUSES || position(&stuck, reason, cause).is_some());
+        let at = position(&stuck, reason, cause).unwrap_or_else(|| {
             let because = cause.map_or_else(|| reason.to_string(), |cause| format!("{reason}: {cause}"));
             stuck.push(StuckVms { reason, cause: cause.map(str::to_owned), because, count: 0, vms: Vec::new() });
             stuck.len() - 1
@@ -85,4 +82,9 @@ pub(super) fn vms(model: &ClusterModel, settings: &RunSettings, scenario: &Scena
     let rank = |stuck: &StuckVms| (stuck.reason, stuck.cause.is_none(), Reverse(stuck.count), stuck.cause.clone());
     stuck.sort_by_cached_key(rank);
     stuck
+}
+
+/// Where the group of a reason and a cause is.
+fn position(stuck: &[StuckVms], reason: StuckReason, cause: Option<&str>) -> Option<usize> {
+    stuck.iter().position(|known| known.reason == reason && known.cause.as_deref() == cause)
 }
