@@ -102,7 +102,8 @@ fn limits(spec: &Map<String, Value>, release: Release, assumed: &mut Vec<String>
     let limits = Limits { total: most, per_node: node.map_or(most, bounded) };
     match (given("total"), total) {
         (None, None) => {
-            assumed.push("The descheduler may evict any number of virtual machines: the plan sets no limit.".to_owned())
+            assumed
+                .push("The descheduler may evict any number of virtual machines: the plan sets no limit.".to_owned());
         }
         (None, Some(total)) => {
             assumed.push(format!(
