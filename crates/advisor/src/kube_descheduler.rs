@@ -1,6 +1,6 @@
-//! The releases of the Kube Descheduler Operator: how its definition shows the release, and which fields exclude each other.
-//! Releases are named after their OpenShift release. The plan, the simulated descheduler of the lab and the documentation use these
-//! tables.
+//! The releases of the Kube Descheduler Operator: how its definition shows the release, which fields exclude each other, and what
+//! holds where a field is not set. Releases are named after their OpenShift release. The plan, its forecast, the simulated descheduler
+//! of the lab and the documentation use these tables.
 
 use std::fmt;
 
@@ -68,6 +68,27 @@ impl Release {
         }
     }
 
+    /// The limits of a policy, from those in `spec.evictionLimits`. The profile for virtual machines has defaults: as many as
+    /// KubeVirt migrates at a time.
+    pub fn eviction_limits(self, total: Option<i64>, node: Option<i64>, is_kubevirt: bool) -> PolicyLimits {
+        // The operator converts a negative limit to a huge one, which limits nothing.
+        let given = |limit: Option<i64>| limit.map(i64::cast_unsigned);
+        let default = |limit: u64| (is_kubevirt && self >= Release::V4_19).then_some(limit);
+        let node = node.filter(|_| self >= Release::V4_19);
+        let (total, node) = (given(total).or(default(5)), given(node).or(default(2)));
+        PolicyLimits { total, node, plugin: node.filter(|_| self >= Release::V5_1) }
+    }
+
+    /// Whether the profile for virtual machines has a soft tainter. `is_enabled` is devEnableSoftTainter, which 4.18 needs.
+    pub fn has_soft_tainter(self, is_enabled: bool) -> bool {
+        self >= Release::V4_19 || is_enabled
+    }
+
+    /// Whether the descheduler has the plugin KubevirtMigrationAware, which lets virtual machines stay for a while after a migration.
+    pub fn is_migration_aware(self) -> bool {
+        self >= Release::V5_1
+    }
+
     /// Its name, as `4.21`, also in file names.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -85,6 +106,17 @@ impl fmt::Display for Release {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
+}
+
+/// How many pods the descheduler may evict. None is no limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PolicyLimits {
+    /// At a time: those of a cycle, and those of earlier cycles whose migration has not ended.
+    pub total: Option<u64>,
+    /// The same, of one node.
+    pub node: Option<u64>,
+    /// Of one node in a cycle, by the plugin LowNodeUtilization. Without it, the plugin evicts one pod of each node.
+    pub plugin: Option<u64>,
 }
 
 /// Two customizations that exclude each other: the operator then changes nothing, and at most logs it.
@@ -177,6 +209,29 @@ mod tests {
             let definition = definition(&format!("kubedescheduler-{release}"));
             assert!(schema::list_allows(spec_schema(&definition, "v1"), "profiles", release.profile()), "{release}");
         }
+    }
+
+    #[test]
+    fn limits_and_the_soft_tainter_are_those_of_the_release() {
+        let limits = |total, node, plugin| PolicyLimits { total, node, plugin };
+        let (five, two, seven, three) = (Some(5), Some(2), Some(7), Some(3));
+        // By release: without limits, with both, and whether nodes get soft taints without being asked for.
+        let table = [
+            (Release::V4_17, limits(None, None, None), limits(seven, None, None), false),
+            (Release::V4_18, limits(None, None, None), limits(seven, None, None), false),
+            (Release::V4_19, limits(five, two, None), limits(seven, three, None), true),
+            (Release::V4_20, limits(five, two, None), limits(seven, three, None), true),
+            (Release::V4_21, limits(five, two, None), limits(seven, three, None), true),
+            (Release::V5_1, limits(five, two, two), limits(seven, three, three), true),
+        ];
+        for (release, unset, set, taints) in table {
+            assert_eq!(release.eviction_limits(None, None, true), unset, "{release}");
+            assert_eq!(release.eviction_limits(Some(7), Some(3), true), set, "{release}");
+            assert_eq!(release.has_soft_tainter(false), taints, "{release}");
+            assert!(release.has_soft_tainter(true), "{release}");
+        }
+        assert_eq!(Release::V5_1.eviction_limits(None, None, false), limits(None, None, None), "another profile");
+        assert_eq!(Release::V5_1.eviction_limits(Some(-1), None, true).total, Some(u64::MAX));
     }
 
     /// As recorded: 4.18, 4.20, 4.21 and the newest refuse two thresholds; 4.19 lies between two that do.

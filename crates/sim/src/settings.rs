@@ -22,6 +22,8 @@ pub struct RunSettings {
     /// The age of the newest signals, in steps.
     pub lag: u64,
     pub limits: Limits,
+    /// Whether one decision evicts no more than one VM of a node, as the descheduler does where its plugin has no limit.
+    pub one_per_node: bool,
     pub placement: Placement,
     pub soft_taints: bool,
     pub cpu_overcommit: f64,
@@ -97,6 +99,7 @@ impl RunSettings {
             window: given.window.map_or(1, |window| window.0 / step.max(1)),
             lag: given.lag.map_or(0, |lag| lag.0 / step.max(1)),
             limits: given.limits,
+            one_per_node: false,
             placement: given.placement,
             soft_taints: given.soft_taints,
             cpu_overcommit: given.cpu_overcommit,
@@ -118,11 +121,7 @@ impl RunSettings {
             MigrationModel::PreCopy => format!("pre-copy migrations at {}", self.migration.bandwidth),
         };
         let Limits { total, per_node } = self.limits;
-        let aware = self.guards.migration_aware.map(|aware| {
-            let MigrationAware { cool_down, max_cool_down, history_window } = aware;
-            format!(", cool-down from {cool_down} to {max_cool_down} by the migrations of {history_window}")
-        });
-        let aware = aware.unwrap_or_default();
+        let aware = self.guards.migration_aware.map(|aware| format!(", {}", aware.describe())).unwrap_or_default();
         format!(
             "{}, {}, {}, at most {total} evictions and {per_node} per node, {placement}, {migration}{aware}",
             self.classifier,

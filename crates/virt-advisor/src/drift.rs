@@ -64,8 +64,8 @@ pub(crate) struct ConfigDrift {
 
 /// Why an object could not be read.
 #[derive(Debug)]
-struct Unread {
-    why: String,
+pub(crate) struct Unread {
+    pub(crate) why: String,
     failure: Failure,
 }
 
@@ -156,7 +156,7 @@ async fn of_config(reader: &Reader, config: &VirtPlatformConfig) -> ConfigDrift 
 }
 
 /// The target of an item as it is. None if it does not exist.
-async fn target(reader: &Reader, target: &TargetRef) -> Result<Option<Value>, Unread> {
+pub(crate) async fn target(reader: &Reader, target: &TargetRef) -> Result<Option<Value>, Unread> {
     let unknown = || Unread { why: "no profile declares this kind".to_owned(), failure: Failure::Other };
     let kind = scope::kind_of(target).ok_or_else(unknown)?;
     let wanted = Wanted { kind, namespace: target.namespace.clone(), name: target.name.clone() };

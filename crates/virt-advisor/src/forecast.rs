@@ -3,7 +3,10 @@
 mod check;
 mod document;
 mod observe;
+mod prometheus;
 mod settings;
+#[cfg(test)]
+mod test_server;
 mod text;
 
 use std::{
@@ -13,9 +16,11 @@ use std::{
     process::ExitCode,
 };
 
+use advisor::kube_descheduler::Release;
 use anyhow::Context;
 use api::VirtPlatformConfig;
 use jiff::Timestamp;
+use serde_json::Value;
 use sim::{
     Scenario,
     forecast::{ForecastOptions, Setting, scenario_digest},
@@ -70,16 +75,22 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(args: &Args, connection: &Connection) -> anyhow::Result<ExitCode> {
-    let reader = connection.reader("forecast").await?;
     if args.check.check {
-        return check::run(&args.profile, &args.check, &args.output, &reader).await;
+        return check::run(&args.profile, &args.check, &args.output, connection).await;
     }
     anyhow::ensure!(!args.check.is_given(), "--prometheus and --forecast are for what has happened: add --check");
     let path = args.scenario.as_deref().context("--scenario names the cluster and its load")?;
     let (scenario, digest) = read(path)?;
+    let reader = connection.reader("forecast").await?;
     let config = configs::get(&reader, &args.profile).await?;
     let release = observe::release(&reader).await;
-    let planned = planned(&config, release)?;
+    let live = observe::descheduler(&reader, &config).await;
+    let mut planned = planned(&config, live.as_ref().ok().and_then(Option::as_ref), release)?;
+    if let Err(why) = live {
+        planned
+            .assumed
+            .push(format!("Nobody has set more in the KubeDescheduler than the plan does: it cannot be read: {why}."));
+    }
     let report = forecast(args, &config, &scenario, digest, planned, Terminal::of_this_process())?;
     let document = Document::new("Forecast", report);
     if let Some(file) = &args.save {
@@ -102,17 +113,14 @@ fn next(args: &Args) -> String {
     }
 }
 
-fn planned(
-    config: &VirtPlatformConfig,
-    release: Option<advisor::kube_descheduler::Release>,
-) -> anyhow::Result<Planned> {
+fn planned(config: &VirtPlatformConfig, live: Option<&Value>, release: Option<Release>) -> anyhow::Result<Planned> {
     let profile = config.spec.profile.as_str();
     let status = config.status.as_ref().filter(|status| !status.items.is_empty());
     let Some(status) = status else {
         let text = format!("{profile} has no plan: set spec.action to DryRun, and the operator makes one");
         return Err(failed(Failure::NotFound, text));
     };
-    settings::planned(status, release).map_err(|error| failed(Failure::Other, format!("{profile}: {error}")))
+    settings::planned(status, live, release).map_err(|error| failed(Failure::Other, format!("{profile}: {error}")))
 }
 
 fn forecast(
@@ -157,7 +165,6 @@ fn read(path: &Path) -> anyhow::Result<(Scenario, String)> {
 mod tests {
     use std::io::Write;
 
-    use advisor::kube_descheduler::Release;
     use clap::Parser;
 
     use super::*;
@@ -186,7 +193,7 @@ mod tests {
     fn report(config: &VirtPlatformConfig) -> ForecastReport {
         let args = args(&[]);
         let (scenario, digest) = read(args.scenario.as_deref().unwrap()).unwrap();
-        let planned = planned(config, Some(Release::V5_1)).unwrap();
+        let planned = planned(config, None, Some(Release::V5_1)).unwrap();
         let mut report = forecast(&args, config, &scenario, digest, planned, Terminal::default()).unwrap();
         report.summary.made_at.0 = golden::now();
         report

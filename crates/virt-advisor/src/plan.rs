@@ -3,10 +3,11 @@
 
 pub(crate) mod diff_text;
 mod draft;
+mod forecast;
 pub(crate) mod text;
 pub(crate) mod view;
 
-use std::process::ExitCode;
+use std::{path::PathBuf, process::ExitCode};
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -20,6 +21,7 @@ use crate::{
     program, unreadable,
 };
 use draft::DraftArgs;
+use forecast::PlanForecast;
 use view::PlanView;
 
 /// The plans that were asked for.
@@ -34,6 +36,7 @@ pub(crate) struct PlanReport {
   virt-advisor plan
   virt-advisor plan load-aware-rebalancing
   virt-advisor plan load-aware-rebalancing --draft --options options.yaml
+  virt-advisor plan load-aware-rebalancing --forecast forecast.json
 
 The stored plan needs the right to read VirtPlatformConfigs. A fresh one needs the rights of its changes, because it is made by dry \
                           runs; it writes nothing and needs no operator.")]
@@ -47,6 +50,9 @@ pub(crate) struct Args {
     options: DraftArgs,
     #[command(flatten)]
     output: OutputArgs,
+    /// Also show the forecast in this file, as `forecast --save` wrote it, if it is about this plan
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, requires = "profile")]
+    forecast: Option<PathBuf>,
     /// End with exit code 1 if the plan changes anything
     #[arg(long)]
     exit_code: bool,
@@ -72,10 +78,15 @@ pub(crate) async fn run(args: &Args, connection: &Connection) -> anyhow::Result<
         args.draft || !args.options.is_given(),
         "--options and --restore are for a fresh plan: add --draft"
     );
-    let plans = match &args.profile {
+    let mut plans = match &args.profile {
         Some(profile) if args.draft => vec![draft::plan(profile, &args.options, connection).await?],
         profile => stored(profile.as_deref(), connection).await?,
     };
+    if let Some(file) = &args.forecast {
+        for plan in &mut plans {
+            plan.forecast = Some(PlanForecast::read(file, plan)?);
+        }
+    }
     let changes = plans.iter().any(|plan| plan.has_changes);
     print(plans, &args.output)?;
     Ok(if args.exit_code && changes { ExitCode::from(Failure::Found as u8) } else { ExitCode::SUCCESS })

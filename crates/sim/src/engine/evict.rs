@@ -199,7 +199,7 @@ impl Run<'_> {
     fn begin_migration(&mut self, vm: u32, from: u32, to: Option<u32>) {
         match (self.settings.migration.model, to) {
             (MigrationModel::Instant, Some(to)) => {
-                self.totals.bytes += self.state.usage(vm)[1];
+                self.totals.sent(self.state.usage(vm)[1], Cause::Eviction);
                 self.relocate(vm, to, Cause::Eviction);
             }
             _ => {
@@ -220,7 +220,7 @@ impl Run<'_> {
         let limits = Limits {
             total: Some(self.settings.limits.total as usize),
             per_node: Some(self.settings.limits.per_node as usize),
-            plugin_per_node: Some(self.settings.limits.per_node as usize),
+            plugin_per_node: (!self.settings.one_per_node).then_some(self.settings.limits.per_node as usize),
         };
         let (sources, mut cycle) = (std::mem::take(&mut self.sources), std::mem::take(&mut self.cycle));
         cycle.run(&sources, &limits, &mut DeschedulerView(self));
@@ -228,7 +228,7 @@ impl Run<'_> {
         // Accepted VMs are in flight during the whole cycle and arrive after it.
         for (vm, to) in std::mem::take(&mut self.migrations.arrivals) {
             self.state.remove_arrival(vm, to);
-            self.totals.bytes += self.state.usage(vm)[1];
+            self.totals.sent(self.state.usage(vm)[1], Cause::Eviction);
             self.relocate(vm, to, Cause::Eviction);
         }
         self.cycle = cycle;

@@ -32,7 +32,7 @@ impl Run<'_> {
         }
         for (running, end) in ended {
             self.state.remove_arrival(running.vm, running.to);
-            self.totals.bytes += running.copying.sent();
+            self.totals.sent(running.copying.sent(), running.cause);
             self.guard.ended(running.vm, self.step, running.copying.age());
             match end {
                 End::Done => self.relocate(running.vm, running.to, running.cause),
@@ -88,7 +88,7 @@ impl Run<'_> {
                 match self.settings.migration.model {
                     MigrationModel::Instant => match self.destination(vm, node, Cause::Drain) {
                         Some(to) => {
-                            self.totals.bytes += self.state.usage(vm)[1];
+                            self.totals.sent(self.state.usage(vm)[1], Cause::Drain);
                             self.relocate(vm, to, Cause::Drain);
                         }
                         None => self.totals.blocked.no_room += 1,

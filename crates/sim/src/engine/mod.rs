@@ -12,6 +12,7 @@ mod lifecycle;
 mod migrations;
 mod place;
 pub(crate) mod state;
+mod totals;
 
 use balance::{Buckets, Scores, Signals, descheduler::Cycle};
 
@@ -29,30 +30,7 @@ pub(crate) use inspect::Destination;
 use migrations::Migrations;
 use place::Placer;
 use state::{ClusterState, NOWHERE, Request};
-
-/// The counters of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Totals {
-    pub evictions: u64,
-    pub drained: u64,
-    pub restarted: u64,
-    pub failed_migrations: u64,
-    /// Bytes sent over the network, failed migrations included.
-    pub bytes: f64,
-    pub ping_pong: u64,
-    pub blocked: Blocked,
-}
-
-/// Evictions that were wanted but not possible, by reason.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Blocked {
-    pub not_migratable: u64,
-    pub cooling_down: u64,
-    pub no_room: u64,
-    /// Over-utilized nodes that a guard held back.
-    pub held_back: u64,
-}
+pub use totals::{Blocked, Totals};
 
 /// One run of a model with a seed.
 #[derive(Debug)]
@@ -340,7 +318,7 @@ impl<'m> Run<'m> {
                 for running in self.migrations.cancel(|from, to| from == node || to == node) {
                     self.state.remove_arrival(running.vm, running.to);
                     self.totals.failed_migrations += 1;
-                    self.totals.bytes += running.copying.sent();
+                    self.totals.sent(running.copying.sent(), running.cause);
                     self.guard.ended(running.vm, self.step, running.copying.age());
                 }
                 for vm in self.state.vms(node).to_vec() {

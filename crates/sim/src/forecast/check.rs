@@ -8,6 +8,8 @@ use serde::Serialize;
 use super::{DAY, Figure, HOUR, outcome::REST};
 use crate::stats;
 
+const GIB: f64 = 1_073_741_824.0;
+
 /// The figures that can be compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 pub enum FigureName {
@@ -59,8 +61,22 @@ impl FigureName {
         }
     }
 
+    /// A value of it, for people.
+    pub fn text(self, value: f64) -> String {
+        match self {
+            Self::SpreadNow | Self::SpreadAtRest => format!("{:.1} %", value * 100.0),
+            Self::BytesMoved => format!("{:.0} GiB", value / GIB),
+            _ => format!("{value:.1}").trim_end_matches(".0").to_owned(),
+        }
+    }
+
+    /// Whether it is a number of migrations.
+    pub(super) const fn is_number(self) -> bool {
+        matches!(self, Self::MigrationsFirstHour | Self::MigrationsFirstDay | Self::Migrations)
+    }
+
     /// How exact it can be measured. Averages of Prometheus are never exactly those of a simulation.
-    const fn resolution(self) -> f64 {
+    pub(super) const fn resolution(self) -> f64 {
         match self {
             Self::SpreadNow | Self::SpreadAtRest => 0.01,
             _ => 0.0,
@@ -83,8 +99,8 @@ pub struct Observation {
     pub migrations: Option<Vec<u64>>,
     /// The spread of CPU use at seconds since then.
     pub spread: Option<Vec<(u64, f64)>>,
-    /// Bytes that these migrations sent.
-    pub bytes: Option<f64>,
+    /// When migrations that were counted or failed ended, in seconds since then, and the bytes that each of them sent.
+    pub bytes: Option<Vec<(u64, f64)>>,
 }
 
 /// How a figure compares with what happened.
@@ -161,7 +177,10 @@ fn happened(figure: FigureName, horizon: u64, seen: &Observation) -> Option<f64>
             between(rest, horizon).map(|count| count / hours)
         }
         FigureName::Migrations => between(0, horizon),
-        FigureName::BytesMoved => seen.bytes,
+        FigureName::BytesMoved => {
+            let sent = seen.bytes.as_ref()?.iter().filter(|(time, _)| *time < horizon);
+            Some(sent.map(|(_, bytes)| bytes).sum())
+        }
     }
 }
 
@@ -200,8 +219,10 @@ mod tests {
         assert_eq!(results(&seen), [In, In, In, Early, In, In, Unknown]);
         seen.migrations = Some(vec![60, 120, 180, 240, 300, 6000]);
         seen.spread = Some(vec![(0, 0.22), (100, 0.03), (6000, 0.06)]);
-        seen.bytes = Some(11.0);
+        seen.bytes = Some(vec![(60, 4.0), (6000, 7.0)]);
         assert_eq!(results(&seen), [Out, Out, Out, Early, Out, Out, Out]);
+        seen.bytes = Some(vec![(60, 9.0), (HORIZON, 7.0)]);
+        assert_eq!(results(&seen)[6], In, "what is sent later does not count");
         let rest = &check(&figures(), HORIZON, &seen)[4];
         assert_eq!(rest.happened, Some(2.0), "one in half an hour");
     }

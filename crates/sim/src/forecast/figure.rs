@@ -5,6 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{LEVEL, outcome::Outcome};
 
+/// The share of runs that an interval leaves out at each end.
+const TAIL: f64 = (1.0 - LEVEL) / 2.0;
+
 /// The median over runs, and the interval from the 5th to the 95th percentile.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -20,8 +23,12 @@ impl Figure {
         values.sort_by(f64::total_cmp);
         let last = values.len().checked_sub(1)? as f64;
         let at = |share: f64| values[libm::round(last * share) as usize];
-        let tail = (1.0 - LEVEL) / 2.0;
-        Some(Self { expected: at(0.5), low: at(tail), high: at(1.0 - tail) })
+        Some(Self { expected: at(0.5), low: at(TAIL), high: at(1.0 - TAIL) })
+    }
+
+    /// Whether the interval over so many runs leaves none of them out.
+    pub(super) fn holds_all(runs: usize) -> bool {
+        libm::round(runs.saturating_sub(1) as f64 * TAIL) == 0.0
     }
 
     pub(super) fn over(outcomes: &[Outcome], of: impl Fn(&Outcome) -> f64) -> Self {
@@ -50,6 +57,7 @@ mod tests {
         assert_eq!(Figure::of(values), Some(Figure { expected: 50.0, low: 5.0, high: 95.0 }));
         assert_eq!(Figure::of(vec![7.0]), Some(Figure { expected: 7.0, low: 7.0, high: 7.0 }));
         assert_eq!(Figure::of(Vec::new()), None);
+        assert!(Figure::holds_all(10) && !Figure::holds_all(12));
     }
 
     #[test]

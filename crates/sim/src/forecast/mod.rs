@@ -10,6 +10,7 @@ mod outcome;
 mod planned;
 mod stuck;
 mod unmodeled;
+mod wide;
 
 use data_encoding::HEXLOWER;
 use schemars::JsonSchema;
@@ -22,6 +23,7 @@ pub use figure::Figure;
 pub use hot::{HotNode, HotReason};
 pub use planned::{DAY, HOUR, LONGEST, PlannedSettings, SHORTEST};
 pub use stuck::{StuckReason, StuckVms};
+pub use wide::WideFigure;
 
 use crate::{
     compare::{Progress, in_parallel},
@@ -76,8 +78,10 @@ pub struct Forecast {
     pub migrations_per_hour_at_rest: Figure,
     /// Migrations within the horizon.
     pub migrations: Figure,
-    /// Bytes that migrations send within the horizon.
+    /// Bytes that these migrations send within the horizon, with those that fail.
     pub bytes_moved: Figure,
+    /// The figures whose interval is wider than half of what is expected, and why.
+    pub wide: Vec<WideFigure>,
     /// The share of runs without a migration at rest.
     pub settles: f64,
     /// The seconds until the last migration, of the runs that settle.
@@ -117,8 +121,9 @@ pub fn forecast(
     }
     let planned = plan.in_scenario(scenario, options.horizon)?;
     let model = ClusterModel::new(&planned)?;
-    // A slug has no parameters.
-    let settings = RunSettings { algorithm: plan.algorithm, ..RunSettings::new(&planned)? };
+    // A scenario has neither the parameters of an algorithm nor the limit of the plugin.
+    let settings =
+        RunSettings { algorithm: plan.algorithm, one_per_node: plan.one_per_node, ..RunSettings::new(&planned)? };
     let compared = alternatives::settings(plan, &options.alternatives);
     let jobs: Vec<(&Setting, u64)> =
         compared.iter().flat_map(|setting| options.seeds.clone().map(move |seed| (setting, seed))).collect();
@@ -130,6 +135,7 @@ pub fn forecast(
     let by_setting: Vec<&[Outcome]> = outcomes.chunks(count).collect();
     let own = by_setting[0];
     let table = alternatives::table(&compared, &by_setting);
+    let figure = |name: FigureName| Figure::over(own, |outcome| outcome.value(name));
     Ok(Forecast {
         scenario: model.name().to_owned(),
         nodes: model.node_count(),
@@ -139,13 +145,14 @@ pub fn forecast(
         level: LEVEL,
         horizon_seconds: planned.duration.0,
         rest_seconds: planned.duration.0 / outcome::REST,
-        spread_now: Figure::over(own, |outcome| outcome.spread_now),
-        spread_at_rest: Figure::over(own, |outcome| outcome.spread_at_rest),
-        migrations_first_hour: Figure::over(own, |outcome| outcome.first_hour),
-        migrations_first_day: Figure::over(own, |outcome| outcome.first_day),
-        migrations_per_hour_at_rest: Figure::over(own, |outcome| outcome.per_hour_at_rest),
-        migrations: Figure::over(own, |outcome| outcome.migrations),
-        bytes_moved: Figure::over(own, |outcome| outcome.bytes),
+        spread_now: figure(FigureName::SpreadNow),
+        spread_at_rest: figure(FigureName::SpreadAtRest),
+        migrations_first_hour: figure(FigureName::MigrationsFirstHour),
+        migrations_first_day: figure(FigureName::MigrationsFirstDay),
+        migrations_per_hour_at_rest: figure(FigureName::MigrationsPerHourAtRest),
+        migrations: figure(FigureName::Migrations),
+        bytes_moved: figure(FigureName::BytesMoved),
+        wide: wide::figures(own, planned.duration.0),
         settles: outcome::settles(own),
         settled_after_seconds: Figure::of(own.iter().filter_map(|outcome| outcome.settled_after).collect()),
         most_moved: most_moved(&model, own),

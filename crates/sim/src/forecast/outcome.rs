@@ -1,7 +1,7 @@
 //! One run of a forecast, in the numbers that are kept of it.
 
 use super::{
-    DAY, HOUR,
+    DAY, FigureName, HOUR,
     hot::{self, HotReason},
 };
 use crate::{history::Cause, model::ClusterModel, result::simulate, rng::Rng, settings::RunSettings, stats};
@@ -20,12 +20,27 @@ pub(super) struct Outcome {
     pub(super) first_day: f64,
     pub(super) per_hour_at_rest: f64,
     pub(super) migrations: f64,
+    /// Of migrations to balance load, those that fail included.
     pub(super) bytes: f64,
     /// The seconds until the last migration, if there is none at rest.
     pub(super) settled_after: Option<f64>,
     /// By VM, to balance load.
     pub(super) moves: Vec<u32>,
     pub(super) hot: Vec<(u32, HotReason)>,
+}
+
+impl Outcome {
+    pub(super) fn value(&self, figure: FigureName) -> f64 {
+        match figure {
+            FigureName::SpreadNow => self.spread_now,
+            FigureName::SpreadAtRest => self.spread_at_rest,
+            FigureName::MigrationsFirstHour => self.first_hour,
+            FigureName::MigrationsFirstDay => self.first_day,
+            FigureName::MigrationsPerHourAtRest => self.per_hour_at_rest,
+            FigureName::Migrations => self.migrations,
+            FigureName::BytesMoved => self.bytes,
+        }
+    }
 }
 
 pub(super) fn of_run(model: &ClusterModel, settings: &RunSettings, seed: u64) -> Outcome {
@@ -52,7 +67,7 @@ pub(super) fn of_run(model: &ClusterModel, settings: &RunSettings, seed: u64) ->
         first_day: before(DAY) + per_hour_at_rest * beyond,
         per_hour_at_rest,
         migrations,
-        bytes: result.migrations.bytes,
+        bytes: run.totals().evicted_bytes,
         settled_after: (per_hour_at_rest == 0.0).then(|| times.last().copied().unwrap_or(0) as f64),
         moves,
         hot: hot::of_run(model, &run, &settings, rest),

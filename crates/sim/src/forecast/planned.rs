@@ -4,7 +4,8 @@ use balance::{Algorithm, Mode};
 
 use crate::{
     scenario::{
-        Guards, Limits, MigrationModel, MigrationSettings, Placement, Rebalancing, Scenario, ScenarioError, Semantics,
+        Guards, Limits, MigrationAware, MigrationModel, MigrationSettings, Placement, Rebalancing, Scenario,
+        ScenarioError, Semantics,
     },
     units::Span,
 };
@@ -18,8 +19,6 @@ pub const LONGEST: Span = Span(DAY);
 const STEP: u64 = 15;
 /// Signals are averaged over this window.
 const WINDOW: Span = Span(60);
-/// The first cool-down of a VM that was migrated; it doubles with each migration.
-const COOL_DOWN: Span = Span(900);
 
 /// What a plan sets.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -27,13 +26,15 @@ pub struct PlannedSettings {
     pub algorithm: Algorithm,
     pub mode: Mode,
     pub limits: Limits,
+    /// Whether a decision evicts no more than one VM of a node. The limit per node counts those of earlier decisions as well.
+    pub one_per_node: bool,
     /// The time from one decision of the descheduler to the next.
     pub interval: Span,
     /// Whether VMs are evicted. Otherwise the descheduler only says what it would evict.
     pub evicts: bool,
     pub soft_taints: bool,
-    /// Whether a VM that was migrated stays where it is for a while.
-    pub cool_down: bool,
+    /// The rules of KubevirtMigrationAware, where the descheduler has this plugin.
+    pub migration_aware: Option<MigrationAware>,
     /// How many migrations may run at a time, and how many of one node.
     pub migrations: u32,
     pub migrations_per_node: u32,
@@ -72,10 +73,7 @@ impl PlannedSettings {
                 cluster: self.migrations,
                 ..scenario.rebalancing.migration
             },
-            guards: match self.cool_down {
-                true => Guards { cool_down: COOL_DOWN, back_off: true, ..Guards::default() },
-                false => Guards::default(),
-            },
+            guards: Guards { migration_aware: self.migration_aware, ..Guards::default() },
             ..scenario.rebalancing.clone()
         };
         Ok(planned)
@@ -86,17 +84,20 @@ impl PlannedSettings {
         let yes = |is: bool, text: &str| if is { format!(", {text}") } else { String::new() };
         let limits = match self.limits {
             Limits { total: u32::MAX, .. } => "any number of evictions".to_owned(),
+            Limits { total, per_node } if per_node >= total => format!("at most {total} evictions"),
             Limits { total, per_node } => format!("at most {total} evictions and {per_node} per node"),
         };
+        let aware = self.migration_aware.map(MigrationAware::describe);
         format!(
-            "{}, {}, every {}, {limits}, {} migrations at a time and {} per node{}{}{}",
+            "{}, {}, every {}, {limits}{}, {} migrations at a time and {} per node{}{}{}",
             self.algorithm.name(),
             self.mode,
             self.interval,
+            yes(self.one_per_node, "each time one per node"),
             self.migrations,
             self.migrations_per_node,
             yes(self.soft_taints, "soft taints"),
-            yes(self.cool_down, "cool-down after migrations"),
+            aware.map_or_else(String::new, |text| format!(", {text}")),
             yes(!self.evicts, "nothing is evicted")
         )
     }

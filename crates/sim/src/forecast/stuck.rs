@@ -1,6 +1,6 @@
 //! The VMs that cannot move, and why, with the placement at the beginning.
 
-use std::fmt;
+use std::{cmp::Reverse, fmt};
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -13,11 +13,17 @@ use crate::{
     settings::RunSettings,
 };
 
+/// The most causes for which VMs cannot be migrated that are told apart. The VMs with others are one group.
+const MOST_CAUSES: usize = 20;
+
 /// VMs that cannot move for the same reason.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StuckVms {
     pub reason: StuckReason,
+    /// Why these cannot be migrated, as the scenario says, for example DisksNotLiveMigratable.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cause: Option<String>,
     pub because: String,
     pub count: usize,
     /// The first of them.
@@ -56,8 +62,15 @@ pub(super) fn vms(model: &ClusterModel, settings: &RunSettings, scenario: &Scena
             Destination::KeptApart => StuckReason::KeptApart,
             Destination::NoRoom => StuckReason::NoRoom,
         };
-        let at = stuck.iter().position(|known| known.reason == reason).unwrap_or_else(|| {
-            stuck.push(StuckVms { reason, because: reason.to_string(), count: 0, vms: Vec::new() });
+        let cause = match reason {
+            StuckReason::NotMigratable => model.group(vm).not_migratable_because.as_deref(),
+            _ => None,
+        };
+        let causes = stuck.iter().filter(|known| known.cause.is_some()).count();
+        let cause = cause.filter(|_| causes < MOST_CAUSES || position(&stuck, reason, cause).is_some());
+        let at = position(&stuck, reason, cause).unwrap_or_else(|| {
+            let because = cause.map_or_else(|| reason.to_string(), |cause| format!("{reason}: {cause}"));
+            stuck.push(StuckVms { reason, cause: cause.map(str::to_owned), because, count: 0, vms: Vec::new() });
             stuck.len() - 1
         });
         stuck[at].count += 1;
@@ -65,6 +78,13 @@ pub(super) fn vms(model: &ClusterModel, settings: &RunSettings, scenario: &Scena
             stuck[at].vms.push(model.vm_name(vm));
         }
     }
-    stuck.sort_by_key(|stuck| stuck.reason);
+    // By cause the most frequent first, and those without one last.
+    let rank = |stuck: &StuckVms| (stuck.reason, stuck.cause.is_none(), Reverse(stuck.count), stuck.cause.clone());
+    stuck.sort_by_cached_key(rank);
     stuck
+}
+
+/// Where the group of a reason and a cause is.
+fn position(stuck: &[StuckVms], reason: StuckReason, cause: Option<&str>) -> Option<usize> {
+    stuck.iter().position(|known| known.reason == reason && known.cause.as_deref() == cause)
 }

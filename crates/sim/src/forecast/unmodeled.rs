@@ -15,8 +15,12 @@ pub(super) fn not_modeled(scenario: &Scenario, plan: &PlannedSettings) -> Vec<St
         "Failures of Prometheus, of the API server and of migrations, beyond the failure rate of the scenario.",
     ];
     let mut texts: Vec<String> = always.map(str::to_owned).to_vec();
-    if !plan.cool_down && plan.evicts {
-        texts.push("A cool-down after migrations, which this release of the descheduler does not have.".to_owned());
+    match plan.migration_aware {
+        _ if !plan.evicts => {}
+        None => {
+            texts.push("A cool-down after migrations, which this release of the descheduler does not have.".to_owned());
+        }
+        Some(_) => texts.push("Migrations before the forecast begins, which the descheduler may remember.".to_owned()),
     }
     if !scenario.events.is_empty() {
         texts.push("Surprise: the events of nodes in the scenario happen at the same time in every run.".to_owned());

@@ -80,6 +80,8 @@ pub(crate) struct Group {
     pub(crate) dirty_rate: f64,
     pub(crate) priority: i32,
     pub(crate) migratable: bool,
+    /// Why it is not, if the scenario says so.
+    pub(crate) not_migratable_because: Option<String>,
     /// What a VM requests if the scenario says so: thousandths of a core, and bytes.
     pub(crate) requests: [Option<u64>; 2],
     pub(crate) class: u32,

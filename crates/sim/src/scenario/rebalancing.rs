@@ -174,6 +174,14 @@ pub struct MigrationAware {
     pub history_window: Span,
 }
 
+impl MigrationAware {
+    /// The rules in a few words.
+    pub fn describe(self) -> String {
+        let Self { cool_down, max_cool_down, history_window } = self;
+        format!("cool-down from {cool_down} to {max_cool_down} by the migrations of {history_window}")
+    }
+}
+
 impl Default for MigrationAware {
     fn default() -> Self {
         Self { cool_down: Span(15 * 60), max_cool_down: Span(6 * 3600), history_window: Span(48 * 3600) }

@@ -8,7 +8,7 @@ use sim::{
         CheckResult, Figure, FigureName, Forecast, ForecastOptions, HotReason, Observation, PlannedSettings, Setting,
         StuckReason, check, forecast,
     },
-    scenario::{Limits, Load, VmGroup, parse, shipped},
+    scenario::{Guards, Limits, Load, MigrationAware, VmGroup, parse, shipped},
     simulate,
     units::{Bytes, Span},
 };
@@ -20,10 +20,11 @@ fn plan() -> PlannedSettings {
         algorithm: Algorithm::amplified(3.0),
         mode: Mode::AsymmetricLow,
         limits: Limits { total: 5, per_node: 2 },
+        one_per_node: false,
         interval: Span(60),
         evicts: true,
         soft_taints: true,
-        cool_down: false,
+        migration_aware: None,
         migrations: 5,
         migrations_per_node: 2,
     }
@@ -64,8 +65,8 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 32, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_cluster_has_a_forecast_whose_figures_fit_each_other(scenario in scenario(), cool_down in any::<bool>()) {
-        let plan = PlannedSettings { cool_down, ..plan() };
+    fn any_cluster_has_a_forecast_whose_figures_fit_each_other(scenario in scenario(), aware in any::<bool>()) {
+        let plan = PlannedSettings { migration_aware: aware.then(MigrationAware::default), ..plan() };
         let forecast = of(&scenario, &plan, &options(0..3));
         for figure in figures(&forecast) {
             prop_assert!(0.0 <= figure.low && figure.low <= figure.expected && figure.expected <= figure.high, "{figure:?}");
@@ -76,7 +77,7 @@ proptest! {
         prop_assert_eq!(forecast.settles == 1.0, forecast.migrations_per_hour_at_rest.high == 0.0);
         let moved: f64 = forecast.most_moved.iter().map(|moved| moved.migrations).sum();
         prop_assert_eq!(forecast.migrations.high > 0.0, moved > 0.0);
-        // Also drains and migrations that fail send bytes.
+        // Also migrations that fail send bytes.
         prop_assert!(forecast.migrations.high == 0.0 || forecast.bytes_moved.high > 0.0);
         prop_assert!(forecast.stuck_vms.iter().map(|stuck| stuck.count).sum::<usize>() <= forecast.vms);
         prop_assert!(forecast.hot_nodes.iter().all(|hot| (0.5..=1.0).contains(&hot.share)));
@@ -99,8 +100,11 @@ fn vms_of_a_drained_node_are_no_moves_of_the_plan() {
         "{name: drained, nodes: [{name: n, count: 2}], vms: [{name: v, count: 4, cores: 1, cpu: 0.2}], events: [{at: 5m, drain: n-1}]}",
     );
     let forecast = of(&scenario, &PlannedSettings { evicts: false, ..plan() }, &options(0..2));
-    assert!(forecast.bytes_moved.high > 0.0, "the node was drained");
-    assert_eq!((forecast.migrations.high, forecast.most_moved), (0.0, Vec::new()));
+    assert_eq!((forecast.migrations.high, forecast.bytes_moved.high, forecast.most_moved), (0.0, 0.0, Vec::new()));
+    let planned = plan().in_scenario(&scenario, Some(Span(3600))).unwrap();
+    let (model, settings) = (ClusterModel::new(&planned).unwrap(), RunSettings::new(&planned).unwrap());
+    let totals = *simulate(&model, &settings, 0).1.totals();
+    assert!(totals.bytes > 0.0 && totals.evicted_bytes == 0.0, "the node was drained: {totals:?}");
 }
 
 #[test]
@@ -131,13 +135,13 @@ fn nine_of_ten_other_runs_are_in_the_interval() {
     let mut inside = [0; 4];
     for seed in 1000..1050 {
         let settings = RunSettings { lag: seed % 3, ..settings };
-        let (outcome, run) = simulate(&model, &settings, seed);
+        let (_, run) = simulate(&model, &settings, seed);
         let evictions = run.history().moves().iter().filter(|moved| moved.cause == Cause::Eviction);
         let seen = Observation {
             elapsed: 7200,
             migrations: Some(evictions.map(|moved| u64::from(moved.step) * 15).collect()),
             spread: Some(run.history().samples().iter().map(|sample| (sample.step * 15, sample.cpu.sigma)).collect()),
-            bytes: Some(outcome.migrations.bytes),
+            bytes: Some(vec![(0, run.totals().evicted_bytes)]),
         };
         for (count, checked) in inside.iter_mut().zip(check(&figures, 7200, &seen)) {
             *count += usize::from(checked.result == CheckResult::In);
@@ -156,6 +160,55 @@ fn a_skew_becomes_less_and_the_vms_of_the_hot_node_move() {
     assert!((30.0..=60.0).contains(&forecast.migrations.expected), "{forecast:?}");
     assert_eq!(forecast.migrations, forecast.migrations_first_day, "nothing moves at rest");
     assert!(forecast.settled_after_seconds.is_some_and(|figure| figure.high < 2700.0), "{forecast:?}");
+}
+
+/// As before the plugin had a limit: two decisions evict what one decision could.
+#[test]
+fn a_plugin_without_a_limit_evicts_one_vm_of_a_node_each_time() {
+    let scenario = read(
+        "{name: small, nodes: [{name: n, count: 5}], vms: [{name: v, count: 60, cores: 1, memory: 1Gi, cpu: 0.5, on: [n-1]}]}",
+    );
+    let first_hour = |one_per_node: bool, limits: Limits| {
+        let plan = PlannedSettings { one_per_node, limits, interval: Span(300), ..plan() };
+        let text = plan.describe();
+        assert_eq!(text.contains("each time one per node"), one_per_node, "{text}");
+        of(&scenario, &plan, &options(0..2)).migrations_first_hour.high
+    };
+    let two = Limits { total: 5, per_node: 2 };
+    assert_eq!((first_hour(false, two), first_hour(true, two)), (24.0, 12.0), "twelve decisions");
+    assert_eq!(first_hour(true, Limits { total: 5, per_node: 1 }), 12.0);
+}
+
+#[test]
+fn the_cool_down_is_that_of_the_descheduler_s_plugin() {
+    let with = |migration_aware: Option<MigrationAware>| {
+        let plan = PlannedSettings { migration_aware, ..plan() };
+        let guards = plan.in_scenario(&skewed(""), None).unwrap().rebalancing.guards;
+        assert_eq!(guards, Guards { migration_aware, ..Guards::default() });
+        let forecast = of(&skewed(""), &plan, &options(0..4));
+        (forecast, plan.describe())
+    };
+    let most = |forecast: &Forecast| forecast.most_moved.first().map_or(0.0, |moved| moved.migrations);
+    let (without, _) = with(None);
+    let (usual, text) = with(Some(MigrationAware::default()));
+    assert!(text.contains("cool-down from 15m to 6h by the migrations of 2d"), "{text}");
+    let cool_down = Span(7200);
+    let (long, _) = with(Some(MigrationAware { cool_down, ..MigrationAware::default() }));
+    assert!(most(&without) > most(&usual) && most(&usual) > most(&long), "{without:?} {usual:?} {long:?}");
+    assert_eq!(most(&long), 1.0, "it is longer than the forecast");
+}
+
+#[test]
+fn a_wide_interval_says_why() {
+    let scenario = shipped::find("hotspot").unwrap();
+    let forecast = of(&scenario, &plan(), &options(0..8));
+    assert!((0.0..1.0).contains(&forecast.settles), "{forecast:?}");
+    let figure = forecast.migrations_first_day;
+    assert!(figure.high - figure.low > figure.expected / 2.0, "{figure:?}");
+    let wide = forecast.wide.iter().find(|wide| wide.figure == FigureName::MigrationsFirstDay).unwrap();
+    assert!(wide.because.contains("settle") && wide.because.contains("counts 93 times"), "{}", wide.because);
+    let narrow = of(&skewed(", migratable: false"), &plan(), &options(0..8));
+    assert_eq!(narrow.wide, [], "nothing moves");
 }
 
 #[test]
@@ -187,6 +240,35 @@ fn a_vm_that_cannot_move_is_listed_with_the_reason_and_so_is_the_node_that_stays
     }
     let apart = of(&skewed(", affinity: {apart: x}"), &plan(), &options(0..2));
     assert_eq!(apart.stuck_vms, [], "nobody is on the other node: {apart:?}");
+}
+
+#[test]
+fn vms_that_cannot_be_migrated_are_grouped_by_the_cause() {
+    let text = "
+name: stuck
+nodes: [{name: n, count: 2}]
+vms:
+- {name: plain, migratable: false}
+- {name: disk, count: 2, migratable: false, notMigratableBecause: DisksNotLiveMigratable}
+- {name: card, count: 25, migratable: false, notMigratableBecause: HostDeviceNotLiveMigratable}
+- {name: other-disk, migratable: false, notMigratableBecause: DisksNotLiveMigratable}
+- {name: free}";
+    let forecast = of(&read(text), &plan(), &options(0..1));
+    let groups: Vec<_> = forecast.stuck_vms.iter().map(|stuck| (stuck.because.as_str(), stuck.count)).collect();
+    let expected = [
+        ("cannot be migrated while they run: HostDeviceNotLiveMigratable", 25),
+        ("cannot be migrated while they run: DisksNotLiveMigratable", 3),
+        ("cannot be migrated while they run", 1),
+    ];
+    assert_eq!(groups, expected);
+    assert_eq!(forecast.stuck_vms[1].vms, ["disk-1", "disk-2", "other-disk"]);
+    let causes =
+        (0..30).map(|number| format!("{{name: v{number}, migratable: false, notMigratableBecause: c{number}}}"));
+    let text =
+        format!("{{name: many, nodes: [{{name: n, count: 2}}], vms: [{}]}}", causes.collect::<Vec<_>>().join(", "));
+    let forecast = of(&read(&text), &plan(), &options(0..1));
+    let others = forecast.stuck_vms.last().map(|stuck| (stuck.cause.as_deref(), stuck.count));
+    assert_eq!((forecast.stuck_vms.len(), others), (21, Some((None, 10))), "a long list helps nobody");
 }
 
 #[test]

@@ -15,10 +15,7 @@ use serde_json::{Value, json};
 
 pub use utilization::Thresholds;
 
-use super::{
-    Mode, PolicyError, Spec, names,
-    spec::{Customizations, EvictionLimits},
-};
+use super::{Mode, PolicyError, Spec, names, spec::Customizations};
 
 /// The inputs of a policy beside the KubeDescheduler.
 #[derive(Debug, Clone, PartialEq)]
@@ -74,7 +71,7 @@ impl Policy {
         }
         spec.check_customizations(context)?;
         let is_kubevirt = spec.kubevirt_profile().is_some();
-        let limits = Limits::of(spec.eviction_limits, is_kubevirt, release);
+        let limits = release.eviction_limits(spec.eviction_limits.total, spec.eviction_limits.node, is_kubevirt);
 
         let mut document = json!({
             "apiVersion": "descheduler/v1alpha2",
@@ -163,10 +160,10 @@ impl Spec {
         by_default || !self.profile_customizations.dev_actual_utilization_profile.is_empty()
     }
 
-    /// Whether there is a soft-tainter. Since 4.19 it is part of the profile.
+    /// Whether there is a soft-tainter.
     pub fn wants_soft_tainter(&self, release: Release) -> bool {
-        let is_always = release >= Release::V4_19;
-        self.kubevirt_profile().is_some() && (is_always || self.profile_customizations.dev_enable_soft_tainter)
+        let is_enabled = self.profile_customizations.dev_enable_soft_tainter;
+        self.kubevirt_profile().is_some() && release.has_soft_tainter(is_enabled)
     }
 
     fn check_customizations(&self, context: &PolicyContext) -> Result<(), PolicyError> {
@@ -198,27 +195,6 @@ impl Customizations {
             "namespaces.excluded" => !self.namespaces.excluded.is_empty(),
             _ => false,
         }
-    }
-}
-
-/// How many pods may be evicted per cycle.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Limits {
-    total: Option<u64>,
-    node: Option<u64>,
-    /// Per node, in the plugin LowNodeUtilization.
-    plugin: Option<u64>,
-}
-
-impl Limits {
-    /// The profile for virtual machines has default limits: as many as KubeVirt migrates at a time.
-    fn of(limits: EvictionLimits, is_kubevirt: bool, release: Release) -> Limits {
-        // The operator converts a negative limit to a huge one, which limits nothing.
-        let given = |limit: Option<i64>| limit.map(i64::cast_unsigned);
-        let default = |limit: u64| (is_kubevirt && release >= Release::V4_19).then_some(limit);
-        let node = limits.node.filter(|_| release >= Release::V4_19);
-        let (total, node) = (given(limits.total).or(default(5)), given(node).or(default(2)));
-        Limits { total, node, plugin: node.filter(|_| release >= Release::V5_1) }
     }
 }
 

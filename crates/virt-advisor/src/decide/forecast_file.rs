@@ -14,26 +14,42 @@ use crate::{
 /// The parts of the file that an approval needs.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct SavedForecast {
+pub(crate) struct SavedForecast {
     kind: String,
-    profile: String,
-    plan_digest: String,
-    summary: ForecastSummary,
+    pub(crate) profile: String,
+    pub(crate) plan_digest: String,
+    pub(crate) summary: ForecastSummary,
+}
+
+impl SavedForecast {
+    /// Whether it is about this plan.
+    pub(crate) fn is_about(&self, profile: &str, digest: &str) -> bool {
+        self.profile == profile && self.plan_digest == digest && self.summary.plan_digest == digest
+    }
 }
 
 /// The summary of the forecast in a file. It must be about this plan.
 pub(crate) fn read(path: &Path, profile: &str, digest: &str) -> anyhow::Result<ForecastSummary> {
-    let doing = || format!("reading the forecast {}", path.display());
-    let text = std::fs::read_to_string(path).with_context(doing)?;
-    parse(&text, &path.display().to_string(), profile, digest)
+    about(load(path)?, &path.display().to_string(), profile, digest)
 }
 
-fn parse(text: &str, file: &str, profile: &str, digest: &str) -> anyhow::Result<ForecastSummary> {
+/// The forecast in a file.
+pub(crate) fn load(path: &Path) -> anyhow::Result<SavedForecast> {
+    let doing = || format!("reading the forecast {}", path.display());
+    let text = std::fs::read_to_string(path).with_context(doing)?;
+    parse(&text, &path.display().to_string())
+}
+
+fn parse(text: &str, file: &str) -> anyhow::Result<SavedForecast> {
     let hint = || format!("{file} is no forecast that `{} forecast --save` has written", program::name());
     let saved: SavedForecast = serde_saphyr::from_str(text).with_context(hint)?;
     anyhow::ensure!(saved.kind == "Forecast", hint());
-    let named = [&saved.plan_digest, &saved.summary.plan_digest].into_iter().find(|named| *named != digest);
-    if saved.profile != profile || named.is_some() {
+    Ok(saved)
+}
+
+fn about(saved: SavedForecast, file: &str, profile: &str, digest: &str) -> anyhow::Result<ForecastSummary> {
+    if !saved.is_about(profile, digest) {
+        let named = [&saved.plan_digest, &saved.summary.plan_digest].into_iter().find(|named| *named != digest);
         let about = named.unwrap_or(&saved.plan_digest);
         let text = format!(
             "{file} is about plan {about} of {}, and the plan of {profile} is {digest}: nothing was done. Make a new one: {} forecast \
@@ -66,7 +82,7 @@ mod tests {
     }
 
     fn read(file: &Value, profile: &str) -> anyhow::Result<ForecastSummary> {
-        parse(&file.to_string(), "forecast.json", profile, "current")
+        about(parse(&file.to_string(), "forecast.json")?, "forecast.json", profile, "current")
     }
 
     #[test]

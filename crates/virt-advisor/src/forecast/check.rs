@@ -11,18 +11,19 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 use sim::{
-    forecast::{CheckResult, Checked, FigureName, Observation, check},
+    forecast::{CheckResult, Checked, Observation, check},
     units::Span,
 };
 use terminal::table::{self, Cell};
 
 use super::{
     document,
-    observe::{self, Prometheus, PrometheusArgs},
-    text::rounded,
+    observe::{self, EndedMigration},
+    prometheus::{self, Points, Prometheus, PrometheusArgs},
 };
 use crate::{
     configs,
+    connection::Connection,
     decide::forecast_file,
     failure::{Failure, failed},
     history,
@@ -75,9 +76,10 @@ pub(super) async fn run(
     profile: &str,
     args: &CheckArgs,
     output: &OutputArgs,
-    reader: &Reader,
+    connection: &Connection,
 ) -> anyhow::Result<ExitCode> {
     anyhow::ensure!(args.time_scale > 0.0 && args.time_scale.is_finite(), "--time-scale is not a number above 0");
+    let reader = &connection.reader("forecast").await?;
     let record = record(reader, profile).await?;
     let forecast = match &args.forecast {
         Some(file) => forecast_file::read(file, profile, &record.spec.plan_digest)?,
@@ -85,8 +87,14 @@ pub(super) async fn run(
     };
     let since = finished(&record, profile)?;
     let now = Timestamp::now();
-    let (seen, unread) = observation(reader, args, since, now).await?;
     let horizon = u64::try_from(forecast.horizon_seconds).unwrap_or_default();
+    let client = match &args.prometheus.prometheus {
+        Some(url) => {
+            Some(Prometheus::connect(url, &args.prometheus, &connection.selection().config().await?.auth_info)?)
+        }
+        None => None,
+    };
+    let (seen, unread) = observation(reader, args, client, (since, now), horizon).await;
     let report = CheckReport {
         profile: profile.to_owned(),
         plan_digest: record.spec.plan_digest.clone(),
@@ -159,40 +167,68 @@ fn finished(record: &VirtPlatformPlanRecord, profile: &str) -> anyhow::Result<Ti
 async fn observation(
     reader: &Reader,
     args: &CheckArgs,
-    since: Timestamp,
-    now: Timestamp,
-) -> anyhow::Result<(Observation, Vec<String>)> {
+    client: Option<Prometheus>,
+    (since, now): (Timestamp, Timestamp),
+    horizon: u64,
+) -> (Observation, Vec<String>) {
     let seconds = |time: Timestamp| {
         let passed = time.duration_since(since).as_secs_f64() * args.time_scale;
         (passed >= 0.0).then_some(passed as u64)
     };
     let mut unread = Vec::new();
-    let prometheus = &args.prometheus;
-    let client = prometheus.prometheus.as_ref().map(|url| Prometheus::connect(url, prometheus)).transpose()?;
     let spread = match &client {
-        Some(client) => kept(client.spread(since, now).await, &mut unread),
+        Some(client) => spread(reader, client, (since, now), &mut unread).await,
         None => kept(Err("the spread of load: --prometheus names who knows it".to_owned()), &mut unread),
     };
-    let migrations = match (observe::migrations(reader).await, &client) {
-        (Ok(Some(migrations)), _) => Some(migrations),
-        (found, Some(client)) => {
-            unread.extend(found.err());
-            kept(client.evictions(since, now).await, &mut unread).map(|points| observe::increases(&points))
+    let found = kept(observe::migrations(reader).await, &mut unread).flatten();
+    let bytes = match (&found, &client) {
+        (Some(found), Some(client)) => {
+            let counts = |migration: &&EndedMigration| seconds(migration.end).is_some_and(|end| end < horizon);
+            let counted: Vec<EndedMigration> = found.iter().filter(counts).cloned().collect();
+            kept(client.bytes(&counted, since, now).await, &mut unread)
         }
-        (Err(why), None) => kept(Err(why), &mut unread),
-        (Ok(None), None) => {
-            kept(Err("migrations: KubeVirt is not served, and --prometheus is not given".to_owned()), &mut unread)
+        (Some(_), None) => kept(Err("memory moved: --prometheus names who knows it".to_owned()), &mut unread),
+        (None, _) => kept(Err("memory moved: migrations of KubeVirt are not known".to_owned()), &mut unread),
+    };
+    let migrations = match (found, &client) {
+        (Some(found), _) => {
+            Some(found.iter().filter(|migration| migration.is_done).map(|migration| migration.end).collect())
+        }
+        (None, Some(client)) => {
+            kept(client.evictions(since, now).await, &mut unread).map(|points| prometheus::increases(&points))
+        }
+        (None, None) => {
+            kept(Err("migrations: --prometheus names who knows evictions without KubeVirt".to_owned()), &mut unread)
         }
     };
-    unread.push("memory moved: no object tells it after a migration".to_owned());
+    let in_seconds =
+        |points: Points| points.into_iter().filter_map(|(time, value)| Some((seconds(time)?, value))).collect();
     let seen = Observation {
         elapsed: seconds(now).unwrap_or_default(),
-        migrations: migrations.map(|times| times.into_iter().filter_map(seconds).collect()),
-        spread: spread
-            .map(|points| points.into_iter().filter_map(|(time, spread)| Some((seconds(time)?, spread))).collect()),
-        bytes: None,
+        migrations: migrations.map(|times: Vec<Timestamp>| times.into_iter().filter_map(seconds).collect()),
+        spread: spread.map(in_seconds),
+        bytes: bytes.map(in_seconds),
     };
-    Ok((seen, unread))
+    (seen, unread)
+}
+
+/// The spread over the nodes that take virtual machines. Others are no part of a forecast.
+async fn spread(
+    reader: &Reader,
+    client: &Prometheus,
+    (since, now): (Timestamp, Timestamp),
+    unread: &mut Vec<String>,
+) -> Option<Points> {
+    let nodes = kept(observe::nodes(reader).await, unread)?;
+    let spread = kept(client.spread(&nodes, since, now).await, unread)?;
+    if spread.nodes < nodes.len() {
+        unread.push(format!(
+            "the load of {} of {} nodes: Prometheus has none",
+            nodes.len() - spread.nodes,
+            nodes.len()
+        ));
+    }
+    Some(spread.points)
 }
 
 fn kept<T>(result: Result<T, String>, unread: &mut Vec<String>) -> Option<T> {
@@ -207,11 +243,7 @@ fn render(report: &CheckReport, width: usize) -> String {
         report.since
     );
     let cells = |checked: &Checked| {
-        let number = |value: f64| match checked.figure {
-            FigureName::SpreadNow | FigureName::SpreadAtRest => format!("{} %", rounded(value * 100.0, 1)),
-            FigureName::BytesMoved => format!("{} GiB", rounded(value / 1_073_741_824.0, 0)),
-            _ => rounded(value, 1).trim_end_matches(".0").to_owned(),
-        };
+        let number = |value: f64| checked.figure.text(value);
         let result = match checked.result {
             CheckResult::In => "in",
             CheckResult::Out => "OUT",

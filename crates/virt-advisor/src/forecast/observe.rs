@@ -1,45 +1,26 @@
-//! What is read of a cluster: the release of the descheduler, migrations, and the spread of load from Prometheus.
-
-use std::{path::PathBuf, time::Duration};
+//! What is read of a cluster: the release of the descheduler, migrations, and the nodes that take virtual machines.
 
 use advisor::{
     kind::{KUBE_DESCHEDULER, Kind},
     kube_descheduler::Release,
 };
+use api::VirtPlatformConfig;
 use jiff::Timestamp;
-use kube_io::{Class, Login, prometheus::PrometheusClient};
+use kube_io::Class;
 use serde_json::Value;
 
-use crate::reader::Reader;
+use super::settings;
+use crate::{drift, reader::Reader};
 
 /// The migrations that evictions cause have names that begin with this.
 const EVACUATION: &str = "kubevirt-evacuation-";
+/// The priority of those whose eviction the descheduler has asked for.
+const OF_THE_DESCHEDULER: &str = "system-maintenance";
 const MIGRATIONS: &str = "/apis/kubevirt.io/v1/virtualmachineinstancemigrations";
-/// The spread over nodes: by the rules of the lab, by those of the descheduler's operator, or by what nodes export.
-const SPREADS: [&str; 3] = [
-    "stddev(descheduler:node:cpu_usage:avg1m)",
-    "stddev(descheduler:nodeutilization:cpu:avg1m)",
-    "stddev(1 - avg by (instance) (rate(node_cpu_seconds_total{mode=\"idle\"}[1m])))",
-];
-const EVICTED: &str = "sum(descheduler_pods_evicted_total{result=\"success\"})";
-/// Prometheus gives no more points of a series at once.
-const MOST_POINTS: u64 = 10_000;
-/// The time limit of a query.
-const DEADLINE: Duration = Duration::from_secs(10);
-
-/// How to reach Prometheus.
-#[derive(Debug, Clone, clap::Args)]
-pub(super) struct PrometheusArgs {
-    /// The Prometheus with the loads, such as https://thanos-querier.example.com
-    #[arg(long, value_name = "URL")]
-    pub(super) prometheus: Option<String>,
-    /// A file with a token for Prometheus
-    #[arg(long, value_name = "FILE", requires = "prometheus")]
-    pub(super) prometheus_token_file: Option<PathBuf>,
-    /// A file with the CA of Prometheus, in PEM [default: those that the system trusts]
-    #[arg(long, value_name = "FILE", requires = "prometheus")]
-    pub(super) prometheus_ca: Option<PathBuf>,
-}
+const NODES: &str = "/api/v1/nodes";
+/// KubeVirt sets it to true on nodes that take virtual machines.
+const SCHEDULABLE: &str = "kubevirt.io/schedulable";
+const CONTROL_PLANE: [&str; 2] = ["node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"];
 
 /// The release of the descheduler's operator. None if its definition cannot be read.
 pub(super) async fn release(reader: &Reader) -> Option<Release> {
@@ -51,8 +32,27 @@ pub(super) async fn release(reader: &Reader) -> Option<Release> {
     Some(Release::of(Some(version.pointer("/schema/openAPIV3Schema/properties/spec")?)))
 }
 
-/// When migrations that evictions caused ended, and why that is not known.
-pub(super) async fn migrations(reader: &Reader) -> Result<Option<Vec<Timestamp>>, String> {
+/// The KubeDescheduler that a plan configures, as it is. None if there is none yet, and why that is not known.
+pub(super) async fn descheduler(reader: &Reader, config: &VirtPlatformConfig) -> Result<Option<Value>, String> {
+    match config.status.as_ref().and_then(settings::item) {
+        Some(item) => drift::target(reader, &item.target_ref).await.map_err(|unread| unread.why),
+        None => Ok(None),
+    }
+}
+
+/// A migration that an eviction caused, and that has ended.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct EndedMigration {
+    /// Namespace and name of the virtual machine.
+    pub(super) vm: (String, String),
+    pub(super) start: Timestamp,
+    pub(super) end: Timestamp,
+    /// Whether the virtual machine is elsewhere now.
+    pub(super) is_done: bool,
+}
+
+/// The migrations that evictions caused. None if KubeVirt is not served, and why they are not known.
+pub(super) async fn migrations(reader: &Reader) -> Result<Option<Vec<EndedMigration>>, String> {
     let (found, _, _) = reader.pages(MIGRATIONS, ended).await;
     match found {
         Ok(found) => Ok(Some(found)),
@@ -61,70 +61,66 @@ pub(super) async fn migrations(reader: &Reader) -> Result<Option<Vec<Timestamp>>
     }
 }
 
-/// When a migration that an eviction caused has ended well.
-fn ended(migration: &Value) -> Option<Timestamp> {
+/// Where KubeVirt gives migrations a priority, it tells an eviction by the descheduler from a drain.
+fn ended(migration: &Value) -> Option<EndedMigration> {
     let word = |pointer: &str| migration.pointer(pointer).and_then(Value::as_str);
-    let is_eviction = word("/metadata/name").is_some_and(|name| name.starts_with(EVACUATION));
-    let is_done = word("/status/phase") == Some("Succeeded");
-    let end = word("/status/migrationState/endTimestamp")?;
-    end.parse().ok().filter(|_| is_eviction && is_done)
-}
-
-/// A client of Prometheus.
-pub(super) struct Prometheus(PrometheusClient);
-
-impl Prometheus {
-    pub(super) fn connect(url: &str, args: &PrometheusArgs) -> anyhow::Result<Self> {
-        let login = Login::from_files(args.prometheus_token_file.as_deref(), args.prometheus_ca.as_deref())?;
-        Ok(Prometheus(PrometheusClient::new(url, "forecast", login, DEADLINE)?))
-    }
-
-    /// The spread of CPU use over time.
-    pub(super) async fn spread(&self, from: Timestamp, to: Timestamp) -> Result<Vec<(Timestamp, f64)>, String> {
-        for query in SPREADS {
-            let found = self.range(query, from, to).await?;
-            if !found.is_empty() {
-                return Ok(found);
-            }
-        }
-        Err("Prometheus has no CPU use of nodes".to_owned())
-    }
-
-    /// The number of evictions over time.
-    pub(super) async fn evictions(&self, from: Timestamp, to: Timestamp) -> Result<Vec<(Timestamp, f64)>, String> {
-        let found = self.range(EVICTED, from, to).await?;
-        if found.is_empty() { Err("Prometheus has no evictions of the descheduler".to_owned()) } else { Ok(found) }
-    }
-
-    async fn range(&self, query: &str, from: Timestamp, to: Timestamp) -> Result<Vec<(Timestamp, f64)>, String> {
-        let [start, end] = [from, to].map(|time| u64::try_from(time.as_second()).unwrap_or(0));
-        let step = end.saturating_sub(start) / MOST_POINTS + 1;
-        let answer = self.0.range(query, start, end, step).await.map_err(|error| error.to_string())?;
-        let answer = serde_json::from_str(&answer).map_err(|error| format!("Prometheus: {error}"))?;
-        Ok(points(&answer))
-    }
-}
-
-/// The points of the one series of an answer.
-fn points(answer: &Value) -> Vec<(Timestamp, f64)> {
-    let values = answer.pointer("/data/result/0/values").and_then(Value::as_array);
-    let point = |value: &Value| {
-        let time = Timestamp::from_millisecond((value[0].as_f64()? * 1000.0) as i64).ok()?;
-        let value = value[1].as_str()?.parse().ok().filter(|value: &f64| value.is_finite())?;
-        Some((time, value))
+    let is_eviction = word("/metadata/name")?.starts_with(EVACUATION)
+        && word("/spec/priority").is_none_or(|priority| priority == OF_THE_DESCHEDULER);
+    let is_done = match word("/status/phase") {
+        Some("Succeeded") => true,
+        Some("Failed") => false,
+        _ => return None,
     };
-    values.into_iter().flatten().filter_map(point).collect()
+    let end = word("/status/migrationState/endTimestamp")?.parse().ok()?;
+    let start = word("/status/migrationState/startTimestamp").and_then(|time| time.parse().ok()).unwrap_or(end);
+    let vm = (word("/metadata/namespace")?.to_owned(), word("/spec/vmiName")?.to_owned());
+    is_eviction.then_some(EndedMigration { vm, start, end, is_done })
 }
 
-/// The times at which a counter grew, once for each by which it did. A counter that begins anew begins at 0.
-pub(super) fn increases(points: &[(Timestamp, f64)]) -> Vec<Timestamp> {
-    let mut times = Vec::new();
-    for pair in points.windows(2) {
-        let ((_, before), (time, after)) = (pair[0], pair[1]);
-        let grown = if after >= before { after - before } else { after };
-        times.extend(std::iter::repeat_n(time, grown.round() as usize));
-    }
-    times
+/// A node that takes virtual machines, and the addresses that metrics may name instead.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct VmNode {
+    pub(super) name: String,
+    pub(super) addresses: Vec<String>,
+}
+
+/// A node that can be one.
+struct Candidate {
+    node: VmNode,
+    is_labeled: bool,
+    is_of_the_control_plane: bool,
+}
+
+/// The nodes that take virtual machines, and why that is not known.
+pub(super) async fn nodes(reader: &Reader) -> Result<Vec<VmNode>, String> {
+    let (found, _, _) = reader.pages(NODES, candidate).await;
+    let found = found.map_err(|error| format!("nodes: {}", crate::reader::why(&error.class)))?;
+    Some(chosen(found)).filter(|nodes| !nodes.is_empty()).ok_or_else(|| "nodes: none takes virtual machines".to_owned())
+}
+
+/// A cordoned node takes none.
+fn candidate(object: &Value) -> Option<Candidate> {
+    let labels = object.pointer("/metadata/labels");
+    let label = |name: &str| labels.and_then(|labels| labels.get(name));
+    let list = |pointer: &str| object.pointer(pointer).and_then(Value::as_array).into_iter().flatten();
+    let addresses = list("/status/addresses").filter(|address| address["type"] == "InternalIP");
+    // Where an address has colons, it cannot be told from its port.
+    let addresses = addresses.filter_map(|known| known["address"].as_str()).filter(|address| !address.contains(':'));
+    let is_tainted = list("/spec/taints").any(|taint| CONTROL_PLANE.iter().any(|key| taint["key"] == **key));
+    let name = object.pointer("/metadata/name")?.as_str()?.to_owned();
+    let is_cordoned = object.pointer("/spec/unschedulable") == Some(&Value::Bool(true));
+    (!is_cordoned).then(|| Candidate {
+        node: VmNode { name, addresses: addresses.map(str::to_owned).collect() },
+        is_labeled: label(SCHEDULABLE).is_some_and(|value| value == "true"),
+        is_of_the_control_plane: is_tainted && CONTROL_PLANE.iter().any(|name| label(name).is_some()),
+    })
+}
+
+/// Those that KubeVirt names; without KubeVirt, those that are not reserved for the control plane, as in an imported scenario.
+fn chosen(candidates: Vec<Candidate>) -> Vec<VmNode> {
+    let is_told = candidates.iter().any(|candidate| candidate.is_labeled);
+    let takes = |candidate: &Candidate| if is_told { candidate.is_labeled } else { !candidate.is_of_the_control_plane };
+    candidates.into_iter().filter(takes).map(|candidate| candidate.node).collect()
 }
 
 #[cfg(test)]
@@ -133,34 +129,52 @@ mod tests {
 
     use super::*;
 
-    fn at(second: i64) -> Timestamp {
-        Timestamp::from_second(second).unwrap()
-    }
-
     #[test]
-    fn a_counter_tells_when_it_grew_and_survives_a_restart() {
-        let points = [(at(0), 3.0), (at(15), 3.0), (at(30), 5.0), (at(45), 1.0)];
-        assert_eq!(increases(&points), [at(30), at(30), at(45)]);
-        assert_eq!(increases(&[]), []);
-    }
-
-    #[test]
-    fn only_finished_migrations_of_evictions_count() {
-        let migration = |name: &str, phase: &str| {
-            let state = json!({"endTimestamp": "2026-03-02T22:00:00Z"});
-            json!({"metadata": {"name": name}, "status": {"phase": phase, "migrationState": state}})
+    fn only_migrations_count_that_evictions_of_the_descheduler_caused_and_that_have_ended() {
+        let migration = |name: &str, phase: &str, priority: Option<&str>| {
+            let state = json!({"startTimestamp": "2026-03-02T21:59:00Z", "endTimestamp": "2026-03-02T22:00:00Z"});
+            json!({
+                "metadata": {"namespace": "shop", "name": name}, "spec": {"vmiName": "web", "priority": priority},
+                "status": {"phase": phase, "migrationState": state},
+            })
         };
-        let time: Timestamp = "2026-03-02T22:00:00Z".parse().unwrap();
-        assert_eq!(ended(&migration("kubevirt-evacuation-x7", "Succeeded")), Some(time));
-        assert_eq!(ended(&migration("kubevirt-evacuation-x7", "Failed")), None);
-        assert_eq!(ended(&migration("by-hand", "Succeeded")), None);
+        let (start, end) = ("2026-03-02T21:59:00Z".parse().unwrap(), "2026-03-02T22:00:00Z".parse().unwrap());
+        let expected = |is_done| Some(EndedMigration { vm: ("shop".into(), "web".into()), start, end, is_done });
+        let of = |name: &str, phase: &str, priority| ended(&migration(name, phase, priority));
+        assert_eq!(of("kubevirt-evacuation-x7", "Succeeded", None), expected(true));
+        assert_eq!(of("kubevirt-evacuation-x7", "Succeeded", Some("system-maintenance")), expected(true));
+        assert_eq!(of("kubevirt-evacuation-x7", "Failed", None), expected(false));
+        assert_eq!(of("kubevirt-evacuation-x7", "Running", None), None);
+        assert_eq!(of("kubevirt-evacuation-x7", "Succeeded", Some("system-critical")), None, "a drain");
+        assert_eq!(of("by-hand", "Succeeded", None), None);
         assert_eq!(ended(&json!({})), None);
     }
 
     #[test]
-    fn points_are_those_of_the_first_series() {
-        let answer = json!({"data": {"result": [{"values": [[10.5, "0.25"], [25, "NaN?"], [40, "3"]]}]}});
-        assert_eq!(points(&answer), [(Timestamp::from_millisecond(10_500).unwrap(), 0.25), (at(40), 3.0)]);
-        assert_eq!(points(&json!({"data": {"result": []}})), []);
+    fn nodes_that_take_virtual_machines_are_open_and_not_of_the_control_plane() {
+        let node = |name: &str, labels: Value, spec: Value| {
+            let addresses =
+                json!([{"type": "InternalIP", "address": "10.0.0.1"}, {"type": "InternalIP", "address": "fd00::1"}]);
+            json!({"metadata": {"name": name, "labels": labels}, "spec": spec, "status": {"addresses": addresses}})
+        };
+        let taint = |key: &str| json!({"taints": [{"key": key, "effect": "NoSchedule"}]});
+        let mut nodes = vec![
+            node("worker", json!({}), json!({})),
+            node("cordoned", json!({}), json!({"unschedulable": true})),
+            node("master", json!({CONTROL_PLANE[0]: ""}), taint(CONTROL_PLANE[0])),
+            node("old-master", json!({CONTROL_PLANE[1]: ""}), taint(CONTROL_PLANE[1])),
+            node("both", json!({CONTROL_PLANE[0]: ""}), json!({})),
+            node("special", json!({}), taint("gpu")),
+        ];
+        let names = |nodes: &[Value]| {
+            let found = chosen(nodes.iter().filter_map(candidate).collect());
+            found.into_iter().map(|node| node.name).collect::<Vec<_>>()
+        };
+        assert_eq!(names(&nodes), ["worker", "both", "special"]);
+        nodes.push(node("kubevirt", json!({SCHEDULABLE: "true"}), json!({})));
+        nodes.push(node("resting", json!({SCHEDULABLE: "true"}), json!({"unschedulable": true})));
+        nodes.push(node("broken", json!({SCHEDULABLE: "false"}), json!({})));
+        assert_eq!(names(&nodes), ["kubevirt"], "where KubeVirt says which ones take them, only those");
+        assert_eq!(candidate(&nodes[0]).unwrap().node.addresses, ["10.0.0.1"]);
     }
 }

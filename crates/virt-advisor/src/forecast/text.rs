@@ -27,6 +27,8 @@ pub(super) fn render(report: &ForecastReport, width: usize) -> String {
     for (label, value) in rows(forecast) {
         text += &hanging(&format!("   {label}"), &value, 32, width);
     }
+    let wide = forecast.wide.iter().map(|wide| format!("{}: {}", wide.figure.describe(), wide.because));
+    text += &section("Wide intervals", wide, width);
     let moved = forecast.most_moved.iter().map(|moved| {
         format!("{}: {} on average, in {} of runs", moved.vm, rounded(moved.migrations, 1), percent(moved.share))
     });
@@ -126,7 +128,7 @@ fn in_percent(figure: Figure) -> String {
     if low == high { format!("{expected} %") } else { format!("{expected} % ({low} to {high})") }
 }
 
-pub(super) fn rounded(value: f64, digits: usize) -> String {
+fn rounded(value: f64, digits: usize) -> String {
     format!("{value:.digits$}")
 }
 

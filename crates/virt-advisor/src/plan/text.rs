@@ -6,6 +6,7 @@ use api::virt_platform_config::{ImpactDetail, ItemState, Phase, PoolImpact, Seve
 
 use super::{
     diff_text::{self, ADDED, REMOVED},
+    forecast,
     view::{ItemView, Origin, PlanView},
 };
 use crate::{
@@ -34,6 +35,7 @@ pub(crate) fn body(plan: &PlanView, width: usize) -> String {
     text += &section("Derived from", plan.inputs.iter().map(input), width);
     text += &section("Risks", plan.risks.iter().map(|risk| format!("{}: {}", risk.name, risk.message)), width);
     text += &section("Notes", plan.notes.iter().cloned(), width);
+    text += &plan.forecast.as_ref().map(|shown| forecast::render(shown, plan, width)).unwrap_or_default();
     text + &closing(plan)
 }
 
@@ -205,14 +207,19 @@ fn next_step(plan: &PlanView) -> String {
             format!("It is out of date and will not be applied: {RENEW}\n")
         }
         (Origin::Stored, Some(Phase::ReviewRequired)) => {
-            format!("{}Approve it with: {} approve {}\n", forecast(plan), program::name(), plan.profile)
+            let shown = plan.forecast.as_ref().filter(|forecast| forecast.is_of_this_plan);
+            let (before, with) = match shown {
+                Some(forecast) => (String::new(), format!(" --forecast {}", forecast.file)),
+                None => (how_to_forecast(plan), String::new()),
+            };
+            format!("{before}Approve it with: {} approve {}{with}\n", program::name(), plan.profile)
         }
         _ => String::new(),
     }
 }
 
 /// How to see what the plan would do to the load of nodes. Only a plan that configures the descheduler does anything to it.
-fn forecast(plan: &PlanView) -> String {
+fn how_to_forecast(plan: &PlanView) -> String {
     let balances = |item: &ItemView| item.item.target_ref.kind == KUBE_DESCHEDULER.kind && !item.restores;
     match cfg!(feature = "forecast") && plan.items.iter().any(balances) {
         true => format!("Forecast it with: {} forecast {} --scenario FILE\n", program::name(), plan.profile),

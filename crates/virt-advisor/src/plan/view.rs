@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
-use super::diff_text;
+use super::{diff_text, forecast::PlanForecast};
 
 /// Where a plan comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
@@ -51,6 +51,9 @@ pub(crate) struct PlanView {
     pub(crate) inputs: Vec<PlanInput>,
     pub(crate) notes: Vec<String>,
     pub(crate) risks: Vec<Risk>,
+    /// The forecast that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) forecast: Option<PlanForecast>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -98,6 +101,7 @@ impl PlanView {
             inputs: status.inputs.clone(),
             notes: status.notes.clone(),
             risks: status.risks.clone(),
+            forecast: None,
             has_changes: status.items.iter().any(|item| Verb::of_item(item) != Verb::Unchanged),
         })
     }
@@ -121,6 +125,7 @@ impl PlanView {
             inputs: Vec::new(),
             notes: spec.notes.clone(),
             risks: spec.risks.clone(),
+            forecast: None,
         }
     }
 }
@@ -142,6 +147,7 @@ impl From<&Plan> for PlanView {
             inputs: plan.inputs.clone(),
             notes: plan.notes.clone(),
             risks: plan.risks.clone(),
+            forecast: None,
         }
     }
 }

@@ -109,6 +109,7 @@ impl Builder<'_> {
             dirty_rate: group.dirty_rate.bytes_per_second(),
             priority: group.priority,
             migratable: group.migratable,
+            not_migratable_because: group.not_migratable_because.clone(),
             requests: requests(group.requests, &format!("{field}.requests"))?,
             class,
             anti_affinity,

@@ -1,9 +1,9 @@
 //! The profiles of the operator, and the descheduler's plugins of each.
 
-use advisor::kube_descheduler::{DEV_RELIEVE_AND_MIGRATE, LONG_LIFECYCLE, RELIEVE_AND_MIGRATE, Release};
+use advisor::kube_descheduler::{DEV_RELIEVE_AND_MIGRATE, LONG_LIFECYCLE, PolicyLimits, RELIEVE_AND_MIGRATE, Release};
 use serde_json::{Value, json};
 
-use super::{Limits, PolicyContext, Thresholds, utilization};
+use super::{PolicyContext, Thresholds, utilization};
 use crate::descheduler::{PolicyError, Spec};
 
 /// The profile for virtual machines: its name and its former name.
@@ -62,7 +62,7 @@ pub(super) fn check(profiles: &[String], release: Release) -> Result<(), PolicyE
 }
 
 /// The `profiles` of the policy, in the order of the spec.
-pub(super) fn render(spec: &Spec, limits: Limits, context: &PolicyContext) -> Result<Vec<Value>, PolicyError> {
+pub(super) fn render(spec: &Spec, limits: PolicyLimits, context: &PolicyContext) -> Result<Vec<Value>, PolicyError> {
     let mut profiles = Vec::new();
     for name in &spec.profiles {
         profiles.extend(profile(name, spec, limits, context)?);
@@ -70,7 +70,12 @@ pub(super) fn render(spec: &Spec, limits: Limits, context: &PolicyContext) -> Re
     Ok(profiles)
 }
 
-fn profile(name: &str, spec: &Spec, limits: Limits, context: &PolicyContext) -> Result<Option<Value>, PolicyError> {
+fn profile(
+    name: &str,
+    spec: &Spec,
+    limits: PolicyLimits,
+    context: &PolicyContext,
+) -> Result<Option<Value>, PolicyError> {
     let namespaces = namespaces(spec, context);
     Ok(Some(match name {
         _ if KUBEVIRT.contains(&name) => kubevirt(name, spec, limits, context)?,
@@ -112,7 +117,7 @@ fn profile(name: &str, spec: &Spec, limits: Limits, context: &PolicyContext) -> 
 }
 
 /// Since 4.20 it has its current name, whichever of the two the spec has.
-fn kubevirt(name: &str, spec: &Spec, limits: Limits, context: &PolicyContext) -> Result<Value, PolicyError> {
+fn kubevirt(name: &str, spec: &Spec, limits: PolicyLimits, context: &PolicyContext) -> Result<Value, PolicyError> {
     let release = context.release;
     let name = if release >= Release::V4_20 { RELIEVE_AND_MIGRATE } else { name };
     let thresholds = Thresholds::of(&spec.profile_customizations, release)?;
