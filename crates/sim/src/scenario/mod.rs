@@ -23,7 +23,7 @@ pub use parse::{ScenarioError, parse, text_of};
 pub use rebalancing::{Guards, Limits, Migration, MigrationAware, MigrationModel, Placement, Rebalancing, Semantics};
 pub use samples::{Packed, Samples};
 pub use stated::{Loads, Measured, OwnLoad, Requests};
-pub use tasks::{Day, Target, TaskGroup, Window};
+pub use tasks::{Condition, Day, Target, TaskGroup, Window};
 
 use crate::units::{Bytes, ClockTime, Rate, Span};
 
