@@ -31,6 +31,9 @@ pub const FIELD_PATHS: usize = 256;
 /// Entries of a short list in a status: notes, managers, pools, conditions.
 pub const SHORT_LIST: usize = 64;
 
+/// Entries of `status.migrations` of a VirtualMachine.
+pub const ENDED_MIGRATIONS: usize = 16;
+
 /// Characters of the name of a risk.
 pub const RISK_NAME: usize = 128;
 

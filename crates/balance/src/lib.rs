@@ -6,6 +6,7 @@
 
 mod algorithm;
 mod classify;
+mod cool_down;
 pub mod descheduler;
 mod error;
 mod evaluate;
@@ -20,6 +21,7 @@ mod sum;
 
 pub use algorithm::{Algorithm, Focus, Weights};
 pub use classify::{Bucket, Buckets, Classifier, Semantics};
+pub use cool_down::CoolDown;
 pub use error::{ParameterError, Unknown};
 pub use evaluate::{Means, Scores};
 pub use explain::Term;

@@ -7,11 +7,14 @@ use std::{
     time::Duration,
 };
 
-use lab_parts::webhook::{self, Certificates, Endpoint, GARBAGE_COLLECTORS, WebhookSettings};
+use advisor::kube_descheduler::Release;
+use lab_parts::webhook::{
+    self, Certificates, Endpoint, GARBAGE_COLLECTORS, MigrationAwareSettings, Switch, WebhookSettings,
+};
 use process::Shutdown;
 use sim::units::Span;
 
-use crate::part::Common;
+use crate::part::{Common, release, time_scale};
 
 /// How often certificates in files are looked at.
 const INTERVAL: Duration = Duration::from_secs(5);
@@ -48,6 +51,16 @@ pub(crate) struct Args {
     /// Do not write the ValidatingWebhookConfiguration; somebody else does
     #[arg(long)]
     no_registration: bool,
+    /// Whether VMs that migrate, or have migrated a short time ago, are not evicted, as by the descheduler's plugin
+    /// KubevirtMigrationAware: on, off, or auto: where a KubeDescheduler of that release has it
+    #[arg(long, value_name = "SWITCH", default_value = "auto", num_args = 0..=1, default_missing_value = "on")]
+    migration_aware: Switch,
+    /// Which OpenShift release's descheduler operator is played: 4.17, 4.18, 4.19, 4.20, 4.21 or 5.1
+    #[arg(long, value_name = "RELEASE", default_value_t = Release::NEWEST, value_parser = release)]
+    release: Release,
+    /// How many times faster than the clock the plugin's cool-downs end
+    #[arg(long, value_name = "FACTOR", default_value = "1", value_parser = time_scale)]
+    time_scale: f64,
     #[command(flatten)]
     common: Common,
 }
@@ -79,6 +92,11 @@ impl Args {
                 .into_iter()
                 .chain(self.vm_controller.iter().cloned())
                 .collect(),
+            migration_aware: MigrationAwareSettings {
+                switch: self.migration_aware,
+                release: self.release,
+                time_scale: self.time_scale,
+            },
         }
     }
 }
@@ -109,6 +127,10 @@ mod tests {
         assert_eq!((here.address, here.endpoint), (([127, 0, 0, 1], 0).into(), Endpoint::Host("127.0.0.1".into())));
         assert_eq!(here.exempt_users.last().map(String::as_str), Some("jane"));
         assert!(!here.is_registered);
+        let plugin = settings("--migration-aware=off --release=4.21 --time-scale=20").migration_aware;
+        let expected = MigrationAwareSettings { switch: Switch::Off, release: Release::V4_21, time_scale: 20.0 };
+        assert_eq!(plugin, expected);
+        assert_eq!(settings("--migration-aware").migration_aware.switch, Switch::On);
         let files = settings("--cert c --key k --ca a").certificates;
         let expected = Certificates::Files {
             certificate: "c".into(),
@@ -121,8 +143,15 @@ mod tests {
 
     #[test]
     fn options_that_make_no_sense_are_refused() {
-        for option in ["--cert=c", "--key=k", "--ca=a", "--service=name", "--service=a/", "--certificate-lifetime=long"]
-        {
+        for option in [
+            "--migration-aware=maybe",
+            "--cert=c",
+            "--key=k",
+            "--ca=a",
+            "--service=name",
+            "--service=a/",
+            "--certificate-lifetime=long",
+        ] {
             assert!(parse::<Args>(option).is_err(), "{option}");
         }
     }

@@ -7,7 +7,7 @@ mod status;
 
 pub use amounts::{Cpu, Memory, Ratio};
 pub use spec::{Resources, Utilization, VirtualMachine, VirtualMachineSpec};
-pub use status::{Phase, VirtualMachineStatus};
+pub use status::{EndedMigration, Phase, VirtualMachineStatus};
 
 #[cfg(test)]
 mod tests;

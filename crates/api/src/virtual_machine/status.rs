@@ -79,8 +79,25 @@ pub struct VirtualMachineStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created_at: Option<Time>,
 
+    /// The migrations of the guest that ended last, the latest last, whether or not they moved it. Absent after the guest was
+    /// started anew. The descheduler's plugin KubevirtMigrationAware, as the lab plays it, looks at them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = bounds::ENDED_MIGRATIONS), extend("x-kubernetes-list-type" = "atomic"))]
+    pub migrations: Vec<EndedMigration>,
+
     /// The aspects of the guest's state that programs may wait for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "crate::schema::conditions")]
     pub conditions: Vec<Condition>,
+}
+
+/// A migration that has ended.
+#[derive(JsonSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EndedMigration {
+    /// When its target pod was created.
+    pub start_timestamp: Time,
+
+    /// When the target took over, or when the migration failed.
+    pub end_timestamp: Time,
 }

@@ -85,6 +85,7 @@ fn a_full_status_is_written_back_unchanged() {
         "cpuUtilization": "0.25",
         "memoryUtilization": "0.5",
         "createdAt": "2025-12-18T21:23:24Z",
+        "migrations": [{"startTimestamp": "2025-12-18T22:00:00Z", "endTimestamp": "2025-12-18T22:00:40Z"}],
         "conditions": [{
             "type": "Ready",
             "status": "True",

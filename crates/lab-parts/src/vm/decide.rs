@@ -215,7 +215,10 @@ fn write_status(
     current: Option<&LauncherPod>,
     outcome: Option<MigrationOutcome>,
 ) -> Option<Request> {
-    let status = status(vm, current, outcome.as_ref(), input.now);
+    let named = vm.status.pod_name.as_deref();
+    let targets = input.pods.iter().filter(|pod| named.is_some() && pod.source() == named);
+    let began = targets.filter_map(|target| target.created).min();
+    let status = status(vm, current, outcome.as_ref(), began, input.now);
     (status != vm.status || vm.unreadable_status.is_some()).then(|| Request::WriteStatus(Box::new(status)))
 }
 

@@ -1,6 +1,9 @@
 //! The status of a VM: phase, node, and at most three conditions.
 
-use api::{VirtualMachineStatus, virtual_machine::Phase};
+use api::{
+    VirtualMachineStatus, bounds,
+    virtual_machine::{EndedMigration, Phase},
+};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
@@ -62,11 +65,13 @@ pub enum MigrationOutcome {
     NotNeeded,
 }
 
-/// The status for the pod that counts as the VM, and for a migration that has ended.
+/// The status for the pod that counts as the VM, and for a migration that has ended. `began` is when the target of a migration was
+/// created, if there is one.
 pub(super) fn status(
     vm: &Vm,
     current: Option<&LauncherPod>,
     outcome: Option<&MigrationOutcome>,
+    began: Option<Timestamp>,
     now: Timestamp,
 ) -> VirtualMachineStatus {
     let mut status = vm.status.clone();
@@ -97,6 +102,17 @@ pub(super) fn status(
     if outcome.is_some() {
         status.evacuation_node_name = None;
     }
+    match outcome {
+        // The VM starts anew, and so does its past.
+        Some(MigrationOutcome::Failed(MigrationFailure::SourceLost)) => status.migrations.clear(),
+        _ if current.is_none() => status.migrations.clear(),
+        Some(MigrationOutcome::Succeeded { .. } | MigrationOutcome::Failed(_)) => {
+            if let Some(began) = began {
+                remember(&mut status.migrations, began.min(now), now);
+            }
+        }
+        Some(MigrationOutcome::NotNeeded) | None => {}
+    }
 
     let known = [READY, EVICTION_REQUESTED, MIGRATED];
     status.conditions.retain(|condition| known.contains(&&*condition.type_));
@@ -124,6 +140,18 @@ pub(super) fn status(
     status
 }
 
+/// Adds a migration that has ended. Only the latest are kept.
+fn remember(migrations: &mut Vec<EndedMigration>, began: Timestamp, ended: Timestamp) {
+    migrations.push(EndedMigration { start_timestamp: whole_second(began), end_timestamp: whole_second(ended) });
+    let surplus = migrations.len().saturating_sub(bounds::ENDED_MIGRATIONS);
+    migrations.drain(..surplus);
+}
+
+/// The API server stores whole seconds.
+fn whole_second(time: Timestamp) -> Time {
+    Time(Timestamp::from_second(time.as_second()).unwrap_or(time))
+}
+
 fn is_true(conditions: &[Condition], kind: &str) -> bool {
     conditions.iter().any(|condition| condition.type_ == kind && condition.status == "True")
 }
@@ -142,8 +170,7 @@ fn set_condition(
         status: if is { "True" } else { "False" }.to_owned(),
         reason: reason.to_owned(),
         message: message.to_owned(),
-        // The API server stores whole seconds.
-        last_transition_time: Time(Timestamp::from_second(now.as_second()).unwrap_or(now)),
+        last_transition_time: whole_second(now),
         observed_generation: generation,
     };
     match conditions.iter_mut().find(|condition| condition.type_ == kind) {

@@ -2,15 +2,18 @@
 //! instead. The messages are KubeVirt's. The descheduler counts a denial as an eviction that runs if its message contains `Eviction
 //! triggered evacuation`, so no other message may contain it.
 
+use balance::CoolDown;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 
-use super::{AdmissionRequest, EvictionRequest, Operation};
+use super::{AdmissionRequest, EvictionRequest, Operation, migration_aware};
 use crate::{
     launcher,
     vm::{LauncherPod, Vm},
 };
+
+const PLUGIN: &str = "KubevirtMigrationAware";
 
 /// What is known about an admission request. An error says why something could not be read.
 #[derive(Debug, Clone)]
@@ -25,6 +28,8 @@ pub struct Input<'a> {
     pub is_namespace_ending: Result<bool, &'a str>,
     /// Users whose deletions are allowed.
     pub exempt_users: &'a [String],
+    /// The settings of the plugin `KubevirtMigrationAware` in milliseconds of the clock, if it is on.
+    pub cool_down: Option<CoolDown>,
     pub now: Timestamp,
 }
 
@@ -82,6 +87,17 @@ pub enum Denial {
         namespace: String,
         vm: String,
     },
+    /// By `KubevirtMigrationAware`: the VM migrates, and the descheduler is to choose another one.
+    Migrating {
+        namespace: String,
+        vm: String,
+    },
+    /// By `KubevirtMigrationAware`: the VM has migrated a short time ago.
+    CoolingDown {
+        namespace: String,
+        vm: String,
+        seconds: u64,
+    },
     /// The pod is the target of a migration.
     MigrationTarget,
     NotMigratable {
@@ -106,6 +122,12 @@ impl Denial {
         match self {
             Denial::Triggered { namespace, vm } => triggered(namespace, vm),
             Denial::InProgress { namespace, vm } => format!("Evacuation in progress: {}", triggered(namespace, vm)),
+            Denial::Migrating { namespace, vm } => {
+                format!("{PLUGIN}: VMI \"{namespace}/{vm}\" migrates and is not evicted meanwhile")
+            }
+            Denial::CoolingDown { namespace, vm, seconds } => {
+                format!("{PLUGIN}: VMI \"{namespace}/{vm}\" has migrated and is not evicted for another {seconds} s")
+            }
             Denial::MigrationTarget => "Eviction request for target Pod".into(),
             Denial::NotMigratable { vm, problem } => {
                 format!("VMI {vm} is configured with an eviction strategy but is not live-migratable: {problem}")
@@ -173,6 +195,9 @@ pub fn decide(input: &Input<'_>) -> Step {
 }
 
 fn decide_about_vm(input: &Input<'_>, pod: &LauncherPod, vm: &Vm) -> Step {
+    if let Some(denial) = migration_aware::filter(input, vm) {
+        return deny(denial);
+    }
     let (namespace, name) = (vm.namespace.clone(), vm.name.clone());
     match &vm.spec {
         Ok(spec) if !spec.running => return allow(AllowReason::VmStopped),

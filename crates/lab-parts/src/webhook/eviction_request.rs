@@ -18,7 +18,7 @@ use crate::vm::Vm;
 /// Annotation of a VM, as KubeVirt writes it: `descheduler` if the descheduler requested the last migration.
 pub const EVICTION_SOURCE: &str = "kubevirt.io/eviction-source";
 
-const DESCHEDULER: (&str, &str) = ("sigs.k8s.io/descheduler", "descheduler");
+const FROM_DESCHEDULER: &str = "descheduler";
 const LONGEST_MESSAGE: usize = 1024;
 pub(super) const FIELD_MANAGER: &str = "eviction-webhook";
 
@@ -47,8 +47,8 @@ pub(super) enum WriteError {
 impl EvictionRequest {
     /// `source` is the current value of the VM's annotation.
     pub(super) fn new(request: &AdmissionRequest, vm: &Vm, source: Option<&str>, node: &str, now: Timestamp) -> Self {
-        let is_by_descheduler = request.requested_by.as_deref() == Some(DESCHEDULER.0);
-        let wanted = is_by_descheduler.then_some(DESCHEDULER.1);
+        let is_by_descheduler = request.is_by_descheduler();
+        let wanted = is_by_descheduler.then_some(FROM_DESCHEDULER);
         let mut conditions = vm.status.conditions.clone();
         conditions.retain(|condition| condition.type_ != EVICTION_REQUESTED);
         conditions.push(cause(request, is_by_descheduler, vm, now));

@@ -14,8 +14,8 @@ use tokio::{sync::Semaphore, time::timeout};
 use tracing::{debug, info, warn};
 
 use super::{
-    AdmissionRequest, Denial, EVICTION_SOURCE, Input, Operation, Outcome, Step, configuration, decide, decide::vm_of,
-    eviction_request::WriteError,
+    AdmissionRequest, Denial, EVICTION_SOURCE, Input, MigrationAwareSettings, Operation, Outcome, Step, configuration,
+    decide, decide::vm_of, eviction_request::WriteError, migration_aware,
 };
 use crate::vm::Vm;
 
@@ -28,12 +28,13 @@ const DEADLINE: Duration =
 pub(super) struct Handler {
     client: Client,
     exempt_users: Vec<String>,
+    migration_aware: MigrationAwareSettings,
     permits: Semaphore,
 }
 
 impl Handler {
-    pub(super) fn new(client: Client, exempt_users: Vec<String>) -> Handler {
-        Handler { client, exempt_users, permits: Semaphore::new(CONCURRENCY) }
+    pub(super) fn new(client: Client, exempt_users: Vec<String>, migration_aware: MigrationAwareSettings) -> Handler {
+        Handler { client, exempt_users, migration_aware, permits: Semaphore::new(CONCURRENCY) }
     }
 
     /// Returns the message of the denial, or none if the request is allowed.
@@ -52,7 +53,11 @@ impl Handler {
             Denial::Triggered { .. } => {
                 info!(target: "lab", "eviction webhook: {namespace}/{pod}, asked by {user}, dry run {is_dry_run}: {message}")
             }
-            Denial::InProgress { .. } | Denial::MigrationTarget | Denial::Starting { .. } => {
+            Denial::InProgress { .. }
+            | Denial::Migrating { .. }
+            | Denial::CoolingDown { .. }
+            | Denial::MigrationTarget
+            | Denial::Starting { .. } => {
                 debug!(target: "lab", "eviction webhook: {namespace}/{pod}, asked by {user}: {message}")
             }
             _ => warn!(target: "lab", "eviction webhook: {namespace}/{pod}, asked by {user}: {message}"),
@@ -88,13 +93,19 @@ impl Handler {
             }
         };
         let vm_name = pod.as_ref().ok().and_then(Option::as_ref).and_then(vm_of).filter(|_| !is_exempt);
-        let (vm, is_namespace_ending) = match vm_name {
+        let (vm, is_namespace_ending, cool_down) = match vm_name {
             // This saves a call: a pod in a namespace that ends is deleted a moment later.
             Some(name) if request.operation == Operation::Eviction => {
-                (self.vm(&request.namespace, name).await, Ok(false))
+                let cool_down = migration_aware::cool_down(&self.client, request, &self.migration_aware);
+                let (vm, cool_down) = join(self.vm(&request.namespace, name), cool_down).await;
+                (vm, Ok(false), cool_down)
             }
-            Some(name) => join(self.vm(&request.namespace, name), self.is_ending(&request.namespace)).await,
-            None => (Ok(None), Ok(false)),
+            Some(name) => {
+                let is_ending = self.is_ending(&request.namespace);
+                let (vm, is_ending) = join(self.vm(&request.namespace, name), is_ending).await;
+                (vm, is_ending, None)
+            }
+            None => (Ok(None), Ok(false), None),
         };
         let source =
             vm.as_ref().ok().and_then(Option::as_ref).and_then(|vm| vm.annotations().get(EVICTION_SOURCE).cloned());
@@ -106,6 +117,7 @@ impl Handler {
             source: source.as_deref(),
             is_namespace_ending: is_namespace_ending.as_ref().map(|is| *is).map_err(String::as_str),
             exempt_users: &self.exempt_users,
+            cool_down,
             now: Timestamp::now(),
         })
     }

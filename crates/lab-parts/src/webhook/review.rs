@@ -5,6 +5,8 @@ use kube::ResourceExt;
 use serde::Deserialize;
 use serde_json::Value;
 
+const DESCHEDULER: &str = "sigs.k8s.io/descheduler";
+
 /// What a user asks to do to a pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
@@ -27,6 +29,13 @@ pub struct AdmissionRequest {
     pub reason: Option<String>,
     /// The pod of a deletion. The request of an eviction does not contain it.
     pub deleted_pod: Option<Box<Pod>>,
+}
+
+impl AdmissionRequest {
+    /// Whether the descheduler evicts. It says so in each Eviction.
+    pub fn is_by_descheduler(&self) -> bool {
+        self.operation == Operation::Eviction && self.requested_by.as_deref() == Some(DESCHEDULER)
+    }
 }
 
 #[derive(Deserialize, Default)]

@@ -38,7 +38,7 @@ impl Webhook {
         let listener = TcpListener::bind(settings.address).await.map_err(listen)?;
         let address = listener.local_addr().map_err(listen)?;
         let registration = RegistrationTask::start(client.clone(), &settings, address.port()).await?;
-        let handler = Arc::new(Handler::new(client, settings.exempt_users));
+        let handler = Arc::new(Handler::new(client, settings.exempt_users, settings.migration_aware));
         let mut tasks = JoinSet::new();
         let tls = registration.server();
         tasks.spawn(async move {

@@ -1,6 +1,9 @@
-//! Where the webhook listens, how the API server reaches it, and whose deletions it allows.
+//! Where the webhook listens, how the API server reaches it, whose deletions it allows, and whether it plays the plugin
+//! `KubevirtMigrationAware`.
 
-use std::{net::SocketAddr, path::PathBuf, time::Duration};
+use std::{net::SocketAddr, path::PathBuf, str::FromStr, time::Duration};
+
+use advisor::kube_descheduler::Release;
 
 /// The users of the garbage collectors and the namespace controller, and the user that they share where controllers have
 /// no accounts of their own.
@@ -11,7 +14,7 @@ pub const GARBAGE_COLLECTORS: [&str; 4] = [
     "system:serviceaccount:kube-system:pod-garbage-collector",
 ];
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct WebhookSettings {
     pub address: SocketAddr,
     /// How the API server reaches the webhook.
@@ -21,6 +24,7 @@ pub struct WebhookSettings {
     pub is_registered: bool,
     /// Users whose deletions are allowed: the VM controller and [`GARBAGE_COLLECTORS`].
     pub exempt_users: Vec<String>,
+    pub migration_aware: MigrationAwareSettings,
 }
 
 impl Default for WebhookSettings {
@@ -35,6 +39,46 @@ impl Default for WebhookSettings {
                 .chain(["system:serviceaccount:monitoring:vm-controller"])
                 .map(str::to_owned)
                 .collect(),
+            migration_aware: MigrationAwareSettings::default(),
+        }
+    }
+}
+
+/// The plugin `KubevirtMigrationAware` of OpenShift's descheduler, which the webhook plays for evictions by the descheduler.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct MigrationAwareSettings {
+    pub switch: Switch,
+    /// The release of the descheduler's operator that the stand-in behaves like.
+    pub release: Release,
+    /// How many times faster than the clock cool-downs end.
+    pub time_scale: f64,
+}
+
+impl Default for MigrationAwareSettings {
+    fn default() -> Self {
+        MigrationAwareSettings { switch: Switch::default(), release: Release::NEWEST, time_scale: 1.0 }
+    }
+}
+
+/// Whether a plugin is on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Switch {
+    /// On where the operator of the release would configure it for the KubeDescheduler.
+    #[default]
+    Auto,
+    On,
+    Off,
+}
+
+impl FromStr for Switch {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Switch, String> {
+        match text {
+            "auto" => Ok(Switch::Auto),
+            "on" => Ok(Switch::On),
+            "off" => Ok(Switch::Off),
+            _ => Err("expected auto, on or off".to_owned()),
         }
     }
 }

@@ -2,4 +2,5 @@
 
 mod case;
 mod decisions;
+mod migration_aware;
 mod protocol;

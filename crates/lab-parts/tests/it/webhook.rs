@@ -3,6 +3,7 @@
 mod certificates;
 mod crowd;
 mod malformed;
+mod migration_aware;
 mod moves;
 
 use std::{sync::Arc, time::Duration};
@@ -24,7 +25,8 @@ use lab_parts::{
     launcher,
     vm::{self, VmController},
     webhook::{
-        Certificates, EVICTION_REQUESTED, EVICTION_SOURCE, Endpoint, GARBAGE_COLLECTORS, NAME, Webhook, WebhookSettings,
+        Certificates, EVICTION_REQUESTED, EVICTION_SOURCE, Endpoint, GARBAGE_COLLECTORS, MigrationAwareSettings, NAME,
+        Webhook, WebhookSettings,
     },
 };
 use serde_json::{Value, json};
@@ -114,6 +116,8 @@ impl Lab {
             {"apiGroups": [""], "resources": ["pods", "namespaces"], "verbs": ["get"]},
             {"apiGroups": ["simulation.node-classifier.io"], "resources": ["virtualmachines"], "verbs": ["get", "patch"]},
             {"apiGroups": ["simulation.node-classifier.io"], "resources": ["virtualmachines/status"], "verbs": ["patch"]},
+            {"apiGroups": ["operator.openshift.io"], "resources": ["kubedeschedulers"], "resourceNames": ["cluster"],
+             "verbs": ["get"]},
             {"apiGroups": ["admissionregistration.k8s.io"], "resources": ["validatingwebhookconfigurations"],
              "verbs": ["create"]},
             {"apiGroups": ["admissionregistration.k8s.io"], "resources": ["validatingwebhookconfigurations"],
@@ -146,6 +150,10 @@ impl Lab {
     }
 
     async fn webhook(&self, certificates: Certificates) -> Webhook {
+        self.webhook_with(certificates, MigrationAwareSettings::default()).await
+    }
+
+    async fn webhook_with(&self, certificates: Certificates, migration_aware: MigrationAwareSettings) -> Webhook {
         let client = self.cluster.access().client_for(&Identity::user(USER, &[])).await.unwrap();
         let settings = WebhookSettings {
             address: ([127, 0, 0, 1], 0).into(),
@@ -153,6 +161,7 @@ impl Lab {
             certificates,
             is_registered: true,
             exempt_users: GARBAGE_COLLECTORS.into_iter().chain([VM_CONTROLLER]).map(str::to_owned).collect(),
+            migration_aware,
         };
         // New rights take effect after a moment.
         let start = async || Webhook::start(client.clone(), settings.clone()).await.ok();

@@ -46,11 +46,13 @@ pub(super) const VM_CONTROLLER: [Right; 4] = [
     right(SIMULATION, "virtualmachines/status", &["patch"]),
 ];
 
-pub(super) const EVICTION_WEBHOOK: [Right; 5] = [
+/// The webhook reads the KubeDescheduler for the settings of a plugin that it plays.
+pub(super) const EVICTION_WEBHOOK: [Right; 6] = [
     right("", "pods", &["get"]),
     right("", "namespaces", &["get"]),
     right(SIMULATION, "virtualmachines", &["get", "patch"]),
     right(SIMULATION, "virtualmachines/status", &["patch"]),
+    named(right(OPENSHIFT, "kubedeschedulers", &["get"]), names::OBJECT),
     named(
         right("admissionregistration.k8s.io", "validatingwebhookconfigurations", &["create", "list", "patch", "watch"]),
         crate::webhook::NAME,

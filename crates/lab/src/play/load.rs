@@ -1,10 +1,12 @@
 //! The load of a scenario: what its VMs use as time goes by.
 
+use std::collections::BTreeMap;
+
 use api::VirtualMachine;
 use futures::{StreamExt, TryStreamExt, stream};
 use kube::{
-    Api, Client,
-    api::{Patch, PatchParams},
+    Api, Client, ResourceExt,
+    api::{ListParams, Patch, PatchParams},
 };
 use kube_io::Class;
 use serde_json::json;
@@ -71,6 +73,16 @@ impl<'w> LoadSchedule<'w> {
         Ok(Placement(vms))
     }
 
+    /// Sets on which node each VM runs, by its name. The first node of the model is the first of `nodes`, and so on.
+    pub fn set_nodes(&mut self, node_of: &BTreeMap<String, String>, nodes: &[String]) {
+        let number = |vm: u32| {
+            let node = node_of.get(&self.model.vm_name(vm))?;
+            nodes.iter().position(|name| name == node).and_then(|at| u32::try_from(at).ok())
+        };
+        let numbers: Vec<Option<u32>> = (0..self.written.len() as u32).map(number).collect();
+        self.loads.set_nodes(numbers);
+    }
+
     /// The VMs whose load at a step differs enough from what was written last. The new load counts as written.
     pub fn changes(&mut self, step: u64) -> Vec<(String, [f64; 2])> {
         self.loads.advance(step);
@@ -83,6 +95,13 @@ impl<'w> LoadSchedule<'w> {
         }
         changes
     }
+}
+
+/// The node that each VM runs on, by the name of the VM.
+pub(super) async fn nodes_of_vms(client: &Client) -> Result<BTreeMap<String, String>, Error> {
+    let vms: Api<VirtualMachine> = Api::default_namespaced(client.clone());
+    let all = vms.list(&ListParams::default()).await.context(|| "listing VirtualMachines".into())?;
+    Ok(all.into_iter().filter_map(|vm| Some((vm.name_any(), vm.status?.node_name?))).collect())
 }
 
 /// Sets what VMs use, as shares of their cores and their memory. None leaves a share unchanged.
@@ -130,6 +149,22 @@ mod tests {
         assert_eq!(load.changes(2).len(), 1, "two hundredths in two steps");
         let [(name, [cpu, _])] = &load.changes(50)[..] else { panic!("one VM changes") };
         assert_eq!((name.as_str(), (cpu * 100.0).round()), ("slow", 50.0));
+    }
+
+    #[test]
+    fn a_condition_looks_at_the_nodes_that_vms_run_on_now() {
+        let model = model(
+            "{name: t, step: 1s, duration: 9s, nodes: [{name: a, cores: 2}, {name: b, cores: 2}], vms: [\
+             {name: one, cores: 1, cpu: 0.6, on: [a]}, {name: two, cores: 1, cpu: 0.6, on: [b]}], \
+             tasks: [{name: t, every: 1s, cpu: 0.3, seconds: 1, target: {vms: two}, when: {nodeCpuAbove: 0.5}}]}",
+        );
+        let mut load = LoadSchedule::new(&model, 0);
+        assert_eq!(load.changes(1), [], "each node uses 0.3");
+        let nodes = ["kwok-node-1", "kwok-node-2"].map(str::to_owned);
+        let node_of = BTreeMap::from(["one", "two"].map(|vm| (vm.to_owned(), "kwok-node-2".to_owned())));
+        load.set_nodes(&node_of, &nodes);
+        let [(name, [cpu, _])] = &load.changes(2)[..] else { panic!("one VM changes") };
+        assert_eq!((name.as_str(), (cpu * 10.0).round()), ("two", 9.0), "the second node uses 0.6");
     }
 
     #[test]

@@ -6,8 +6,8 @@ use kube::Client;
 use sim::ClusterModel;
 
 use super::{
-    LoadSchedule, NodeAction, NodeSchedule, OpenNodes, Placement, dirty_rates::set_dirty_rates, node_sizes,
-    set_utilization,
+    LoadSchedule, NodeAction, NodeSchedule, OpenNodes, Placement, dirty_rates::set_dirty_rates, load::nodes_of_vms,
+    node_sizes, set_utilization,
 };
 use crate::Error;
 
@@ -20,6 +20,8 @@ pub struct Player<'w> {
     speed: f64,
     load: LoadSchedule<'w>,
     nodes: NodeSchedule<'w>,
+    /// The names of the lab's nodes, in the order of their numbers.
+    node_names: Vec<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,9 +40,11 @@ impl<'w> Player<'w> {
         speed: f64,
     ) -> Result<(Self, Placement), Error> {
         let load = LoadSchedule::new(model, seed);
-        let placement = load.placement(&node_sizes(client).await?)?;
+        let sizes = node_sizes(client).await?;
+        let placement = load.placement(&sizes)?;
         let nodes = NodeSchedule::of(model, client).await?;
-        Ok((Player { client: client.clone(), model, speed, load, nodes }, placement))
+        let node_names = sizes.into_iter().map(|node| node.name).collect();
+        Ok((Player { client: client.clone(), model, speed, load, nodes, node_names }, placement))
     }
 
     /// Creates the VMs that do not exist yet. Returns how many were created, or none if `interrupt` ended first: then all
@@ -94,6 +98,9 @@ impl<'w> Player<'w> {
                 return Ok(Ending::LabEnded);
             }
             self.apply_node_events(step, &mut report).await?;
+            if self.model.depends_on_nodes() {
+                self.load.set_nodes(&nodes_of_vms(&self.client).await?, &self.node_names);
+            }
             let changes = self.load.changes(step);
             if !changes.is_empty() {
                 report(self.seconds(step), &format!("{} VMs changed", changes.len()))?;

@@ -179,12 +179,22 @@ impl Lab {
         let mut settings = webhook::WebhookSettings {
             address: (Ipv4Addr::LOCALHOST, 0).into(),
             endpoint: webhook::Endpoint::Host("127.0.0.1".into()),
+            migration_aware: self.migration_aware(),
             ..webhook::WebhookSettings::default()
         };
         settings.exempt_users.push("vm-controller".into());
         self.webhook =
             Some(Webhook::start(self.client_of("eviction-webhook", "eviction-webhook").await?, settings).await?);
         Ok(())
+    }
+
+    fn migration_aware(&self) -> webhook::MigrationAwareSettings {
+        let switch = match (&self.options.descheduling, self.options.migration_aware) {
+            (Descheduling::Policy(_), webhook::Switch::Auto) => webhook::Switch::Off,
+            (_, switch) => switch,
+        };
+        let Options { descheduler_release: release, time_scale, .. } = self.options;
+        webhook::MigrationAwareSettings { switch, release, time_scale }
     }
 
     pub fn stop_webhook(&mut self) {

@@ -4,7 +4,7 @@ use advisor::kube_descheduler::Release;
 use balance::{Algorithm, Mode, promql::Source};
 
 use super::PartLogs;
-use crate::vm;
+use crate::{vm, webhook};
 
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -14,6 +14,8 @@ pub struct Options {
     pub descheduling: Descheduling,
     /// The release of the descheduler's operator that the stand-in follows.
     pub descheduler_release: Release,
+    /// Whether the webhook plays the plugin KubevirtMigrationAware. A policy that is run as it is has no plugin unless it is on.
+    pub migration_aware: webhook::Switch,
     /// Whether the soft-tainter runs, which taints busy nodes.
     pub soft_tainter: bool,
     pub signals: Source,
@@ -59,6 +61,7 @@ impl Default for Options {
             memory_bytes: 128 << 30,
             descheduling: Descheduling::By { algorithm: Algorithm::default(), mode: Mode::Low },
             descheduler_release: Release::NEWEST,
+            migration_aware: webhook::Switch::default(),
             soft_tainter: true,
             signals: Source::default(),
             migration: vm::VmControllerSettings::default(),

@@ -8,6 +8,7 @@ use lab::{
     play::Placement,
     up::{Descheduling, Lab, Options},
 };
+use lab_parts::webhook::Switch;
 
 use crate::observer::{Demand, Move, Observer};
 
@@ -89,17 +90,41 @@ pub(crate) struct Frame {
 }
 
 pub(crate) async fn run(placement: &Placement, mode: Mode) -> Course {
-    run_with(placement, &Algorithm::default(), mode, true).await.course
+    run_with(placement, &Algorithm::default(), mode, Parts::default()).await.course
+}
+
+/// What takes part besides the descheduler.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Parts {
+    pub(crate) soft_tainter: bool,
+    /// The plugin KubevirtMigrationAware.
+    pub(crate) migration_aware: Switch,
+}
+
+impl Default for Parts {
+    fn default() -> Self {
+        Parts { soft_tainter: true, migration_aware: Switch::Auto }
+    }
+}
+
+impl Parts {
+    /// As before the operator's release 5.1.
+    pub(crate) const WITHOUT_PLUGIN: Parts = Parts { soft_tainter: true, migration_aware: Switch::Off };
 }
 
 pub(crate) async fn run_with(
     placement: &Placement,
     algorithm: &Algorithm,
     mode: Mode,
-    soft_tainter: bool,
+    Parts { soft_tainter, migration_aware }: Parts,
 ) -> Observation {
-    let options =
-        Options { descheduling: Descheduling::Awaited, time_scale: TIME_SCALE, soft_tainter, ..Options::default() };
+    let options = Options {
+        descheduling: Descheduling::Awaited,
+        time_scale: TIME_SCALE,
+        soft_tainter,
+        migration_aware,
+        ..Options::default()
+    };
     let lab = Lab::start(options, |_| {}).await.unwrap_or_else(|error| panic!("{error}"));
     placement.create(lab.client()).await.unwrap();
     let observer = Observer::start(&lab).await;

@@ -13,8 +13,9 @@ mod table;
 
 use balance::{Algorithm, Mode};
 
-use course::{Course, run, run_with};
+use course::{Course, Parts, run, run_with};
 use lab::play::Placement;
+use lab_parts::webhook::Switch;
 use prediction::predict;
 use skews::{big_guests, four_hot_nodes, placement_skew, use_skew};
 
@@ -89,12 +90,22 @@ async fn four_hot_nodes_and_an_empty_one_are_left_as_they_are() {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "another run of the real loop: `make test-closed-loop` makes it"]
 async fn without_the_soft_tainter_a_skew_in_use_never_settles() {
-    run_with(&use_skew(1), &Algorithm::default(), Mode::Low, false).await.course.goes_on();
+    let parts = Parts { soft_tainter: false, ..Parts::WITHOUT_PLUGIN };
+    run_with(&use_skew(1), &Algorithm::default(), Mode::Low, parts).await.course.goes_on();
 }
 
 /// A limit of moving whole VMs: the node that gets a big one is over-utilized then.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "another run of the real loop: `make test-closed-loop` makes it"]
-async fn big_guests_are_moved_to_and_fro() {
-    run(&big_guests(1), Mode::Low).await.goes_on();
+async fn without_the_plugin_big_guests_are_moved_to_and_fro() {
+    run_with(&big_guests(1), &Algorithm::default(), Mode::Low, Parts::WITHOUT_PLUGIN).await.course.goes_on();
+}
+
+/// A VM that has moved cools down for 15 of the 31 cycles that are watched, and then twice as long.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "another run of the real loop: `make test-closed-loop` makes it"]
+async fn with_the_plugin_no_vm_is_moved_again_before_its_cool_down_is_over() {
+    let parts = Parts { migration_aware: Switch::On, ..Parts::default() };
+    let course = run_with(&big_guests(1), &Algorithm::default(), Mode::Low, parts).await.course;
+    assert!(course.most_of_one <= 2, "{course:?}");
 }

@@ -4,7 +4,7 @@ use balance::{Algorithm, Mode};
 use lab::play::Placement;
 use sim::{
     Cause, ClusterModel, Rng, RunSettings, Scenario,
-    scenario::{self, Load, MigrationModel, NodeGroup, Rebalancing, Semantics, VmGroup},
+    scenario::{self, Guards, Load, MigrationAware, MigrationModel, NodeGroup, Rebalancing, Semantics, VmGroup},
     simulate,
     units::{Bytes, Rate, Span},
 };
@@ -115,6 +115,8 @@ fn scenario(placement: &Placement, algorithm: &Algorithm, mode: Mode) -> Scenari
             model: MigrationModel::PreCopy,
             ..scenario::MigrationSettings::default()
         },
+        // The lab has the plugin by default.
+        guards: Guards { migration_aware: Some(MigrationAware::default()), ..Guards::default() },
         ..Rebalancing::default()
     };
     scenario

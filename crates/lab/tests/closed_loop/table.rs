@@ -12,7 +12,7 @@ use lab::play::Placement;
 use tokio::runtime::Runtime;
 
 use crate::{
-    course::{Course, run_with},
+    course::{Course, Parts, run_with},
     reason::reason,
     skews::{placement_skew, use_skew},
 };
@@ -28,7 +28,8 @@ const HEADER: &str = "\
 
 What each of the [19 algorithms](PROMETHEUS_ALGORITHMS.md) makes of a skew when it drives the real descheduler: real Prometheus, the real
 scheduler, the soft-tainter, migrations that take their time, and no other intervention. Five nodes of 32 cores, 100 VMs of one core and
-2 GiB, at most 5 evictions per cycle and 2 per node.
+2 GiB, at most 5 evictions per cycle and 2 per node. The plugin [KubevirtMigrationAware](descheduler.md#the-plugin-kubevirtmigrationaware)
+is off; the simulator shows [what it changes](simulator.md#the-cool-down-of-the-descheduler).
 
 * **Spread** is the standard deviation of CPU use over the nodes, at the beginning and at the end.
 * **Stops**: nothing was evicted in the ten cycles after that one. A run is watched until then, or for 31 cycles.
@@ -73,7 +74,8 @@ async fn measure(algorithm: Algorithm, skew: &'static Skew) -> Outcome {
     // Each run has a runtime of its own, so that a run that panics does not end the others.
     let run = tokio::task::spawn_blocking(move || {
         let placement = (skew.placement)(SEED);
-        let record = Runtime::new().unwrap().block_on(run_with(&placement, &algorithm, skew.mode, true));
+        let record =
+            Runtime::new().unwrap().block_on(run_with(&placement, &algorithm, skew.mode, Parts::WITHOUT_PLUGIN));
         let reason = reason(&algorithm, skew.mode, &record, skew.enough);
         (record.course, reason)
     });

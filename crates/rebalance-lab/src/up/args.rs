@@ -6,6 +6,7 @@ use advisor::kube_descheduler::Release;
 use anyhow::Context;
 use balance::{Algorithm, Mode, promql::Source};
 use lab::up::{Descheduling, Options, PartLogs, Ports};
+use lab_parts::webhook::Switch;
 use sim::units::Bytes;
 
 use crate::{
@@ -49,6 +50,10 @@ pub(crate) struct Args {
     /// Which OpenShift release's descheduler operator is played: 4.17, 4.18, 4.19, 4.20, 4.21 or 5.1
     #[arg(long, value_name = "RELEASE", default_value_t = Release::NEWEST, value_parser = release)]
     descheduler_release: Release,
+    /// Whether VMs that migrate, or have migrated a short time ago, are not evicted, as by the descheduler's plugin
+    /// KubevirtMigrationAware: on, off, or auto: where the release has it
+    #[arg(long, value_name = "SWITCH", default_value = "auto", num_args = 0..=1, default_missing_value = "on")]
+    migration_aware: Switch,
     /// Do not mark busy nodes for the scheduler
     #[arg(long)]
     no_soft_tainter: bool,
@@ -81,6 +86,7 @@ impl Args {
             memory_bytes: self.memory.0,
             descheduling,
             descheduler_release: self.descheduler_release,
+            migration_aware: self.migration_aware,
             soft_tainter: !self.no_soft_tainter,
             signals: self.signals,
             time_scale: self.time_scale,
@@ -124,7 +130,7 @@ mod tests {
         let (found, usual) = (options("").unwrap(), Options::default());
         assert_eq!((found.nodes, found.cores, found.memory_bytes), (usual.nodes, usual.cores, usual.memory_bytes));
         assert_eq!((found.descheduling, found.soft_tainter), (usual.descheduling, true));
-        assert_eq!(found.descheduler_release, Release::NEWEST);
+        assert_eq!((found.descheduler_release, found.migration_aware), (Release::NEWEST, Switch::Auto));
         assert_eq!((found.ports, found.time_scale, found.advisor), (Ports::USUAL, 1.0, false));
     }
 
@@ -137,6 +143,9 @@ mod tests {
         assert_eq!(options("--signals openshift").unwrap().signals, Source::OpenShift);
         for release in Release::ALL {
             assert_eq!(options(&format!("--descheduler-release {release}")).unwrap().descheduler_release, release);
+        }
+        for (line, switch) in [("", Switch::On), ("on", Switch::On), ("off", Switch::Off), ("auto", Switch::Auto)] {
+            assert_eq!(options(&format!("--migration-aware {line}")).unwrap().migration_aware, switch);
         }
         assert_eq!(options("--with-advisor").unwrap().descheduling, Descheduling::Awaited);
         for algorithm in Algorithm::all() {
@@ -152,6 +161,7 @@ mod tests {
             "--algorithm k2",
             "--thresholds some",
             "--signals smoke",
+            "--migration-aware maybe",
             "--empty --vms 3",
             "--with-advisor --policy p",
             "--policy /nowhere",

@@ -4,6 +4,7 @@ use super::{Run, state::ClusterState};
 use crate::{
     model::{ClusterModel, TaskTarget, VmLoad},
     rng::Rng,
+    scenario::Condition,
 };
 
 impl Run<'_> {
@@ -42,7 +43,11 @@ impl Run<'_> {
         let (model, state) = (self.model, &self.state);
         let mut nodes: Vec<u32> = Vec::new();
         let mut nodes_of = usize::MAX;
-        self.tasks.step(model, self.seed, self.step, &mut changed, |number, rng| {
+        let holds = |condition: &Condition| {
+            let signals = state.signals();
+            condition.holds(&signals.cpu_usage, &signals.memory_usage)
+        };
+        self.tasks.step(model, self.seed, self.step, &mut changed, holds, |number, rng| {
             let target = model.tasks[number].target;
             if nodes_of != number {
                 nodes_of = number;
@@ -67,10 +72,14 @@ fn targets(state: &ClusterState<'_>, target: TaskTarget, rng: &mut Rng) -> Vec<u
         TaskTarget::Random(count) => {
             (0..(count as usize).min(slots.len())).map(|_| slots[rng.below(slots.len())]).collect()
         }
-        TaskTarget::Hottest(count) => {
+        TaskTarget::Hottest(count) | TaskTarget::Coldest(count) => {
             let use_of = &state.signals().cpu_usage;
             let mut order: Vec<usize> = (0..slots.len()).collect();
-            order.sort_by(|a, b| use_of[*b].total_cmp(&use_of[*a]));
+            let is_hottest = matches!(target, TaskTarget::Hottest(_));
+            order.sort_by(|a, b| match is_hottest {
+                true => use_of[*b].total_cmp(&use_of[*a]),
+                false => use_of[*a].total_cmp(&use_of[*b]),
+            });
             order.into_iter().take(count as usize).map(|slot| slots[slot]).collect()
         }
     }
@@ -89,7 +98,7 @@ fn pick(
             let group = &model.groups[group as usize];
             Some(group.first + rng.below(group.count as usize) as u32)
         }
-        TaskTarget::Hottest(_) | TaskTarget::Random(_) => {
+        TaskTarget::Hottest(_) | TaskTarget::Coldest(_) | TaskTarget::Random(_) => {
             let vms = state.vms(*nodes.get(rng.below(nodes.len()))?);
             vms.get(rng.below(vms.len())).copied()
         }

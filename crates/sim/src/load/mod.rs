@@ -1,5 +1,5 @@
-//! Load over time. The load of a VM is a function of the model, the seed and the step; only tasks for the hottest nodes
-//! depend on the state of the cluster.
+//! Load over time. The load of a VM is a function of the model, the seed and the step; only tasks for certain
+//! nodes, and tasks with a condition, depend on the state of the cluster.
 
 mod shape;
 mod tasks;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::{
     model::ClusterModel,
     rng::{Purpose, Rng},
-    scenario::Window,
+    scenario::{Condition, Window},
 };
 
 const DAY: u64 = 86_400;
@@ -51,14 +51,15 @@ impl Tasks {
         load
     }
 
-    /// Ends and starts tasks, and adds their VMs to `changed`. `pick` chooses the VM for a task, which is given by its
-    /// number in the model.
+    /// Ends and starts tasks, and adds their VMs to `changed`. `holds` says whether the condition of a task does, and `pick` chooses
+    /// the VM for a task, which is given by its number in the model.
     pub(crate) fn step(
         &mut self,
         model: &ClusterModel,
         seed: u64,
         step: u64,
         changed: &mut Vec<u32>,
+        holds: impl Fn(&Condition) -> bool,
         mut pick: impl FnMut(usize, &mut Rng) -> Option<u32>,
     ) {
         while let Some(&(end, vm)) = self.ends.first() {
@@ -78,7 +79,7 @@ impl Tasks {
         }
         for (number, task) in model.tasks.iter().enumerate() {
             let open = task.window.as_ref().is_none_or(|window| window.is_open(model.clock(step)));
-            if !step.is_multiple_of(task.every) || !open {
+            if !step.is_multiple_of(task.every) || !open || !task.when.as_ref().is_none_or(&holds) {
                 continue;
             }
             let mut rng = Rng::keyed(seed, Purpose::Task, number as u64, step);

@@ -4,10 +4,11 @@ use super::Tasks;
 use crate::{
     model::{ClusterModel, TaskTarget},
     rng::Rng,
+    scenario::Condition,
 };
 
-/// Load as a function of model, seed and step. Tasks for VMs of certain nodes use the nodes that VMs start on; without
-/// such a VM, any VM may get the task.
+/// Load as a function of model, seed, step and the nodes of VMs, which are those that they start on until others are told. If no VM
+/// is on the nodes of a task, any VM may get it.
 #[derive(Debug)]
 pub struct LoadTimeline<'m> {
     model: &'m ClusterModel,
@@ -15,13 +16,16 @@ pub struct LoadTimeline<'m> {
     step: u64,
     tasks: Tasks,
     shares: Vec<[f64; 2]>,
+    /// By VM: its node.
+    nodes: Vec<Option<u32>>,
 }
 
 impl<'m> LoadTimeline<'m> {
     /// At step 0.
     pub fn new(model: &'m ClusterModel, seed: u64) -> Self {
-        let mut timeline =
-            LoadTimeline { model, seed, step: 0, tasks: Tasks::default(), shares: vec![[0.0; 2]; model.vms.len()] };
+        let shares = vec![[0.0; 2]; model.vms.len()];
+        let nodes = model.vms.iter().map(|vm| vm.node).collect();
+        let mut timeline = LoadTimeline { model, seed, step: 0, tasks: Tasks::default(), shares, nodes };
         timeline.update();
         timeline
     }
@@ -33,6 +37,13 @@ impl<'m> LoadTimeline<'m> {
     /// The shares of its cores and its memory that each VM uses at this step.
     pub fn shares(&self) -> &[[f64; 2]] {
         &self.shares
+    }
+
+    /// Sets on which node each VM runs, by their numbers in the model. It matters only where the load depends on nodes.
+    pub fn set_nodes(&mut self, nodes: impl IntoIterator<Item = Option<u32>>) {
+        for (known, node) in self.nodes.iter_mut().zip(nodes) {
+            *known = node.filter(|node| (*node as usize) < self.model.nodes.len());
+        }
     }
 
     /// Advances to a later step. An earlier step changes nothing.
@@ -52,9 +63,10 @@ impl<'m> LoadTimeline<'m> {
         let (time, clock) = (self.step * model.step, model.clock(self.step));
         let values: Vec<f64> = model.shapes.iter().map(|shape| shape.at(time, clock)).collect();
         if !model.tasks.is_empty() {
-            let start = StartNodes { model, shares: &self.shares };
-            self.tasks.step(model, self.seed, self.step, &mut Vec::new(), |number, rng| {
-                start.pick(model.tasks[number].target, rng)
+            let known = KnownNodes { model, shares: &self.shares, nodes: &self.nodes };
+            let holds = |condition: &Condition| condition.holds(&known.used(0), &known.used(1));
+            self.tasks.step(model, self.seed, self.step, &mut Vec::new(), holds, |number, rng| {
+                known.pick(model.tasks[number].target, rng)
             });
         }
         for vm in 0..model.vms.len() as u32 {
@@ -65,13 +77,26 @@ impl<'m> LoadTimeline<'m> {
     }
 }
 
-/// The nodes that VMs start on, and what VMs used at the last step.
-struct StartNodes<'a> {
+/// The nodes of VMs, and what VMs used at the last step.
+struct KnownNodes<'a> {
     model: &'a ClusterModel,
     shares: &'a [[f64; 2]],
+    nodes: &'a [Option<u32>],
 }
 
-impl StartNodes<'_> {
+impl KnownNodes<'_> {
+    /// The shares of their cores, or of their memory, that nodes use.
+    fn used(&self, kind: usize) -> Vec<f64> {
+        let mut used = vec![0.0; self.model.nodes.len()];
+        for ((vm, shares), node) in self.model.vms.iter().zip(self.shares).zip(self.nodes) {
+            if let Some(node) = node {
+                let (group, of) = (&self.model.groups[vm.group as usize], &self.model.nodes[*node as usize]);
+                used[*node as usize] += shares[kind] * [group.cores, group.memory][kind] / [of.cores, of.memory][kind];
+            }
+        }
+        used
+    }
+
     fn pick(&self, target: TaskTarget, rng: &mut Rng) -> Option<u32> {
         let any = |rng: &mut Rng| (!self.model.vms.is_empty()).then(|| rng.below(self.model.vms.len()) as u32);
         let count = match target {
@@ -80,23 +105,20 @@ impl StartNodes<'_> {
                 let group = &self.model.groups[group as usize];
                 return Some(group.first + rng.below(group.count as usize) as u32);
             }
-            TaskTarget::Hottest(count) | TaskTarget::Random(count) => count as usize,
+            TaskTarget::Hottest(count) | TaskTarget::Coldest(count) | TaskTarget::Random(count) => count as usize,
         };
-        let mut used = vec![0.0; self.model.nodes.len()];
-        for (vm, shares) in self.model.vms.iter().zip(self.shares) {
-            if let Some(node) = vm.node {
-                let cores = self.model.groups[vm.group as usize].cores;
-                used[node as usize] += shares[0] * cores / self.model.nodes[node as usize].cores;
-            }
-        }
+        let used = self.used(0);
         let mut nodes: Vec<usize> = (0..used.len()).collect();
-        if matches!(target, TaskTarget::Hottest(_)) {
+        if !matches!(target, TaskTarget::Random(_)) {
             nodes.sort_by(|a, b| used[*b].total_cmp(&used[*a]));
+            if matches!(target, TaskTarget::Coldest(_)) {
+                nodes.reverse();
+            }
             nodes.truncate(count.max(1));
         }
         let node = nodes[rng.below(nodes.len())] as u32;
         let vms: Vec<u32> =
-            (0..).zip(&self.model.vms).filter(|(_, vm)| vm.node == Some(node)).map(|(at, _)| at).collect();
+            (0..).zip(self.nodes).filter(|(_, known)| **known == Some(node)).map(|(at, _)| at).collect();
         if vms.is_empty() { any(rng) } else { Some(vms[rng.below(vms.len())]) }
     }
 }
@@ -164,6 +186,47 @@ mod tests {
             let tenths: Vec<f64> = timeline.shares().iter().map(|[cpu, _]| (cpu * 10.0).round()).collect();
             assert_eq!(tenths, [1.0, 5.0], "step {step}");
         }
+    }
+
+    #[test]
+    fn tasks_with_a_condition_come_while_a_node_meets_it() {
+        // The load of `busy` rises to 0.8 of its core until step 50 and falls again; its node has 2 cores.
+        let text = "{name: t, step: 1s, duration: 100s, nodes: [{name: cold, cores: 2}, {name: hot, cores: 2}], vms: [\
+             {name: idle, cores: 1, cpu: 0.1, on: [cold]}, \
+             {name: busy, cores: 1, cpu: {points: [[0s, 0], [50s, 0.8], [100s, 0]]}, on: [hot]}], \
+             tasks: [{name: t, every: 1s, cpu: 0.5, seconds: 1, target: {vms: idle}, when: {nodeCpuAbove: 0.35}}]}";
+        let model = ClusterModel::new(&crate::scenario::parse(text).unwrap()[0]).unwrap();
+        assert!(model.depends_on_nodes());
+        let with_task = |timeline: &LoadTimeline<'_>| timeline.shares()[0][0] > 0.5;
+        let mut timeline = LoadTimeline::new(&model, 1);
+        let mut found = Vec::new();
+        for step in 1..100 {
+            timeline.advance(step);
+            if with_task(&timeline) {
+                found.push(step);
+            }
+        }
+        let (first, last) = (found[0], found[found.len() - 1]);
+        assert_eq!(found, (first..=last).collect::<Vec<u64>>());
+        assert!((44..=47).contains(&first) && (55..=58).contains(&last), "{first} to {last}");
+
+        let mut moved = LoadTimeline::new(&model, 1);
+        moved.set_nodes([Some(0), None]);
+        moved.advance(50);
+        assert!(!with_task(&moved), "the busy VM runs nowhere");
+        let mut invalid = LoadTimeline::new(&model, 1);
+        invalid.set_nodes([Some(7), Some(1)]);
+        invalid.advance(50);
+        assert!(with_task(&invalid), "a node that the model does not have is none");
+    }
+
+    #[test]
+    fn tasks_for_the_coldest_node_go_there() {
+        let model = with_tasks("{name: t, every: 1s, cpu: 0.1, seconds: 1, target: {coldestNodes: 1}}");
+        let mut timeline = LoadTimeline::new(&model, 1);
+        timeline.advance(5);
+        let tenths: Vec<f64> = timeline.shares().iter().map(|[cpu, _]| (cpu * 10.0).round()).collect();
+        assert_eq!(tenths, [2.0, 4.0]);
     }
 
     /// Holds L41 (number cut to one) and L42 (load stays).

@@ -7,7 +7,7 @@ mod classes;
 
 use crate::{
     load::Shape,
-    scenario::{Amount, Window},
+    scenario::{Amount, Condition, Window},
     units::Rate,
 };
 
@@ -127,6 +127,14 @@ pub(crate) struct Task {
     pub(crate) memory: Amount,
     pub(crate) seconds: Amount,
     pub(crate) window: Option<Window>,
+    pub(crate) when: Option<Condition>,
+}
+
+impl Task {
+    /// Whether it depends on where VMs run.
+    pub(crate) fn depends_on_nodes(&self) -> bool {
+        self.when.is_some() || !matches!(self.target, TaskTarget::Any | TaskTarget::Group(_))
+    }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -134,6 +142,7 @@ pub(crate) enum TaskTarget {
     Any,
     Group(u32),
     Hottest(u32),
+    Coldest(u32),
     Random(u32),
 }
 
@@ -219,6 +228,11 @@ impl ClusterModel {
     /// The rate at which a VM writes to its memory.
     pub fn dirty_rate(&self, vm: u32) -> Rate {
         Rate((self.group(vm).dirty_rate * 8.0) as u64)
+    }
+
+    /// Whether the load depends on where VMs run.
+    pub fn depends_on_nodes(&self) -> bool {
+        self.tasks.iter().any(Task::depends_on_nodes)
     }
 
     /// Whether no load changes over time.

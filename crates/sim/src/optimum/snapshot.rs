@@ -4,7 +4,7 @@ use super::problem::{Problem, ProblemNode, ProblemVm};
 use crate::{
     engine::Run,
     history::Cause,
-    model::{ClusterModel, NodeEvent, TaskTarget},
+    model::{ClusterModel, NodeEvent},
     scenario::{Limits, Placement},
     settings::RunSettings,
 };
@@ -63,8 +63,7 @@ fn own(run: &Run<'_>, node: u32) -> [f64; 2] {
 
 /// Why the bounds of a scenario are estimates and not proofs, if they are.
 pub fn doubt(model: &ClusterModel) -> Option<&'static str> {
-    let follows = |target: TaskTarget| matches!(target, TaskTarget::Hottest(_) | TaskTarget::Random(_));
-    if model.tasks.iter().any(|task| follows(task.target)) {
+    if model.depends_on_nodes() {
         return Some("the load depends on where VMs run");
     }
     if model.stated.iter().any(|stated| stated.starts_empty && stated.signals.is_some()) {

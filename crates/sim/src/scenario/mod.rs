@@ -25,7 +25,7 @@ pub use rebalancing::{
 };
 pub use samples::{Packed, Samples};
 pub use stated::{Loads, Measured, OwnLoad, Requests};
-pub use tasks::{Day, Target, TaskGroup, Window};
+pub use tasks::{Condition, Day, Target, TaskGroup, Window};
 
 use crate::units::{Bytes, ClockTime, Rate, Span};
 

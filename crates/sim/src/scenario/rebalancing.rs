@@ -1,5 +1,6 @@
 //! How a scenario rebalances its cluster. `settings` resolves the names of algorithms and modes.
 
+use balance::CoolDown;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -184,6 +185,15 @@ impl MigrationAware {
 
 impl Default for MigrationAware {
     fn default() -> Self {
-        Self { cool_down: Span(15 * 60), max_cool_down: Span(6 * 3600), history_window: Span(48 * 3600) }
+        let CoolDown { least, greatest, window } = CoolDown::SECONDS;
+        Self { cool_down: Span(least), max_cool_down: Span(greatest), history_window: Span(window) }
+    }
+}
+
+impl From<MigrationAware> for CoolDown {
+    /// In seconds.
+    fn from(rules: MigrationAware) -> Self {
+        let MigrationAware { cool_down, max_cool_down, history_window } = rules;
+        CoolDown { least: cool_down.0, greatest: max_cool_down.0, window: history_window.0 }
     }
 }

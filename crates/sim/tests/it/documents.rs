@@ -32,3 +32,15 @@ fn properties_of(value: &serde_json::Value, fields: &mut Vec<String>) {
         value => properties(value, fields),
     }
 }
+
+#[test]
+fn the_example_of_the_page_about_objects_of_the_reference_is_a_scenario() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/lab/simulation-scenarios.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let (_, rest) = page.split_once("```yaml\n").unwrap();
+    let tasks = rest.split("```").next().unwrap();
+    let text = format!("name: example\nnodes: [{{name: n}}]\nvms: [{{name: v}}]\n{tasks}");
+    let scenario = sim::scenario::parse(&text).unwrap_or_else(|error| panic!("{error}")).remove(0);
+    assert!(scenario.tasks[0].when.is_some() && scenario.tasks[0].window.is_some());
+    assert_eq!(sim::scenario::parse(&scenario.to_yaml()).unwrap(), [scenario], "it is written as it was read");
+}

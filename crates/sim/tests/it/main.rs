@@ -16,3 +16,4 @@ mod optimum;
 mod scenarios;
 mod stated;
 mod support;
+mod tasks;

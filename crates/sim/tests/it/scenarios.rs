@@ -58,6 +58,24 @@ fn a_mistake_is_told_with_its_line_its_field_and_what_was_expected() {
             "tasks[0].cpu",
             "3 to 3 is not a range within 0 to 1",
         ),
+        (
+            base.to_owned() + "tasks:\n- {name: t, every: 5m, seconds: 9, when: {}}\n",
+            9,
+            "tasks[0].when",
+            "it states nothing: at least one of nodeCpuAbove, nodeCpuBelow",
+        ),
+        (
+            base.to_owned() + "tasks:\n- {name: t, every: 5m, seconds: 9, when: {nodeCpuAbove: 80}}\n",
+            9,
+            "tasks[0].when.nodeCpuAbove",
+            "80 is not a share from 0 to 1",
+        ),
+        (
+            base.to_owned() + "tasks:\n- {name: t, every: 5m, seconds: 9, when: {nodesAbove: 1}}\n",
+            9,
+            "tasks[0].when",
+            "unknown field `nodesAbove`",
+        ),
     ] {
         let error = parse(&text).expect_err(&text);
         assert_eq!(error.place.map(|(line, _)| line), Some(line), "{error}\n{text}");

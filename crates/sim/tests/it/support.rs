@@ -4,8 +4,8 @@ use proptest::prelude::*;
 use sim::{
     ClusterModel, Run, RunSettings, Scenario,
     scenario::{
-        Affinity, Guards, Limits, Load, Measured, MigrationModel, MigrationSettings, NodeEventSpec, NodeGroup, OwnLoad,
-        Placement, Ramp, Semantics, Taint, Target, TaskGroup, VmGroup,
+        Affinity, Condition, Guards, Limits, Load, Measured, MigrationModel, MigrationSettings, NodeEventSpec,
+        NodeGroup, OwnLoad, Placement, Ramp, Semantics, Taint, Target, TaskGroup, VmGroup,
     },
     units::{Bytes, Rate, Span},
 };
@@ -102,9 +102,13 @@ fn tasks() -> impl Strategy<Value = Vec<TaskGroup>> {
     let target = prop_oneof![
         Just(Target::Any),
         (0..3_u32).prop_map(Target::HottestNodes),
+        (0..3_u32).prop_map(Target::ColdestNodes),
         (0..3_u32).prop_map(Target::RandomNodes)
     ];
-    let task = (target, 1..5_u64, 0.0..1.0_f64).prop_map(|(target, every, cpu)| TaskGroup {
+    let when = prop::option::of(
+        (0.0..1.0_f64).prop_map(|bound| Condition { node_cpu_above: Some(bound), ..Condition::default() }),
+    );
+    let task = (target, 1..5_u64, 0.0..1.0_f64, when).prop_map(|(target, every, cpu, when)| TaskGroup {
         name: "task".to_owned(),
         every: Span(every * 60),
         count: sim::scenario::Amount::Between([0.0, 4.0]),
@@ -113,6 +117,7 @@ fn tasks() -> impl Strategy<Value = Vec<TaskGroup>> {
         memory: sim::scenario::Amount::Fixed(0.1),
         seconds: sim::scenario::Amount::Between([30.0, 400.0]),
         window: None,
+        when,
     });
     prop::collection::vec(task, 0..2)
 }

@@ -5,6 +5,7 @@
 mod controller;
 mod decision;
 mod metrics_proxy;
+mod migration_aware;
 pub mod names;
 mod observed;
 mod operand;

@@ -43,6 +43,9 @@ pub struct Customizations {
     pub dev_actual_utilization_profile: String,
     pub dev_enable_evictions_in_background: bool,
     pub dev_enable_soft_tainter: bool,
+    pub dev_migration_cooldown: Option<String>,
+    pub dev_max_migration_cooldown: Option<String>,
+    pub dev_migration_history_window: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]

@@ -1,5 +1,6 @@
 //! Migrations that succeed, fail, wait, or are continued after a restart.
 
+use api::virtual_machine::EndedMigration;
 use serde_json::json;
 
 use super::fixture::{Fixture, at, launcher_pod};
@@ -159,4 +160,53 @@ fn the_cause_of_an_eviction_request_stays_until_the_migration_ends_and_a_request
 fn an_eviction_request_on_a_vm_whose_pod_is_not_named_yet_counts_for_that_pod() {
     let mut fixture = Fixture::new(json!({"evacuationNodeName": "n1"}), vec![launcher_pod("p1", "n1")]);
     assert_eq!(fixture.play(), ["annotate p1", "status Running p1", "label n1", "create new1 away from n1"]);
+}
+
+#[test]
+fn migrations_that_ended_are_remembered_until_the_vm_starts_anew() {
+    let remembered = |fixture: &Fixture| -> Vec<[i64; 2]> {
+        let seconds =
+            |ended: &EndedMigration| [&ended.start_timestamp, &ended.end_timestamp].map(|at| at.0.as_second());
+        fixture.status().migrations.iter().map(seconds).collect()
+    };
+    let mut fixture = Fixture::evicted();
+    (fixture.pod("new1").node, fixture.pod("new1").is_running) = (Some("n2".into()), true);
+    (fixture.progress, fixture.now) = (CopyProgress::Copied, at(40));
+    fixture.play();
+    assert_eq!(remembered(&fixture), [[1, 40]], "from the creation of the target to the hand-over");
+
+    fixture.progress = CopyProgress::NotStarted;
+    fixture.pods[0].name = "p2".into();
+    let status = fixture.status_mut();
+    (status.pod_name, status.evacuation_node_name) = (Some("p2".into()), Some("n2".into()));
+    fixture.play();
+    fixture.now = at(1000);
+    fixture.play();
+    assert_eq!(fixture.migrated().1, "TargetUnschedulable");
+    assert_eq!(remembered(&fixture), [[1, 40], [40, 1000]], "one that failed counts");
+
+    let kept = fixture.status().migrations[0].clone();
+    fixture.status_mut().migrations = vec![kept; 16];
+    fixture.status_mut().evacuation_node_name = Some("n2".into());
+    fixture.play();
+    fixture.now = at(2000);
+    fixture.play();
+    assert_eq!((fixture.status().migrations.len(), remembered(&fixture)[15]), (16, [1000, 2000]));
+
+    fixture.pods.clear();
+    fixture.play();
+    assert_eq!(remembered(&fixture), [[0; 2]; 0]);
+}
+
+#[test]
+fn a_request_that_needed_no_migration_is_not_remembered() {
+    let mut fixture = Fixture::settled();
+    fixture.status_mut().evacuation_node_name = Some("n7".into());
+    fixture.play();
+    assert_eq!(fixture.status().migrations, []);
+    let mut lost = Fixture::evicted();
+    lost.pods.retain(|pod| pod.name != "p1");
+    lost.play();
+    assert_eq!(lost.migrated().1, "SourceLost");
+    assert_eq!(lost.status().migrations, [], "it starts anew");
 }

@@ -1,5 +1,6 @@
 //! A case for the decision: an admission request, and what is known about it.
 
+use balance::CoolDown;
 use k8s_openapi::api::core::v1::Pod;
 use kube::core::DynamicObject;
 use serde_json::{Value, json};
@@ -61,11 +62,19 @@ pub(super) struct Case {
     pub(super) vm: Result<Option<Value>, &'static str>,
     pub(super) is_namespace_ending: Result<bool, &'static str>,
     pub(super) source: Option<&'static str>,
+    pub(super) cool_down: Option<CoolDown>,
 }
 
 impl Case {
     pub(super) fn new(request: Value) -> Case {
-        Case { request, pod: Ok(Some(pod())), vm: Ok(Some(vm())), is_namespace_ending: Ok(false), source: None }
+        Case {
+            request,
+            pod: Ok(Some(pod())),
+            vm: Ok(Some(vm())),
+            is_namespace_ending: Ok(false),
+            source: None,
+            cool_down: None,
+        }
     }
 
     pub(super) fn step(self) -> Step {
@@ -79,6 +88,7 @@ impl Case {
             is_namespace_ending: self.is_namespace_ending,
             source: self.source,
             exempt_users: &["collector".to_owned()],
+            cool_down: self.cool_down,
             now: "2026-01-02T03:04:05.678Z".parse().unwrap(),
         })
     }

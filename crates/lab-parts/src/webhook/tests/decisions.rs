@@ -192,6 +192,8 @@ fn what_cannot_migrate_or_cannot_be_read_is_denied_with_the_reason() {
 fn only_a_vm_that_migrates_is_counted() {
     let vm = || ("ns".to_owned(), "a".to_owned());
     for denial in [
+        Denial::Migrating { namespace: vm().0, vm: vm().1 },
+        Denial::CoolingDown { namespace: vm().0, vm: vm().1, seconds: 1 },
         Denial::MigrationTarget,
         Denial::NotMigratable { vm: "a".into(), problem: "p".into() },
         Denial::Starting { namespace: vm().0, vm: vm().1 },

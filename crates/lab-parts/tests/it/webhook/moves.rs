@@ -97,7 +97,7 @@ async fn an_eviction_is_shown_on_the_pod_while_it_lasts_and_can_be_repeated_when
 
 impl Lab {
     /// Waits until a VM runs as one pod and does not migrate. Returns pod and node.
-    async fn settled(&self, namespace: &str, name: &str) -> (String, String) {
+    pub(super) async fn settled(&self, namespace: &str, name: &str) -> (String, String) {
         let vms: Api<VirtualMachine> = Api::namespaced(self.client.clone(), namespace);
         let pods: Api<Pod> = Api::namespaced(self.client.clone(), namespace);
         let selector = ListParams::default().labels(&format!("{}={name}", launcher::DOMAIN));
@@ -115,7 +115,7 @@ impl Lab {
     }
 
     /// Deletes a VM and waits until it and its pods are gone.
-    async fn goes(&self, namespace: &str, name: &str) {
+    pub(super) async fn goes(&self, namespace: &str, name: &str) {
         let vms: Api<VirtualMachine> = Api::namespaced(self.client.clone(), namespace);
         let selector = ListParams::default().labels(&format!("{}={name}", launcher::DOMAIN));
         vms.delete(name, &DeleteParams::foreground()).await.unwrap();

@@ -13,6 +13,7 @@ impl Builder<'_> {
             let target = match &task.target {
                 scenario::Target::Any => TaskTarget::Any,
                 scenario::Target::HottestNodes(count) => TaskTarget::Hottest(*count),
+                scenario::Target::ColdestNodes(count) => TaskTarget::Coldest(*count),
                 scenario::Target::RandomNodes(count) => TaskTarget::Random(*count),
                 scenario::Target::Vms(name) => match self.model.groups.iter().position(|group| group.name == *name) {
                     Some(group) => TaskTarget::Group(group as u32),
@@ -28,6 +29,7 @@ impl Builder<'_> {
                 memory: task.memory.clone(),
                 seconds: task.seconds.clone(),
                 window: task.window.clone(),
+                when: task.when.clone(),
             });
         }
         Ok(())
@@ -37,6 +39,18 @@ impl Builder<'_> {
 fn check_task(task: &TaskGroup, field: &str) -> Result<()> {
     if task.every.0 == 0 {
         return invalid(format!("{field}.every"), "0s is not a length of time above 0");
+    }
+    if let Some(condition) = &task.when {
+        if condition.parts().next().is_none() {
+            let fields = "nodeCpuAbove, nodeCpuBelow, nodeMemoryAbove and nodeMemoryBelow";
+            return invalid(
+                format!("{field}.when"),
+                format!("it states nothing: at least one of {fields} was expected"),
+            );
+        }
+        if let Some((name, bound)) = condition.parts().find(|(_, bound)| !(0.0..=1.0).contains(bound)) {
+            return invalid(format!("{field}.when.{name}"), format!("{bound} is not a share from 0 to 1"));
+        }
     }
     for (key, amount, highest) in [
         ("count", &task.count, 10_000.0),
