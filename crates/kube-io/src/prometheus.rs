@@ -76,9 +76,8 @@ impl PrometheusClient {
     }
 
     async fn get(&self, path: &str, arguments: &[(&str, &str)], what: &str) -> Result<String, RequestError> {
-        let mut query = form_urlencoded::Serializer::new(String::new());
-        query.extend_pairs(arguments);
-        self.0.ask(&format!("/api/v1/{path}?{}", query.finish()), what).await
+        let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(arguments).finish();
+        self.0.ask(&format!("/api/v1/{path}?{query}"), what).await
     }
 
     async fn data<D: DeserializeOwned>(

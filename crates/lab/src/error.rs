@@ -25,7 +25,7 @@ pub enum Error {
     SoftTainter(RequestError),
     #[error("after {} s still not so: {what}", .after.as_secs())]
     Late { what: String, after: Duration },
-    #[error("{0}{}", hint(.0))]
+    #[error("{0}{hint}", hint = hint(.0))]
     Prometheus(RequestError),
     #[error("writing the scenario: {0}")]
     Write(io::Error),
