@@ -78,7 +78,7 @@ mod tests {
     fn played(work: &[u64]) -> Vec<u64> {
         let (mut queue, mut waiting): (Vec<usize>, Vec<(u64, usize)>) = ((0..work.len()).collect(), Vec::new());
         let mut workers = [(0_u64, None); 5];
-        let (mut begun, mut done) = (vec![None; work.len()], vec![None; work.len()]);
+        let (mut begun, mut done) = (vec![None::<u64>; work.len()], vec![None; work.len()]);
         for now in 0_u64.. {
             for (until, node) in workers.iter_mut().filter(|(until, _)| *until == now) {
                 let Some(node) = node.take() else { continue };

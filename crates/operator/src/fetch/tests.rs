@@ -51,7 +51,7 @@ fn config(name: &str) -> Value {
 }
 
 fn queries(count: usize) -> Vec<Query> {
-    let config = |number| Query::Optional(ObjectRef::cluster(&MACHINE_CONFIG, &format!("{number:03}-config")));
+    let config = |number| Query::Optional(ObjectRef::cluster(&MACHINE_CONFIG, format!("{number:03}-config")));
     (0..count).map(config).collect()
 }
 

@@ -123,7 +123,7 @@ fn nodes_that_drain_at_the_same_time_wait_for_each_other_if_there_are_more_than_
     let plan = reboots(&["worker"]);
     let of = |count: u64| {
         let nodes: Vec<Value> = (1..=count).map(|number| node(&format!("w{number}"), 640)).collect();
-        radius(&plan, &Observed { nodes: read(&nodes, Node::of), ..timed(0, count) })
+        radius(&plan, &ObservedCluster { nodes: read(&nodes, Node::of), ..timed(0, count) })
     };
     for (count, wait) in [(5, 0), (6, 90), (10, 90), (11, 180)] {
         let radius = of(count);
