@@ -77,8 +77,8 @@ mod tests {
     /// The controller as it is: attempts wait in a queue for one of five workers, and pauses do not.
     fn played(work: &[u64]) -> Vec<u64> {
         let (mut queue, mut waiting): (Vec<usize>, Vec<(u64, usize)>) = ((0..work.len()).collect(), Vec::new());
-        let mut workers = [(0_u64, None); 5];
-        let (mut begun, mut done) = (vec![None::<u64>; work.len()], vec![None; work.len()]);
+        let mut workers = [(0_u64, None::<usize>); 5];
+        let (mut begun, mut done) = (vec![None; work.len()], vec![None; work.len()]);
         for now in 0_u64.. {
             for (until, node) in workers.iter_mut().filter(|(until, _)| *until == now) {
                 let Some(node) = node.take() else { continue };

@@ -239,7 +239,7 @@ mod tests {
         }
         let untainted =
             with(|spec| drop(spec["profileCustomizations"].as_object_mut().unwrap().remove("devEnableSoftTainter")));
-        let taints = |status, release| planned(status, None, Some(release)).unwrap().settings.soft_taints;
+        let taints = |status: &_, release| planned(status, None, Some(release)).unwrap().settings.soft_taints;
         assert!(taints(&status(), Release::V4_18) && !taints(&untainted, Release::V4_18));
         assert!(taints(&untainted, Release::V4_19));
     }
