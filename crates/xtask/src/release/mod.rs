@@ -56,6 +56,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     );
     let changes = fs::read_to_string(root().join("CHANGELOG.md")).context("reading CHANGELOG.md")?;
     ensure!(has_section(&changes), "CHANGELOG.md has no section `## {VERSION}`: move what is Unreleased there");
+    ensure!(!has_unreleased(&changes), "CHANGELOG.md has entries under `## Unreleased`: move them to `## {VERSION}`");
     let problems = baseline::problems()?;
     ensure!(problems.is_empty(), "these changes of definitions break users:\n{}", problems.join("\n"));
     let architectures = Arch::or_host(&args.arch)?;
@@ -106,6 +107,12 @@ fn empty(folder: &Path) -> anyhow::Result<()> {
 /// Whether the changelog has a heading of this version.
 fn has_section(changes: &str) -> bool {
     changes.lines().any(|line| line.strip_prefix("## ").is_some_and(|rest| rest.split(' ').next() == Some(VERSION)))
+}
+
+/// Whether the changelog has entries that belong to no version.
+fn has_unreleased(changes: &str) -> bool {
+    let section = changes.lines().skip_while(|line| *line != "## Unreleased").skip(1);
+    section.take_while(|line| !line.starts_with("## ")).any(|line| line.starts_with("- "))
 }
 
 fn put(folder: &Path, name: &str, content: &[u8]) -> anyhow::Result<()> {
@@ -172,6 +179,14 @@ mod tests {
     fn a_section_of_the_changelog_is_found_by_its_version() {
         assert!(has_section(&format!("# Changelog\n\n## {VERSION} (2026-11-18)\n")));
         assert!(!has_section(&format!("# Changelog\n\n## Unreleased\n\n### {VERSION}\n## {VERSION}0\n")));
+    }
+
+    #[test]
+    fn entries_without_a_version_are_found() {
+        let released = format!("## {VERSION}\n\n- A change.\n");
+        assert!(has_unreleased(&format!("# Changelog\n\n## Unreleased\n\n### Added\n\n- More.\n\n{released}")));
+        assert!(!has_unreleased(&format!("# Changelog\n\n## Unreleased\n\n{released}")));
+        assert!(!has_unreleased(&released));
     }
 
     #[test]
