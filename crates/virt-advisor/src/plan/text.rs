@@ -3,6 +3,7 @@
 use advisor::{Verb, approving::RENEW, kind::KUBE_DESCHEDULER};
 use anstyle::{AnsiColor, Style};
 use api::virt_platform_config::{ImpactDetail, ItemState, Phase, PoolImpact, Severity, TargetRef};
+use terminal::table::columns;
 
 use super::{
     diff_text::{self, ADDED, REMOVED},
@@ -11,14 +12,14 @@ use super::{
 };
 use crate::{
     program,
-    prose::{BOLD, counted, hanging, outdented, painted, section},
+    prose::{BOLD, INDENT, command, counted, hanging, outdented, painted, section},
 };
 
 const CHANGED: Style = AnsiColor::Yellow.on_default();
 const REBOOT: Style = AnsiColor::Red.on_default().bold();
 
 pub(crate) fn render(plan: &PlanView, width: usize) -> String {
-    body(plan, width) + &next_step(plan)
+    body(plan, width) + &next_step(plan, width)
 }
 
 /// All of it but what to do next.
@@ -200,7 +201,7 @@ fn closing(plan: &PlanView) -> String {
     text
 }
 
-fn next_step(plan: &PlanView) -> String {
+fn next_step(plan: &PlanView, width: usize) -> String {
     match (plan.origin, plan.phase) {
         (Origin::Draft, _) => "Nothing was written.\n".to_owned(),
         (Origin::Stored, Some(Phase::ReviewRequired)) if plan.is_out_of_date => {
@@ -210,21 +211,31 @@ fn next_step(plan: &PlanView) -> String {
             let shown = plan.forecast.as_ref().filter(|forecast| forecast.is_of_this_plan);
             let (before, with) = match shown {
                 Some(forecast) => (String::new(), format!(" --forecast {}", forecast.file)),
-                None => (how_to_forecast(plan), String::new()),
+                None => (how_to_forecast(plan, width), String::new()),
             };
-            format!("{before}Approve it with: {} approve {}{with}\n", program::name(), plan.profile)
+            let approve = format!("{} approve {}{with}", program::name(), plan.profile);
+            before + &introduced("Approve it with:", &approve, width)
         }
         _ => String::new(),
     }
 }
 
 /// How to see what the plan would do to the load of nodes. Only a plan that configures the descheduler does anything to it.
-fn how_to_forecast(plan: &PlanView) -> String {
+fn how_to_forecast(plan: &PlanView, width: usize) -> String {
     let balances = |item: &ItemView| item.item.target_ref.kind == KUBE_DESCHEDULER.kind && !item.restores;
     match cfg!(feature = "forecast") && plan.items.iter().any(balances) {
-        true => format!("Forecast it with: {} forecast {} --scenario FILE\n", program::name(), plan.profile),
+        true => {
+            let forecast = format!("{} forecast {} --scenario FILE", program::name(), plan.profile);
+            introduced("Forecast it with:", &forecast, width)
+        }
         false => String::new(),
     }
+}
+
+/// A command behind what it is for, or below it where the line is too short.
+fn introduced(purpose: &str, text: &str, width: usize) -> String {
+    let line = format!("{purpose} {text}");
+    if columns(&line) <= width { format!("{line}\n") } else { format!("{purpose}\n{}", command(text, INDENT, width)) }
 }
 
 #[cfg(test)]
