@@ -72,7 +72,7 @@ impl Release {
     /// KubeVirt migrates at a time.
     pub fn eviction_limits(self, total: Option<i64>, node: Option<i64>, is_kubevirt: bool) -> PolicyLimits {
         // The operator converts a negative limit to a huge one, which limits nothing.
-        let given = |limit: Option<i64>| limit.map(i64::cast_unsigned);
+        let given = |limit: Option<i64>| limit.map(|limit| limit as u64);
         let default = |limit: u64| (is_kubevirt && self >= Release::V4_19).then_some(limit);
         let node = node.filter(|_| self >= Release::V4_19);
         let (total, node) = (given(total).or(default(5)), given(node).or(default(2)));

@@ -1,7 +1,6 @@
 //! The policy and the flags with which a release of the real operator would run the descheduler for a KubeDescheduler.
-//! Two things differ, because the descheduler is the upstream one and runs outside of the cluster: the plugin
-//! `KubevirtMigrationAware`, which it does not have, is left out (the lab's eviction webhook plays it), and the token for Prometheus
-//! comes from a Secret.
+//! The descheduler is the upstream one, outside of the cluster, so the plugin `KubevirtMigrationAware` is left out (the eviction webhook
+//! of the lab plays it), and the token for Prometheus comes from a Secret.
 
 mod profiles;
 mod utilization;
