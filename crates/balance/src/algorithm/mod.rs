@@ -2,6 +2,7 @@
 
 mod deviation;
 mod distance;
+mod extremes;
 mod simple;
 
 use std::{borrow::Cow, fmt, str::FromStr};
@@ -9,6 +10,7 @@ use std::{borrow::Cow, fmt, str::FromStr};
 use crate::{
     error::{ParameterError, Unknown, fold},
     expression::{Formula, Op},
+    signals::Signal,
 };
 
 /// The weights of the four signals.
@@ -57,6 +59,7 @@ pub enum Algorithm {
     LinearAmplifiedIdealPointPositiveDistance { sensitivity: f64 },
     CpuFocused(Focus),
     MemoryFocused(Focus),
+    HottestToColdest { gap: f64, width: f64 },
 }
 
 /// Receives an algorithm's definition. Every use of the definitions is a visitor.
@@ -128,6 +131,7 @@ impl Algorithm {
             }
             CpuFocused(focus) => visitor.plain(simple::cpu_focused(focus)),
             MemoryFocused(focus) => visitor.plain(simple::memory_focused(focus)),
+            HottestToColdest { gap, width } => visitor.plain(extremes::hottest_to_coldest(gap, width)),
         }
     }
 
@@ -161,6 +165,7 @@ impl Algorithm {
             LinearAmplifiedIdealPointPositiveDistance { .. } => "Linear Amplified Ideal Point Positive Distance",
             CpuFocused(_) => "CPU Focused",
             MemoryFocused(_) => "MEMORY Focused",
+            HottestToColdest { .. } => "Hottest To Coldest",
         }
     }
 
@@ -201,11 +206,22 @@ impl Algorithm {
         fn relative(formula: &Formula) -> bool {
             match formula {
                 Formula::Deviation(_) | Formula::Excess(_) | Formula::Critical | Formula::ParetoFront => true,
-                Formula::Normalized(_) => true,
-                other => other.parts().iter().any(relative),
+                Formula::Normalized(_) | Formula::AboveLowest(_) | Formula::BelowHighest(_) => true,
+                other => other.parts().into_iter().any(relative),
             }
         }
         relative(&self.formula())
+    }
+
+    /// Whether the score compares this signal with the lowest and the highest of all nodes.
+    pub(crate) fn uses_extremes(&self, signal: Signal) -> bool {
+        fn uses(formula: &Formula, signal: Signal) -> bool {
+            match formula {
+                Formula::AboveLowest(of) | Formula::BelowHighest(of) => *of == signal,
+                other => other.parts().into_iter().any(|part| uses(part, signal)),
+            }
+        }
+        uses(&self.formula(), signal)
     }
 
     /// The parameters by name, with their values.
@@ -258,6 +274,7 @@ impl Algorithm {
             CpuFocused(focus) | MemoryFocused(focus) => {
                 vec![("usage_weight", &mut focus.usage), ("pressure_weight", &mut focus.pressure)]
             }
+            HottestToColdest { gap, width } => vec![("gap", gap), ("width", width)],
             MaxMetric
             | EuclideanDistance
             | ParetoFront
