@@ -14,5 +14,6 @@ mod migration_aware;
 mod migrations;
 mod optimum;
 mod scenarios;
+mod search;
 mod stated;
 mod support;
