@@ -28,6 +28,8 @@ pub struct Case {
     pub model: ClusterModel,
     pub settings: RunSettings,
     pub yardstick: Yardstick,
+    /// By VM: the cores that it uses at the end.
+    pub used: Vec<f64>,
     /// The greatest share of a node that a VM uses at the end.
     pub heaviest: f64,
 }
@@ -44,13 +46,15 @@ impl Case {
         let share = |vm: &crate::optimum::ProblemVm| vm.node.map_or(0.0, |node| vm.cores / problem.nodes[node].cores);
         let heaviest = problem.vms.iter().map(share).fold(0.0, |most, share| if share > most { share } else { most });
         let yardstick = Yardstick::of(&Optimum::of(&problem, BUDGET));
-        Ok(Self { family: Family::of(number), number, scenario, model, settings, yardstick, heaviest })
+        let used = problem.vms.iter().map(|vm| vm.cores).collect();
+        Ok(Self { family: Family::of(number), number, scenario, model, settings, yardstick, used, heaviest })
     }
 
     /// The same case with another scenario, which is judged by the same yardstick.
     pub(super) fn with(&self, scenario: Scenario) -> Result<Self, ScenarioError> {
         let (model, settings) = (ClusterModel::new(&scenario)?, RunSettings::new(&scenario)?);
-        Ok(Self { scenario, model, settings, ..*self })
+        let Self { family, number, yardstick, heaviest, .. } = *self;
+        Ok(Self { family, number, scenario, model, settings, yardstick, used: self.used.clone(), heaviest })
     }
 
     pub fn judge(&self, candidate: &Candidate) -> (Done, Judgement) {

@@ -21,7 +21,7 @@ pub enum Family {
     MemoryBound,
     /// Up to a third of the nodes is hot, and in the first half of the time VMs get bursts of load.
     Bursts,
-    /// The load of a third of the nodes rises to its peak at the end.
+    /// The load of a third of the nodes rises for twelve hours, and is near its peak for the rest.
     DailyCurves,
     /// Two to four VMs on a node.
     FewBigVms,
@@ -72,7 +72,7 @@ struct Drawn {
     memory: f64,
 }
 
-/// The scenario with a number. All run for six hours, or for twelve with daily curves, under the rules of the real descheduler.
+/// The scenario with a number. All run for six hours, or for fourteen with daily curves, under the rules of the real descheduler.
 pub fn scenario(seed: u64, number: u64) -> Scenario {
     let family = Family::of(number);
     let mut rng = Rng::keyed(seed, Purpose::Search, number, 0);
@@ -93,7 +93,7 @@ pub fn scenario(seed: u64, number: u64) -> Scenario {
     };
     match family {
         Family::DailyCurves => {
-            (scenario.step, scenario.duration, scenario.start) = (Span(120), Span(12 * 3600), ClockTime(2 * 60));
+            (scenario.step, scenario.duration, scenario.start) = (Span(120), Span(14 * 3600), ClockTime(2 * 60));
         }
         Family::Bursts => scenario.tasks = vec![bursts(&mut rng)],
         _ => {}

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     scenario::{Load, MigrationAware, Requests, Scenario, ScenarioError, Semantics},
-    units::Bytes,
+    units::{Bytes, Span},
     variant::Variant,
 };
 
@@ -31,6 +31,8 @@ pub enum Lift {
     SteadyLoad,
     /// VMs request so little memory that they fit everywhere.
     FreeMemory,
+    /// Signals are averaged over five minutes, and the descheduler runs every five minutes. This is another setting.
+    FiveMinutes,
     /// `KubevirtMigrationAware` defers evictions, as in OpenShift. This is a restriction more.
     MigrationAware,
     /// The heaviest VM first, placement by use, and known sizes.
@@ -40,7 +42,7 @@ pub enum Lift {
 }
 
 impl Lift {
-    pub const ALL: [Lift; 10] = [
+    pub const ALL: [Lift; 11] = [
         Lift::Nothing,
         Lift::ExactScores,
         Lift::HeaviestVmFirst,
@@ -48,6 +50,7 @@ impl Lift {
         Lift::KnownVmSizes,
         Lift::SteadyLoad,
         Lift::FreeMemory,
+        Lift::FiveMinutes,
         Lift::MigrationAware,
         Lift::AllKnown,
         Lift::Everything,
@@ -62,6 +65,7 @@ impl Lift {
             Lift::KnownVmSizes => "the score knows the size of VMs",
             Lift::SteadyLoad => "the load does not change",
             Lift::FreeMemory => "memory suffices everywhere",
+            Lift::FiveMinutes => "five minutes instead of one (another setting)",
             Lift::MigrationAware => "with KubevirtMigrationAware (a restriction more)",
             Lift::AllKnown => "heaviest first, placed by use, sizes known",
             Lift::Everything => "the same, and the load does not change",
@@ -79,7 +83,7 @@ impl Lift {
 
     /// What a candidate makes of a case without the restriction.
     pub fn judge(self, case: &Case, candidate: &Candidate) -> Result<(Done, Judgement), ScenarioError> {
-        let lifted = case.with(self.scenario(&case.scenario))?;
+        let lifted = case.with(self.scenario(case))?;
         let done = lifted.run(&self.candidate(case, candidate).in_settings(&lifted.settings), false);
         Ok((done, judge(&done, &case.yardstick)))
     }
@@ -94,12 +98,12 @@ impl Lift {
         Candidate { variant: Variant { algorithm, ..candidate.variant } }
     }
 
-    fn scenario(self, scenario: &Scenario) -> Scenario {
-        let mut lifted = scenario.clone();
-        for vm in &mut lifted.vms {
-            let used = vm.cpu.highest() * vm.cores;
+    fn scenario(self, case: &Case) -> Scenario {
+        let mut lifted = case.scenario.clone();
+        // Every VM is a group of its own.
+        for (vm, used) in lifted.vms.iter_mut().zip(case.used.iter().copied()) {
             if self.includes(Lift::SteadyLoad) {
-                vm.cpu = Load::Constant(vm.cpu.highest());
+                vm.cpu = Load::Constant(used / vm.cores);
             }
             if self.includes(Lift::HeaviestVmFirst) {
                 vm.priority = -((used * 1000.0) as i32);
@@ -116,6 +120,9 @@ impl Lift {
         }
         if self.includes(Lift::ExactScores) {
             lifted.rebalancing.semantics = Semantics::Reference;
+        }
+        if self.includes(Lift::FiveMinutes) {
+            (lifted.rebalancing.interval, lifted.rebalancing.window) = (Some(Span(300)), Some(Span(300)));
         }
         if self.includes(Lift::MigrationAware) {
             lifted.rebalancing.guards.migration_aware = Some(MigrationAware::default());

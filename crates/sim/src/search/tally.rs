@@ -44,7 +44,8 @@ impl Count {
         let share = self.near as f64 / n;
         let center = (share + z * z / (2.0 * n)) / (1.0 + z * z / n);
         let half = z / (1.0 + z * z / n) * (share * (1.0 - share) / n + z * z / (4.0 * n * n)).sqrt();
-        (share, center - half, center + half)
+        let low = center - half;
+        (share, if low > 0.0 { low } else { 0.0 }, center + half)
     }
 }
 
@@ -56,7 +57,7 @@ pub struct Tally {
     pub lift: Lift,
     pub all: Count,
     pub by_family: Vec<(Family, Count)>,
-    /// By demand alone, migrations in all and those of the optimum.
+    /// In all cases together: those of the runs, and those of the optimum.
     pub migrations: u64,
     pub needed: u64,
 }
