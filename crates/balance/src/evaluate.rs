@@ -159,7 +159,7 @@ impl Visitor for AggregatesVisitor<'_> {
     }
 
     fn pareto_front(self) -> Self::Output {
-        (Aggregates { means: self.means, critical: Signal::CpuUsage }, 0.0)
+        (Aggregates { means: self.means, critical: Signal::CpuUsage, lowest: [0.0; 4], highest: [0.0; 4] }, 0.0)
     }
 }
 
@@ -175,7 +175,8 @@ fn fill<E: Op>(expression: E, signals: &Signals, aggregates: &Aggregates, start:
 
 fn aggregates<E: Op>(_: &E, signals: &Signals, means: [f64; 4]) -> Aggregates {
     let critical = if E::CRITICAL { critical(signals, &means) } else { Signal::CpuUsage };
-    Aggregates { means, critical }
+    let of_columns = |of: fn(&[f64]) -> f64| if E::EXTREMES { signals.columns().map(of) } else { [0.0; 4] };
+    Aggregates { means, critical, lowest: of_columns(least), highest: of_columns(greatest) }
 }
 
 /// The first dimension whose mean excess is within the tolerance of the greatest.
@@ -206,4 +207,9 @@ fn greatest(values: &[f64]) -> f64 {
         }
     }
     rest.iter().chain(&lane).fold(0.0, |most, &value| if value > most { value } else { most })
+}
+
+/// 0 without nodes.
+fn least(values: &[f64]) -> f64 {
+    values.iter().copied().reduce(|least, value| if value < least { value } else { least }).unwrap_or(0.0)
 }

@@ -64,11 +64,19 @@ impl Explained {
                 self.term(&Formula::Signal(*signal)),
                 leaf(format!("mean of {signal} over the nodes"), self.aggregates.means[signal.index()]),
             ],
+            Formula::AboveLowest(signal) => vec![
+                self.term(&Formula::Signal(*signal)),
+                leaf(format!("lowest {signal} of all nodes"), self.aggregates.lowest[signal.index()]),
+            ],
+            Formula::BelowHighest(signal) => vec![
+                leaf(format!("highest {signal} of all nodes"), self.aggregates.highest[signal.index()]),
+                self.term(&Formula::Signal(*signal)),
+            ],
             Formula::Critical => vec![self.term(&Formula::Excess(self.aggregates.critical))],
             Formula::Normalized(inner) => {
                 vec![self.term(inner), leaf("greatest of all nodes".to_owned(), self.greatest)]
             }
-            other => other.parts().iter().map(|part| self.term(part)).collect(),
+            other => other.parts().into_iter().map(|part| self.term(part)).collect(),
         };
         Term { what: formula.to_string(), value, parts }
     }

@@ -1,4 +1,4 @@
-//! Node load: pressure models, the 19 algorithms that score it, thresholds, buckets and the choice of evictions, and the same
+//! Node load: pressure models, the 20 algorithms that score it, thresholds, buckets and the choice of evictions, and the same
 //! algorithms as recording rules. All functions are pure, and the same input gives the same bits on any machine: sums have a fixed
 //! shape, no operation is fused, and besides the four operations only the square root is used.
 

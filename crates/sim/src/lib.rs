@@ -17,6 +17,7 @@ pub mod report;
 mod result;
 mod rng;
 pub mod scenario;
+pub mod search;
 mod settings;
 pub mod stats;
 pub mod units;

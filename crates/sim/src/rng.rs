@@ -13,6 +13,7 @@ pub(crate) enum Purpose {
     Placement = 5,
     Failure = 6,
     Order = 7,
+    Search = 8,
 }
 
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;

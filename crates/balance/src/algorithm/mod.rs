@@ -1,7 +1,9 @@
-//! The 19 algorithms by name, with their parameters. Their definitions are in the submodules, by family.
+//! The 20 algorithms by name, with their parameters: the 19 of the reference, and one that was searched for. Their definitions are in
+//! the submodules, by family.
 
 mod deviation;
 mod distance;
+mod extremes;
 mod simple;
 
 use std::{borrow::Cow, fmt, str::FromStr};
@@ -9,6 +11,7 @@ use std::{borrow::Cow, fmt, str::FromStr};
 use crate::{
     error::{ParameterError, Unknown, fold},
     expression::{Formula, Op},
+    signals::Signal,
 };
 
 /// The weights of the four signals.
@@ -57,6 +60,7 @@ pub enum Algorithm {
     LinearAmplifiedIdealPointPositiveDistance { sensitivity: f64 },
     CpuFocused(Focus),
     MemoryFocused(Focus),
+    HottestToColdest { gap: f64, width: f64 },
 }
 
 /// Receives an algorithm's definition. Every use of the definitions is a visitor.
@@ -76,8 +80,20 @@ pub(crate) trait Visitor {
 use Algorithm::*;
 
 impl Algorithm {
-    /// All 19 in the reference's order, with the reference's parameters.
-    pub const fn all() -> [Algorithm; 19] {
+    /// All 20: those of the reference, and then the one that a search found with the simulator.
+    pub const fn all() -> [Algorithm; 20] {
+        let mut all = [HottestToColdest { gap: 0.093, width: 0.0 }; 20];
+        let reference = Algorithm::of_the_reference();
+        let mut at = 0;
+        while at < reference.len() {
+            all[at] = reference[at];
+            at += 1;
+        }
+        all
+    }
+
+    /// The 19 in the reference's order, with the reference's parameters.
+    pub const fn of_the_reference() -> [Algorithm; 19] {
         [
             WeightedAverage(Weights::of(0.25, 0.25)),
             MaxMetric,
@@ -128,6 +144,7 @@ impl Algorithm {
             }
             CpuFocused(focus) => visitor.plain(simple::cpu_focused(focus)),
             MemoryFocused(focus) => visitor.plain(simple::memory_focused(focus)),
+            HottestToColdest { gap, width } => visitor.plain(extremes::hottest_to_coldest(gap, width)),
         }
     }
 
@@ -161,6 +178,7 @@ impl Algorithm {
             LinearAmplifiedIdealPointPositiveDistance { .. } => "Linear Amplified Ideal Point Positive Distance",
             CpuFocused(_) => "CPU Focused",
             MemoryFocused(_) => "MEMORY Focused",
+            HottestToColdest { .. } => "Hottest To Coldest",
         }
     }
 
@@ -201,11 +219,22 @@ impl Algorithm {
         fn relative(formula: &Formula) -> bool {
             match formula {
                 Formula::Deviation(_) | Formula::Excess(_) | Formula::Critical | Formula::ParetoFront => true,
-                Formula::Normalized(_) => true,
-                other => other.parts().iter().any(relative),
+                Formula::Normalized(_) | Formula::AboveLowest(_) | Formula::BelowHighest(_) => true,
+                other => other.parts().into_iter().any(relative),
             }
         }
         relative(&self.formula())
+    }
+
+    /// Whether the score compares this signal with the lowest and the highest of all nodes.
+    pub(crate) fn uses_extremes(&self, signal: Signal) -> bool {
+        fn uses(formula: &Formula, signal: Signal) -> bool {
+            match formula {
+                Formula::AboveLowest(of) | Formula::BelowHighest(of) => *of == signal,
+                other => other.parts().into_iter().any(|part| uses(part, signal)),
+            }
+        }
+        uses(&self.formula(), signal)
     }
 
     /// The parameters by name, with their values.
@@ -258,6 +287,7 @@ impl Algorithm {
             CpuFocused(focus) | MemoryFocused(focus) => {
                 vec![("usage_weight", &mut focus.usage), ("pressure_weight", &mut focus.pressure)]
             }
+            HottestToColdest { gap, width } => vec![("gap", gap), ("width", width)],
             MaxMetric
             | EuclideanDistance
             | ParetoFront

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Aggregates, deviation, excess};
+use super::{Aggregates, deviation, excess, extremes};
 use crate::signals::Signal;
 
 /// A definition as a tree, in the order of computation.
@@ -15,6 +15,15 @@ pub enum Formula {
     Excess(Signal),
     /// The excess of the signal whose excess is greatest on average.
     Critical,
+    /// The signal minus the lowest of all nodes.
+    AboveLowest(Signal),
+    /// The highest of all nodes minus the signal.
+    BelowHighest(Signal),
+    /// 1 where the value is greater than the bound, otherwise 0.
+    Exceeds(Box<Formula>, f64),
+    /// 1 where the value is at most the bound, otherwise 0.
+    Within(Box<Formula>, f64),
+    Product(Box<Formula>, Box<Formula>),
     Sum(Vec<Formula>),
     Greatest(Vec<Formula>),
     Times(f64, Box<Formula>),
@@ -37,6 +46,11 @@ impl Formula {
             Formula::Deviation(signal) => deviation(signals[signal.index()], aggregates.means[signal.index()]),
             Formula::Excess(signal) => excess(signals[signal.index()], aggregates.means[signal.index()]),
             Formula::Critical => of(&Formula::Excess(aggregates.critical)),
+            Formula::AboveLowest(signal) => signals[signal.index()] - aggregates.lowest[signal.index()],
+            Formula::BelowHighest(signal) => aggregates.highest[signal.index()] - signals[signal.index()],
+            Formula::Exceeds(inner, bound) => extremes::exceeds(of(inner), *bound),
+            Formula::Within(inner, bound) => extremes::within(of(inner), *bound),
+            Formula::Product(left, right) => of(left) * of(right),
             Formula::Sum(terms) => terms.iter().map(of).reduce(|sum, term| sum + term).unwrap_or(0.0),
             Formula::Greatest(terms) => terms.iter().map(of).reduce(|a, b| if a > b { a } else { b }).unwrap_or(0.0),
             Formula::Times(factor, inner) => factor * of(inner),
@@ -57,26 +71,34 @@ impl Formula {
     }
 
     /// The operands of the outermost operation.
-    pub fn parts(&self) -> &[Formula] {
+    pub fn parts(&self) -> Vec<&Formula> {
         match self {
-            Formula::Sum(terms) | Formula::Greatest(terms) => terms,
-            Formula::Times(_, inner)
+            Formula::Sum(terms) | Formula::Greatest(terms) => terms.iter().collect(),
+            Formula::Product(left, right) => vec![left, right],
+            Formula::Exceeds(inner, _)
+            | Formula::Within(inner, _)
+            | Formula::Times(_, inner)
             | Formula::Over(inner, _)
             | Formula::Square(inner)
             | Formula::Root(inner)
             | Formula::AtMostOne(inner)
-            | Formula::Normalized(inner) => std::slice::from_ref(inner),
+            | Formula::Normalized(inner) => vec![inner],
             Formula::Signal(_)
             | Formula::Deviation(_)
             | Formula::Excess(_)
             | Formula::Critical
-            | Formula::ParetoFront => &[],
+            | Formula::AboveLowest(_)
+            | Formula::BelowHighest(_)
+            | Formula::ParetoFront => Vec::new(),
         }
     }
 
     /// Whether it needs parentheses as an operand of `×` or `÷`.
     fn is_loose(&self) -> bool {
-        matches!(self, Formula::Sum(_) | Formula::Times(..) | Formula::Over(..) | Formula::Normalized(_))
+        matches!(
+            self,
+            Formula::Sum(_) | Formula::Product(..) | Formula::Times(..) | Formula::Over(..) | Formula::Normalized(_)
+        )
     }
 }
 
@@ -94,6 +116,11 @@ impl fmt::Display for Formula {
             Formula::Deviation(signal) => write!(f, "dev({signal})"),
             Formula::Excess(signal) => write!(f, "pos({signal})"),
             Formula::Critical => f.write_str("pos(critical dimension)"),
+            Formula::AboveLowest(signal) => write!(f, "above_lowest({signal})"),
+            Formula::BelowHighest(signal) => write!(f, "below_highest({signal})"),
+            Formula::Exceeds(inner, bound) => write!(f, "[{inner} > {bound}]"),
+            Formula::Within(inner, bound) => write!(f, "[{inner} ≤ {bound}]"),
+            Formula::Product(left, right) => write!(f, "{} × {}", operand(left), operand(right)),
             Formula::Sum(terms) => list(f, terms, " + "),
             Formula::Greatest(terms) => {
                 f.write_str("max(")?;

@@ -2,11 +2,14 @@
 //! One definition has two uses. As a Rust value it is compiled into a single loop over the columns; [`Op::formula`]
 //! turns the same value into a [`Formula`], from which the PromQL, the documentation and the explanations are made.
 
+mod extremes;
 mod formula;
 
 use std::ops::Add;
 
 pub use formula::Formula;
+
+pub(crate) use extremes::{AboveLowest, BelowHighest, Exceeds, Product, Within, bound};
 
 use crate::signals::Signal;
 
@@ -20,12 +23,17 @@ pub(crate) struct Aggregates {
     pub(crate) means: [f64; 4],
     /// The signal whose positive deviation is greatest on average.
     pub(crate) critical: Signal,
+    /// By signal: the lowest and the highest value of any node.
+    pub(crate) lowest: [f64; 4],
+    pub(crate) highest: [f64; 4],
 }
 
 /// A value of each node, computed from its four signals and the cluster's aggregates.
 pub(crate) trait Op: Copy {
     /// Whether the expression uses [`Aggregates::critical`], which takes a separate pass over the nodes.
     const CRITICAL: bool = false;
+    /// Whether the expression uses the lowest and the highest values, which takes a pass over the nodes as well.
+    const EXTREMES: bool = false;
 
     fn at(self, signals: &[f64; 4], aggregates: &Aggregates) -> f64;
 
@@ -56,6 +64,16 @@ impl<const S: usize> Expr<Raw<S>> {
     pub(crate) fn excess(self) -> Expr<Excess<S>> {
         Expr(Excess)
     }
+
+    /// The difference from the lowest value of any node.
+    pub(crate) fn above_lowest(self) -> Expr<AboveLowest<S>> {
+        Expr(AboveLowest)
+    }
+
+    /// The difference from the highest value of any node.
+    pub(crate) fn below_highest(self) -> Expr<BelowHighest<S>> {
+        Expr(BelowHighest)
+    }
 }
 
 impl<T: Op> Expr<T> {
@@ -79,6 +97,21 @@ impl<T: Op> Expr<T> {
         Expr(AtMostOne(self.0))
     }
 
+    /// 1 where the value is greater than the bound, otherwise 0.
+    pub(crate) fn exceeds(self, bound: f64) -> Expr<Exceeds<T>> {
+        Expr(Exceeds(self.0, bound))
+    }
+
+    /// 1 where the value is at most the bound, otherwise 0.
+    pub(crate) fn within(self, bound: f64) -> Expr<Within<T>> {
+        Expr(Within(self.0, bound))
+    }
+
+    /// The product, of factors that are not negative.
+    pub(crate) fn and<U: Op>(self, other: Expr<U>) -> Expr<Product<T, U>> {
+        Expr(Product(self.0, other.0))
+    }
+
     pub(crate) fn or_greater<U: Op>(self, other: Expr<U>) -> Expr<Greater<T, U>> {
         Expr(Greater(self.0, other.0))
     }
@@ -86,6 +119,7 @@ impl<T: Op> Expr<T> {
 
 impl<T: Op> Op for Expr<T> {
     const CRITICAL: bool = T::CRITICAL;
+    const EXTREMES: bool = T::EXTREMES;
 
     #[inline(always)]
     fn at(self, signals: &[f64; 4], aggregates: &Aggregates) -> f64 {
@@ -181,6 +215,7 @@ pub(crate) struct Square<T>(T);
 
 impl<T: Op> Op for Square<T> {
     const CRITICAL: bool = T::CRITICAL;
+    const EXTREMES: bool = T::EXTREMES;
 
     #[inline(always)]
     fn at(self, signals: &[f64; 4], aggregates: &Aggregates) -> f64 {
@@ -198,6 +233,7 @@ pub(crate) struct Root<T>(T);
 
 impl<T: Op> Op for Root<T> {
     const CRITICAL: bool = T::CRITICAL;
+    const EXTREMES: bool = T::EXTREMES;
 
     #[inline(always)]
     fn at(self, signals: &[f64; 4], aggregates: &Aggregates) -> f64 {
@@ -214,6 +250,7 @@ pub(crate) struct Times<T>(T, f64);
 
 impl<T: Op> Op for Times<T> {
     const CRITICAL: bool = T::CRITICAL;
+    const EXTREMES: bool = T::EXTREMES;
 
     #[inline(always)]
     fn at(self, signals: &[f64; 4], aggregates: &Aggregates) -> f64 {
@@ -230,6 +267,7 @@ pub(crate) struct Over<T>(T, f64);
 
 impl<T: Op> Op for Over<T> {
     const CRITICAL: bool = T::CRITICAL;
+    const EXTREMES: bool = T::EXTREMES;
 
     #[inline(always)]
     fn at(self, signals: &[f64; 4], aggregates: &Aggregates) -> f64 {
@@ -246,6 +284,7 @@ pub(crate) struct AtMostOne<T>(T);
 
 impl<T: Op> Op for AtMostOne<T> {
     const CRITICAL: bool = T::CRITICAL;
+    const EXTREMES: bool = T::EXTREMES;
 
     #[inline(always)]
     fn at(self, signals: &[f64; 4], aggregates: &Aggregates) -> f64 {
@@ -263,6 +302,7 @@ pub(crate) struct Plus<T, U>(T, U);
 
 impl<T: Op, U: Op> Op for Plus<T, U> {
     const CRITICAL: bool = T::CRITICAL || U::CRITICAL;
+    const EXTREMES: bool = T::EXTREMES || U::EXTREMES;
 
     #[inline(always)]
     fn at(self, signals: &[f64; 4], aggregates: &Aggregates) -> f64 {
@@ -286,6 +326,7 @@ pub(crate) struct Greater<T, U>(T, U);
 
 impl<T: Op, U: Op> Op for Greater<T, U> {
     const CRITICAL: bool = T::CRITICAL || U::CRITICAL;
+    const EXTREMES: bool = T::EXTREMES || U::EXTREMES;
 
     #[inline(always)]
     fn at(self, signals: &[f64; 4], aggregates: &Aggregates) -> f64 {

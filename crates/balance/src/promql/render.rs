@@ -2,7 +2,7 @@
 
 use super::rules::{CLUSTER, Series};
 use crate::{
-    expression::{Formula, TOLERANCE},
+    expression::{Formula, TOLERANCE, bound},
     signals::Signal,
 };
 
@@ -21,6 +21,11 @@ impl Renderer<'_> {
             Formula::Deviation(signal) => self.series.node(&format!("{signal}:deviation")),
             Formula::Excess(signal) => self.series.node(&format!("{signal}:positive_deviation")),
             Formula::Critical => self.critical(),
+            Formula::AboveLowest(signal) => self.series.node(&format!("{signal}:above_lowest")),
+            Formula::BelowHighest(signal) => self.series.node(&format!("{signal}:below_highest")),
+            Formula::Exceeds(inner, given) => format!("{} > bool {}", self.operand(inner), bound(*given)),
+            Formula::Within(inner, given) => format!("{} <= bool {}", self.operand(inner), bound(*given)),
+            Formula::Product(left, right) => format!("{} * {}", self.operand(left), self.operand(right)),
             Formula::Sum(terms) => all(terms, " + "),
             Formula::Greatest(terms) => self.greatest(terms),
             Formula::Times(factor, inner) => format!("{factor} * {}", self.operand(inner)),
@@ -47,7 +52,9 @@ impl Renderer<'_> {
             Formula::Sum(_) | Formula::Times(..) | Formula::Over(..) | Formula::Square(_) | Formula::Normalized(_) => {
                 format!("({text})")
             }
-            Formula::Critical => format!("({text})"),
+            Formula::Critical | Formula::Exceeds(..) | Formula::Within(..) | Formula::Product(..) => {
+                format!("({text})")
+            }
             _ => text,
         }
     }
@@ -75,6 +82,17 @@ impl Renderer<'_> {
             format!("({excess} and on() ({} >= on() {most}))", mean(signal))
         };
         Signal::ALL.map(candidate).join(" or ")
+    }
+
+    /// How far a signal is from the lowest and the highest of all nodes.
+    pub(super) fn above_lowest(&self, signal: Signal) -> String {
+        let value = self.series.node(signal.name());
+        format!("{value} - on() group_left() {}", self.series.cluster(&format!("{signal}:lowest")))
+    }
+
+    pub(super) fn below_highest(&self, signal: Signal) -> String {
+        let value = self.series.node(signal.name());
+        format!("-({value} - on() group_left() {})", self.series.cluster(&format!("{signal}:highest")))
     }
 
     /// The difference from the mean, 0 within the tolerance.

@@ -112,6 +112,14 @@ pub fn rules(options: &Options) -> Vec<Rule> {
         record(format!("{NODE}{excess}:avg1m"), expr);
         record(format!("{CLUSTER}{excess}:avg1m"), format!("avg({})", series.node(&excess)));
     }
+    for signal in Signal::ALL.into_iter().filter(|signal| options.algorithms.iter().any(|of| of.uses_extremes(*signal)))
+    {
+        let value = series.node(signal.name());
+        record(format!("{CLUSTER}{signal}:lowest:avg1m"), format!("min({value})"));
+        record(format!("{CLUSTER}{signal}:highest:avg1m"), format!("max({value})"));
+        record(format!("{NODE}{signal}:above_lowest:avg1m"), renderer.above_lowest(signal));
+        record(format!("{NODE}{signal}:below_highest:avg1m"), renderer.below_highest(signal));
+    }
     for algorithm in &options.algorithms {
         score(algorithm, &series, &renderer, &mut record);
     }

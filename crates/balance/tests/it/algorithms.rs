@@ -1,4 +1,4 @@
-//! The 19 algorithms: golden vectors, names, parameters, and properties of every cluster. That scores have the same
+//! The 20 algorithms: golden vectors, names, parameters, and properties of every cluster. That scores have the same
 //! bits everywhere is tested in `sim`.
 
 use balance::{Algorithm, Means, ParameterError, Scores, Signals};
@@ -14,7 +14,7 @@ fn scores(algorithm: &Algorithm, signals: &Signals) -> Vec<f64> {
 
 /// Name, slug, and the scores of n1, n2, n3 = n6, n4 and n5.
 #[rustfmt::skip]
-const GOLDEN: [(&str, &str, [f64; 5]); 19] = [
+const GOLDEN: [(&str, &str, [f64; 5]); 20] = [
     ("Weighted Average", "weighted_average", [0.412500, 0.425000, 0.267500, 0.133750, 0.201750]),
     ("Max Metric", "max_metric", [0.920000, 0.800000, 0.500000, 0.300000, 0.700000]),
     ("Euclidean Distance", "euclidean_distance", [0.523760, 0.551135, 0.354419, 0.180719, 0.353571]),
@@ -34,6 +34,7 @@ const GOLDEN: [(&str, &str, [f64; 5]); 19] = [
     ("Linear Amplified Ideal Point Positive Distance (k=5.0)", "linear_amplified_ideal_point_positive_distance:k5", [1.0, 1.0, 0.025, 0.0, 0.833333]),
     ("CPU Focused", "cpu_focused", [0.734, 0.54, 0.3605, 0.1442, 0.0721]),
     ("MEMORY Focused", "memory_focused", [0.289, 0.59, 0.3605, 0.2163, 0.49]),
+    ("Hottest To Coldest", "hottest_to_coldest", [1.0, 0.5, 0.5, 0.5, 0.0]),
 ];
 
 #[test]
@@ -67,7 +68,7 @@ fn algorithms_are_found_by_name_and_slug_and_parameter() {
 fn a_wrong_name_is_answered_with_the_closest_and_all_others() {
     let error = "max metrics".parse::<Algorithm>().unwrap_err();
     assert_eq!(error.closest.as_deref(), Some("max_metric"));
-    assert_eq!(error.known.len(), 19);
+    assert_eq!(error.known.len(), 20);
     let text = error.to_string();
     assert!(
         text.starts_with(r#"there is no algorithm "max metrics" (did you mean "max_metric"?); there are: weig"#),
@@ -97,6 +98,26 @@ fn parameters_are_settable_and_checked() {
         rms = rms.with(name, 0.0).unwrap();
     }
     assert!(rms.with("cpu_usage_weight", 0.0).is_err());
+}
+
+#[test]
+fn the_19_of_the_reference_come_first() {
+    assert_eq!(Algorithm::all()[..19], Algorithm::of_the_reference());
+}
+
+/// Between the extremes nodes count as neither, and rounding errors do not open a gap.
+#[test]
+fn hottest_to_coldest_is_0_everywhere_once_the_gap_is_closed() {
+    let algorithm = Algorithm::HottestToColdest { gap: 0.1, width: 0.02 };
+    let of = |uses: &[f64]| {
+        let signals: Signals = uses.iter().map(|usage| [*usage, 0.0, 0.5, 0.0]).collect();
+        scores(&algorithm, &signals)
+    };
+    assert_eq!(of(&[0.6, 0.58, 0.57, 0.43, 0.42, 0.4]), [1.0, 1.0, 0.5, 0.5, 0.0, 0.0]);
+    assert_eq!(of(&[0.7, 0.7, 0.7, 0.1]), [1.0, 1.0, 1.0, 0.0]);
+    assert_eq!(of(&[0.6, 0.5, 0.55]), [0.0; 3]);
+    assert_eq!(of(&[0.4, 0.3]), [0.0; 2], "the difference is 0.10000000000000003");
+    assert_eq!(of(&[0.601, 0.5]), [1.0, 0.0]);
 }
 
 /// Parameters of any size, which may drive scores out of their range.

@@ -18,7 +18,7 @@ fn series_are_named_as_the_requirements_name_them() {
 
 /// Holds L9 (missing series).
 #[test]
-fn all_19_and_their_averages_are_recorded_once() {
+fn all_algorithms_and_their_averages_are_recorded_once() {
     for source in Source::ALL {
         let rules = rules(&Options { source, ..Options::default() });
         let names: HashSet<&str> = rules.iter().map(|rule| rule.record.as_str()).collect();

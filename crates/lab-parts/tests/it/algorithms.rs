@@ -15,14 +15,19 @@ use crate::rule_names;
 const HEAD: &str = "\
 <!-- Made from the definitions in crates/balance by `UPDATE_DOCS=1 cargo test -p lab-parts algorithms`; a test keeps it current. -->
 
-# The 19 algorithms
+# The 20 algorithms
 
 Each gives every node a score from 0 (nothing to do here) to 1, from four signals: `cpu_usage`, `cpu_pressure`,
 `memory_usage` and `memory_pressure`, all from 0 to 1. In the formulas
 
 * `dev(x)` is `x` less its mean over the nodes, and 0 within 1e-9 of it;
 * `pos(x)` is the same, but 0 where it is negative;
-* the critical dimension is the signal whose `pos` is greatest on average, the first one within 1e-9 of it.
+* the critical dimension is the signal whose `pos` is greatest on average, the first one within 1e-9 of it;
+* `above_lowest(x)` and `below_highest(x)` are how far `x` is from the lowest and from the highest of all nodes;
+* `[x > y]` and `[x ≤ y]` are 1 where that holds and 0 elsewhere, with 1e-9 added to `y`.
+
+The first 19 are those of the reference. The last one was searched for with the simulator; [which algorithm](which-algorithm.md) says what
+to choose for what, with figures.
 
 The simulator computes the formulas directly. Prometheus computes them with the recording rules shown, which come from the
 same definitions; a test against a real Prometheus keeps both equal. The page has exactly the rules of
@@ -84,6 +89,14 @@ fn page() -> String {
                  neighbors, the more.\nPromQL cannot compare every node with every other, so the exporter computes \
                  this score, from the signals of the\nmoment and with the same code as the simulator, and the rule \
                  exposes it.\n\n",
+            );
+        }
+        if matches!(algorithm, Algorithm::HottestToColdest { .. }) {
+            text.push_str(
+                "While the CPU use of the hottest and of the coldest node differ by more than `gap`, nodes within `width` \
+                 of the\nhottest have 1, nodes within `width` of the coldest have 0, and those between a half. Once the gap \
+                 is closed, all\nhave 0, and the descheduler does nothing. Use it with the mode and the limits of \
+                 [which algorithm](which-algorithm.md).\n\n",
             );
         }
         listing(&mut text, &of(&algorithm.slug()));

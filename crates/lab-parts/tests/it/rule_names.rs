@@ -46,7 +46,7 @@ fn names() -> Vec<(String, String, &'static str)> {
             add(format!("descheduler:cluster:{signal}:stddev"), format!("stddev({own})"), "a query");
         }
     }
-    for algorithm in Algorithm::all() {
+    for algorithm in Algorithm::of_the_reference() {
         let slug = algorithm.slug();
         let old = match slug.strip_prefix("linear_amplified_ideal_point_positive_distance:") {
             Some(factor) => format!("linear_amplified_ippd_{factor}"),

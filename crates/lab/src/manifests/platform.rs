@@ -120,7 +120,7 @@ pub(super) fn prometheus() -> Vec<Document> {
 pub(super) fn prometheus_rules() -> Vec<Document> {
     let (file, rules) = settings().rule_file();
     vec![Document {
-        about: "The rules of all 19 algorithms, in one group. See docs/lab/PROMETHEUS_ALGORITHMS.md.",
+        about: "The rules of all 20 algorithms, in one group. See docs/lab/PROMETHEUS_ALGORITHMS.md.",
         object: config_map(MONITORING, "prometheus-rules", json!({file: rules})),
     }]
 }

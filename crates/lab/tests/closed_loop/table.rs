@@ -26,7 +26,7 @@ const HEADER: &str = "\
 
 # The algorithms in the loop
 
-What each of the [19 algorithms](PROMETHEUS_ALGORITHMS.md) makes of a skew when it drives the real descheduler: real Prometheus, the real
+What each of the [20 algorithms](PROMETHEUS_ALGORITHMS.md) makes of a skew when it drives the real descheduler: real Prometheus, the real
 scheduler, the soft-tainter, migrations that take their time, and no other intervention. Five nodes of 32 cores, 100 VMs of one core and
 2 GiB, at most 5 evictions per cycle and 2 per node. The plugin [KubevirtMigrationAware](descheduler.md#the-plugin-kubevirtmigrationaware)
 is off; the simulator shows [what it changes](simulator.md#the-cool-down-of-the-descheduler).
@@ -229,7 +229,7 @@ mod tests {
         let outcome = |skew, at| if (skew + at) % 2 == 0 { Ok((course(1, 11), None)) } else { Err("x".into()) };
         let page = page(|skew, at| cells(&outcome(skew, at)));
         let rows: Vec<&str> = page.lines().filter(|line| line.starts_with('|')).collect();
-        assert_eq!(rows.len(), 2 * (19 + 2));
+        assert_eq!(rows.len(), 2 * (20 + 2));
         for row in rows {
             assert_eq!(row.matches('|').count(), 9, "{row}");
         }
@@ -262,7 +262,7 @@ mod tests {
 
     #[test]
     fn all_algorithms_are_run_unless_some_are_named() {
-        assert_eq!(wanted("").len(), 19);
+        assert_eq!(wanted("").len(), 20);
         assert_eq!(wanted("pareto_front max_metric"), [1, 7]);
     }
 }

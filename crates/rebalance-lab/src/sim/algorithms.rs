@@ -1,4 +1,4 @@
-//! `sim algorithms`: the 19 algorithms, their parameters and formulas.
+//! `sim algorithms`: the 20 algorithms, their parameters and formulas.
 
 use std::io::Write;
 

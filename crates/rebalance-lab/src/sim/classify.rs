@@ -20,7 +20,7 @@ pub(super) struct ClassifyArgs {
     /// A scenario that comes with the program, a file (ours, the reference's, or a table of nodes with their four
     /// signals), FILE:NAME for one of several, or - for standard input
     source: String,
-    /// The algorithms, separated by commas; by default all 19
+    /// The algorithms, separated by commas; by default all 20
     #[arg(short, long, value_delimiter = ',')]
     algorithms: Vec<String>,
     /// The threshold modes, separated by commas; by default all six

@@ -24,7 +24,7 @@ const POINTS: usize = 8;
 pub(super) struct CompareArgs {
     #[command(flatten)]
     choice: Choice,
-    /// The algorithms, separated by commas; by default all 19
+    /// The algorithms, separated by commas; by default all 20
     #[arg(short, long, value_delimiter = ',')]
     algorithms: Vec<String>,
     /// The threshold modes, separated by commas; by default the scenario's

@@ -8,6 +8,7 @@ mod compare;
 mod explain;
 mod run;
 mod scenarios;
+mod search;
 mod source;
 #[cfg(test)]
 mod tests;
@@ -36,8 +37,10 @@ enum Command {
     Compare(compare::CompareArgs),
     /// List the scenarios that come with the program, print one, or generate one
     Scenarios(scenarios::ScenariosArgs),
-    /// List the 19 algorithms
+    /// List the 20 algorithms
     Algorithms(algorithms::AlgorithmsArgs),
+    /// Search for a score that comes near the optimum in generated scenarios, and judge all algorithms by them
+    Search(search::SearchArgs),
     /// Show term by term why a node has its score
     Explain(explain::ExplainArgs),
     /// Print the JSON schema of scenario files
@@ -90,6 +93,7 @@ fn execute(sim: &Sim, terminal: Terminal, out: &mut dyn Write) -> Result<()> {
         Command::Compare(args) => compare::run(args, terminal, out),
         Command::Scenarios(args) => scenarios::run(args, terminal, out),
         Command::Algorithms(args) => algorithms::run(args, terminal, out),
+        Command::Search(args) => search::run(args, terminal, out),
         Command::Explain(args) => explain::run(args, terminal, out),
         Command::Schema => Ok(out.write_all(schema().as_bytes())?),
     }

@@ -11,7 +11,7 @@ use crate::units::{Rate, Span};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Rebalancing {
-    /// One of the 19 algorithms by name, or `k3` for the amplified one; `rebalance-lab sim algorithms` lists them.
+    /// One of the 20 algorithms by name, or `k3` for the amplified one; `rebalance-lab sim algorithms` lists them.
     pub algorithm: String,
     /// The threshold mode: low, medium, high, asym-low, asym-medium or asym-high.
     pub mode: String,

@@ -14,6 +14,7 @@ mod migration_aware;
 mod migrations;
 mod optimum;
 mod scenarios;
+mod search;
 mod stated;
 mod support;
 mod tasks;

@@ -124,7 +124,7 @@ fn tasks() -> impl Strategy<Value = Vec<TaskGroup>> {
 
 /// A small scenario with any nodes, VMs, events, tasks and rules.
 pub(crate) fn scenario() -> impl Strategy<Value = Scenario> {
-    let rules = (0..19_usize, 0..6_usize, any::<[bool; 5]>(), 0..8_u32, 0..4_u32);
+    let rules = (0..20_usize, 0..6_usize, any::<[bool; 5]>(), 0..8_u32, 0..4_u32);
     let guards = (0..4_u64, any::<bool>(), 0..4_u32, 0.0..0.2_f64);
     (nodes(), vms(), events(), tasks(), rules, guards).prop_map(
         |(

@@ -30,7 +30,7 @@ fn a_table_of_numbers_is_classified_by_all_algorithms_and_modes() {
     assert_eq!((&cluster["loads"], &cluster["semantics"]), (&Value::from("stated"), &Value::from("reference")));
     assert_eq!(cluster["nodes"][0]["cpuPressure"], 0.3);
     let algorithms = cluster["algorithms"].as_array().unwrap();
-    assert_eq!(algorithms.len(), 19);
+    assert_eq!(algorithms.len(), 20);
     let of = |slug: &str| algorithms.iter().find(|one| one["algorithm"] == slug).unwrap();
     let expected = [
         "over-utilized",
@@ -50,7 +50,7 @@ fn a_table_of_numbers_is_classified_by_all_algorithms_and_modes() {
         assert!((found.as_f64().unwrap() - golden).abs() < 1e-9, "{found} {golden}");
     }
     let csv = sim(&["classify", &path, "-o", "csv"], None).unwrap();
-    assert_eq!(csv.lines().count(), 1 + 19 * 6 * 6);
+    assert_eq!(csv.lines().count(), 1 + 20 * 6 * 6);
     assert!(csv.contains("\ntable,max_metric,asym-low,n1,0.92,0.3,0.4,0.03,0.92,"), "{csv}");
 }
 

@@ -76,7 +76,7 @@ fn a_comparison_ranks_all_and_says_who_cannot_be_told_apart() {
         serde_json::from_str(&sim(&["compare", "mixed", "--seeds", "6", "--steps", "40", "-o", "json"], None).unwrap())
             .unwrap();
     let entries = json["entries"].as_array().unwrap();
-    assert_eq!(entries.len(), 19);
+    assert_eq!(entries.len(), 20);
     // With sensitivity 1 the amplified algorithm equals the ideal point, so both cause the same moves.
     let rank = |slug: &str| entries.iter().find(|entry| entry["algorithm"] == slug).unwrap();
     let (ideal, amplified) =
