@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::{
     rng::{Purpose, Rng},
     scenario::{
-        Amount, Daily, Load, Migration, MigrationModel, NodeGroup, Placement, Rebalancing, Scenario, Semantics,
+        Amount, Daily, Load, MigrationModel, MigrationSettings, NodeGroup, Placement, Rebalancing, Scenario, Semantics,
         TaskGroup, VmGroup, Window,
     },
     units::{Bytes, ClockTime, Span},
@@ -182,6 +182,7 @@ fn bursts(rng: &mut Rng) -> TaskGroup {
         memory: Amount::Fixed(0.0),
         seconds: Amount::Between([60.0, 600.0]),
         window: Some(Window { days: Vec::new(), from: ClockTime(8 * 60), to: ClockTime(11 * 60) }),
+        when: None,
     }
 }
 
@@ -190,7 +191,7 @@ fn rules() -> Rebalancing {
     Rebalancing {
         semantics: Semantics::Descheduler,
         placement: Placement::Scheduler,
-        migration: Migration { model: MigrationModel::PreCopy, ..Migration::default() },
+        migration: MigrationSettings { model: MigrationModel::PreCopy, ..MigrationSettings::default() },
         ..Rebalancing::default()
     }
 }
