@@ -1,4 +1,4 @@
-//! What stands in the way: each restriction of the descheduler and its surroundings is lifted alone, and then all together.
+//! What stands in the way: each restriction of the descheduler and its environment is lifted alone, and then all together.
 //! The engine stays as it is. What a lifted descheduler would know is put where the real one looks: priorities, requests, parameters.
 
 use serde::Serialize;
